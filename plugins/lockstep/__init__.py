@@ -1,0 +1,1 @@
+"""Exactly-once output for Airflow + Spark pipelines."""

@@ -1,0 +1,105 @@
+"""Crash points: one name for each boundary around a side effect.
+
+In production `reach` is one dictionary look-up that finds nothing. With LOCKSTEP_TESTING=1 and
+LOCKSTEP_CRASH=<point>[:kill|raise|hang] the process dies by SIGKILL, raises `CrashInjected`, or stops itself by SIGSTOP
+(a zombie that SIGCONT releases) when it first reaches that point. Every point that is reached can be recorded, so that
+the crash suite finds a side effect that no point separates from the one before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class CrashPoint(StrEnum):
+    """Named `<role>.<before|after>_<side effect>`; in the order in which a crash-free epoch reaches them."""
+
+    BEGIN_BEFORE_PREFLIGHT = "begin.before_preflight"
+    BEGIN_AFTER_PREFLIGHT = "begin.after_preflight"
+    BEGIN_BEFORE_OPEN = "begin.before_open"  # the ledger's planned row, or a raised attempt
+    BEGIN_AFTER_OPEN = "begin.after_open"
+    BEGIN_AFTER_ROLLBACK = "begin.after_rollback"  # branches and folders of lower tokens
+    STAGE_BEFORE_TOKEN = "stage.before_token"  # noqa: S105
+    STAGE_AFTER_TOKEN = "stage.after_token"  # noqa: S105
+    STAGE_BEFORE_REQUEST = "stage.before_request"
+    STAGE_BEFORE_SPARK = "stage.before_spark"
+    STAGE_AFTER_SPARK = "stage.after_spark"
+    STAGE_BEFORE_MANIFEST = "stage.before_manifest"
+    STAGE_AFTER_MANIFEST = "stage.after_manifest"
+    STAGE_BEFORE_SEAL = "stage.before_seal"
+    STAGE_AFTER_SEAL = "stage.after_seal"
+    PREPARE_BEFORE_TOKEN = "prepare.before_token"  # noqa: S105
+    PREPARE_AFTER_TOKEN = "prepare.after_token"  # noqa: S105
+    PREPARE_AFTER_PREFLIGHT = "prepare.after_preflight"
+    PREPARE_AFTER_ROLLBACK = "prepare.after_rollback"  # branches of lower tokens of this sink
+    PREPARE_BEFORE_WRITE = "prepare.before_write"
+    PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
+    PREPARE_BEFORE_PRE_COMMIT = "prepare.before_pre_commit"
+    PREPARE_AFTER_PRE_COMMIT = "prepare.after_pre_commit"
+    PREPARE_BEFORE_VOTE = "prepare.before_vote"
+    PREPARE_AFTER_VOTE = "prepare.after_vote"
+    COMMIT_BEFORE_DECISION = "commit.before_decision"
+    COMMIT_AFTER_DECISION = "commit.after_decision"
+    PUBLISH_BEFORE_SINK = "publish.before_sink"
+    PUBLISH_AFTER_MARKER = "publish.after_marker"  # write-ahead: marker claimed, nothing durable yet
+    PUBLISH_BEFORE_SINK_COMMIT = "publish.before_sink_commit"
+    PUBLISH_AFTER_SINK_COMMIT = "publish.after_sink_commit"
+    PUBLISH_BEFORE_RENAME = "publish.before_rename"  # file sink: each pending file
+    PUBLISH_AFTER_RENAME = "publish.after_rename"
+    PUBLISH_BEFORE_FILE_MARKER = "publish.before_file_marker"
+    PUBLISH_AFTER_FILE_MARKER = "publish.after_file_marker"
+    PUBLISH_BEFORE_RECORD = "publish.before_record"
+    PUBLISH_AFTER_RECORD = "publish.after_record"
+    CLEANUP_BEFORE_ARCHIVE = "cleanup.before_archive"
+    CLEANUP_AFTER_ARCHIVE = "cleanup.after_archive"
+    CLEANUP_BEFORE_DELETE = "cleanup.before_delete"  # each file
+    CLEANUP_AFTER_DELETE = "cleanup.after_delete"
+    CLEANUP_BEFORE_RECORD = "cleanup.before_record"
+    CLEANUP_AFTER_RECORD = "cleanup.after_record"
+    ABORT_BEFORE_RAISE = "abort.before_raise"
+    ABORT_AFTER_RAISE = "abort.after_raise"
+    ABORT_AFTER_ROLLBACK = "abort.after_rollback"
+    ROLLBACK_BEFORE_SINK = "rollback.before_sink"  # each branch or pending folder
+    ROLLBACK_AFTER_SINK = "rollback.after_sink"
+    ROLLBACK_BEFORE_FOLDER = "rollback.before_folder"  # each file of a stale WAL folder
+    ROLLBACK_AFTER_FOLDER = "rollback.after_folder"
+
+
+class CrashInjected(RuntimeError):
+    """Raised by a crash point whose action is `raise`."""
+
+
+_observers: list[Callable[[CrashPoint], None]] = []
+
+
+def reach(point: CrashPoint) -> None:
+    """Tell that the process stands at `point`. Inert unless LOCKSTEP_TESTING=1."""
+    if os.environ.get("LOCKSTEP_TESTING") != "1":
+        return
+    for observer in _observers:
+        observer(point)
+    wanted, _, action = os.environ.get("LOCKSTEP_CRASH", "").partition(":")
+    if wanted == point:
+        _act(point, action or "kill")
+
+
+def _act(point: CrashPoint, action: str) -> None:
+    os.environ.pop("LOCKSTEP_CRASH", None)  # once: a released zombie goes on
+    match action:
+        case "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hang":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "raise":
+            raise CrashInjected(point)
+        case _:
+            raise ValueError(f"LOCKSTEP_CRASH={point}:{action}: the action must be kill, raise or hang")
+
+
+def observe(observer: Callable[[CrashPoint], None]) -> Callable[[], None]:
+    """Call `observer` at every point reached from now on; returns a function that stops it. Tests only."""
+    _observers.append(observer)
+    return lambda: _observers.remove(observer)

@@ -1,0 +1,169 @@
+"""The facts of an epoch as the roles pass them around: frozen, and JSON where they cross a process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from lockstep.errors import IntervalMissing, InvalidPipeline, LedgerRefused
+from lockstep.states import EpochState, ParticipantState
+
+Json: TypeAlias = Any  #: None, bool, int, float, str, list and dict with string keys: what json.dumps takes
+Position: TypeAlias = Json  #: where a source's range starts or ends; only the source can read it
+
+PLAN_FORMAT = 1
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
+
+
+def require_name(kind: str, name: str) -> str:
+    """Return `name` if it can stand in folder names, gids and session names; raise `InvalidPipeline` otherwise."""
+    if not _NAME.fullmatch(name):
+        raise InvalidPipeline(
+            f"{kind} name {name!r}: a name starts with a letter and has at most 40 letters, digits, '_', '.' or '-'"
+        )
+    return name
+
+
+class Identity(StrEnum):
+    """What names an epoch of a pipeline."""
+
+    INTERVAL = "interval"  #: a data interval in UTC; any order, in parallel
+    CURSOR = "cursor"  #: a dense number; n+1 starts where n's range ends
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """A half-open range of time [start, end), kept in UTC. Raises `IntervalMissing` when empty or naive."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for end in (self.start, self.end):
+            if end.tzinfo is None:
+                raise IntervalMissing(f"interval bound {end.isoformat()} has no time zone; give an aware datetime")
+        object.__setattr__(self, "start", self.start.astimezone(UTC))
+        object.__setattr__(self, "end", self.end.astimezone(UTC))
+        if not self.start < self.end:
+            raise IntervalMissing(
+                f"interval [{self.start.isoformat()}, {self.end.isoformat()}) is empty: it must end after it starts"
+            )
+
+    def __str__(self) -> str:
+        return f"[{self.start.isoformat()}, {self.end.isoformat()})"
+
+
+@dataclass(frozen=True)
+class SourceRange:
+    """The frozen range of one source: positions are the source's own JSON."""
+
+    start: Position | None
+    end: Position
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets."""
+
+    sources: Mapping[str, SourceRange]
+    sinks: Mapping[str, Json]
+
+    def to_json(self) -> Json:
+        return {
+            "format": PLAN_FORMAT,
+            "sources": {name: {"start": r.start, "end": r.end} for name, r in self.sources.items()},
+            "sinks": dict(self.sinks),
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> Plan:
+        """Raises `LedgerRefused` for a format that this version of Lockstep doesn't know."""
+        if value.get("format") != PLAN_FORMAT:
+            raise LedgerRefused(f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it")
+        return cls(
+            {name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
+            dict(value["sinks"]),
+        )
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """Who runs: Airflow's DAG id and run id, or what `run_epoch` puts in their place."""
+
+    dag_id: str
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at an epoch: the token that its `begin` took."""
+
+    pipeline: str
+    epoch: int
+    token: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of the ledger."""
+
+    pipeline: str
+    id: int
+    interval: Interval | None
+    state: EpochState
+    attempt: int
+    plan: Plan
+    planned_at: datetime
+    wal: str | None = None  #: the sealed folder, relative to staging
+    manifest_hash: str | None = None  #: sha256 of the manifest, 64 hex digits
+    code_version: str | None = None
+    summary: Json = None  #: counts and digests per output, counts per source: what stays after cleanup
+    reason: str | None = None  #: why it is void, or why the last abort happened
+
+    def __str__(self) -> str:
+        span = f" {self.interval}" if self.interval else ""
+        return f"{self.pipeline} epoch {self.id}{span}"
+
+
+@dataclass(frozen=True)
+class Vote:
+    """A sink's promise: this epoch can be published by any process, whatever happens to the one that voted.
+
+    `token` is the execution's, `handle` what the sink finds its transaction by (gid, folder; None for a redo sink),
+    `target_id` the random id stored beside the marker table, `rows` the rows per output that were written or checked.
+    """
+
+    token: int
+    handle: str | None
+    target_id: str
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Participant:
+    """One sink's part in one epoch."""
+
+    sink: str
+    state: ParticipantState
+    attempt: int | None
+    vote: Vote | None
+    publication: str | None = None  #: how it was published: see `lockstep.sinks.base.Publication`
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What `run_epoch` and `recover` tell of an epoch."""
+
+    pipeline: str
+    epoch: int
+    interval: Interval | None
+    state: EpochState
+    attempt: int
+    already_published: bool  #: the epoch was there before; nothing was done
+    rows: Mapping[str, int]  #: per output, in the WAL and so in every sink that takes it
+    sources: Mapping[str, Json]  #: per source: rows read, quarantined
+    publications: Mapping[str, str]  #: per sink: how it was published

@@ -1,0 +1,145 @@
+"""What can go wrong, one class per cause that a caller can act on.
+
+`Retryable`: the same call may succeed later, nothing was lost. `Terminal`: repeating it can't help; the message says
+what was found, what was expected and what to do. Neither ever carries a secret.
+"""
+
+from __future__ import annotations
+
+
+class LockstepError(Exception):
+    """Root of every error that Lockstep raises on purpose."""
+
+
+class Retryable(LockstepError):
+    """Try again later: nothing was lost and nothing was shown."""
+
+
+class Terminal(LockstepError):
+    """Trying again can't help: a person, or another attempt, has to act."""
+
+
+# --- retryable -------------------------------------------------------------------------------------------------------
+
+
+class EpochBusy(Retryable):
+    """Another run holds the epoch's lease."""
+
+
+class SourceNotReady(Retryable):
+    """Input that the interval expects is not there yet."""
+
+
+class TooManyInFlight(Retryable):
+    """A cursor pipeline already has `max_in_flight` unpublished epochs."""
+
+
+class OutOfOrder(Retryable):
+    """An earlier epoch of this cursor pipeline must be decided or published first."""
+
+
+class LedgerUnavailable(Retryable):
+    """The ledger can't be reached, or the connection was lost in mid-statement."""
+
+
+class SinkUnavailable(Retryable):
+    """A sink can't be reached, or is locked by somebody else for too long."""
+
+
+class StagingUnavailable(Retryable):
+    """Staging storage can't be read or written now (no space, no permission, no answer)."""
+
+
+class StageFailed(Retryable):
+    """The Spark job failed, or what it wrote is not what it counted; this execution's folder is rubbish."""
+
+
+class PublishBlocked(Retryable):
+    """A decided epoch can't be published yet: it stays committed and is tried again."""
+
+
+# --- terminal --------------------------------------------------------------------------------------------------------
+
+
+class Fenced(Terminal):
+    """A younger attempt or execution has taken over; what this one does counts for nothing."""
+
+
+class IllegalTransition(Terminal):
+    """The state machine has no such arrow from the state that was found."""
+
+
+class NotPrepared(Terminal):
+    """The ledger lacks a vote of this attempt for a sink of the plan, whatever Airflow's task state says."""
+
+
+class PlanMismatch(Terminal):
+    """The pipeline's definition differs from the frozen plan; `lockstep replan` takes the new one."""
+
+
+class IntervalOverlap(Terminal):
+    """The interval overlaps another epoch's without being equal to it."""
+
+
+class IntervalMissing(Terminal):
+    """An interval pipeline was run without a data interval."""
+
+
+class EpochVoid(Terminal):
+    """The epoch's range was given up by a person."""
+
+
+class UnknownEpoch(Terminal):
+    """No such epoch, pipeline or run in the ledger."""
+
+
+class LedgerConflict(Terminal):
+    """A sink knows something that this ledger doesn't: another life's marker, or a token it never issued."""
+
+
+class LedgerRefused(Terminal):
+    """The ledger can't keep its promise (replica, fsync off, full_page_writes off, unknown format)."""
+
+
+class OutcomeUnknown(Terminal):
+    """Nobody can prove what became of a decided transaction; `lockstep resolve` takes a person's word."""
+
+
+class WalCorrupt(Terminal):
+    """The sealed WAL is not what its manifest and the ledger say it is."""
+
+
+class StagingRefused(Terminal):
+    """A path of staging storage leads where it must not (symlink, parent folder, foreign file)."""
+
+
+class SourceChanged(Terminal):
+    """A frozen input can't be read as it was when the epoch was planned."""
+
+
+class SourceClaimed(Terminal):
+    """A file of this range already belongs to another epoch."""
+
+
+class BadRecords(Terminal):
+    """Input has records that don't parse; the message names file and line."""
+
+
+class PreflightRefused(Terminal):
+    """The target can't keep the guarantee that is asked of it; the message names the setting or the column."""
+
+
+class TargetOwned(PreflightRefused):
+    """The target belongs to another pipeline or deployment and not both say shared=True."""
+
+
+class TargetChanged(Terminal):
+    """The connection leads to another server or folder than the one that voted."""
+
+
+class SinkRejected(Terminal):
+    """A sink refuses the epoch's rows (constraint, type, value); nothing of it is shown."""
+
+
+class InvalidPipeline(Terminal):
+    """The pipeline's definition is wrong; found before anything ran."""

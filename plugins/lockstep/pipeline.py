@@ -1,0 +1,90 @@
+"""A pipeline: named sources, one transform, named sinks. It imports no Airflow, so that any process can load it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from lockstep.epoch import Identity, require_name
+from lockstep.errors import InvalidPipeline
+from lockstep.sinks.base import Sink
+from lockstep.sources.base import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Transform: TypeAlias = "Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What moves from where to where.
+
+    `transform` gets one DataFrame a source and returns one a named output; it may run again until the WAL is sealed and
+    never after the decision. `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long
+    `recover` leaves an undecided attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
+    """
+
+    name: str
+    sources: Mapping[str, Source]
+    transform: Transform
+    sinks: Sequence[Sink]
+    max_in_flight: int = 2
+    hold: timedelta = timedelta(hours=2)
+    version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
+    identity: Identity = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_name("pipeline", self.name)
+        for source in self.sources:
+            require_name("source", source)
+        if not self.sources or not self.sinks:
+            raise InvalidPipeline(f"pipeline {self.name}: give at least one source and one sink")
+        names = [sink.name for sink in self.sinks]
+        if len(set(names)) != len(names):
+            raise InvalidPipeline(f"pipeline {self.name}: two sinks share a name: {sorted(names)}")
+        if self.max_in_flight < 1:
+            raise InvalidPipeline(f"pipeline {self.name}: max_in_flight must be at least 1, is {self.max_in_flight}")
+        identities = {source.identity for source in self.sources.values()}
+        if len(identities) != 1:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: its sources mix intervals and cursors; an epoch is named by one of them"
+            )
+        object.__setattr__(self, "identity", identities.pop())
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Every output that some sink takes, in a stable order."""
+        return tuple(dict.fromkeys(output for sink in self.sinks for output in sink.outputs))
+
+    def sink_specs(self) -> dict[str, object]:
+        """What a plan freezes of the sinks."""
+        return {sink.name: sink.spec() for sink in self.sinks}
+
+    def code_version(self) -> str:
+        """The version given, or 12 hex digits of the sha256 of the transform's module."""
+        if self.version:
+            return self.version
+        try:
+            module = inspect.getmodule(self.transform)
+            source = inspect.getsource(module if module is not None else self.transform)
+        except (OSError, TypeError):
+            return "unknown"
+        return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+    def reference(self) -> str:
+        """`module:name` by which another process imports this very pipeline. Raises `InvalidPipeline` if there is none."""
+        name = self.transform.__module__
+        module = sys.modules.get(name)
+        for attribute, value in vars(module).items() if module else ():
+            if value is self:
+                return f"{name}:{attribute}"
+        raise InvalidPipeline(
+            f"pipeline {self.name}: another process can't import it; define it at the top of the module that defines its "
+            f"transform ({name}), for spark-submit as spark_apps.<module>"
+        )

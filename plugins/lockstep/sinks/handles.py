@@ -1,0 +1,58 @@
+"""The names that a sink gives to what it leaves in foreign systems: whole, parseable, and only ever its own.
+
+A handle (a gid, a folder) carries deployment, pipeline, sink, epoch, token and 12 hex digits of the manifest hash. A
+session name has to fit the 63 bytes of Postgres' application_name, so it carries the first three as a hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from lockstep.sinks.base import SinkContext, SinkEpoch, Txn
+
+_PREFIX = "lockstep"
+_HANDLE = re.compile(
+    rf"{_PREFIX}:(?P<deployment>[0-9a-f-]{{36}}):(?P<pipeline>[A-Za-z][A-Za-z0-9_.-]{{0,39}})"
+    r":(?P<sink>[A-Za-z][A-Za-z0-9_.-]{0,39}):(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12})"
+)
+
+
+@dataclass(frozen=True)
+class SinkName:
+    """One sink of one pipeline of one deployment: the owner of handles and sessions."""
+
+    deployment: str
+    pipeline: str
+    sink: str
+
+    @classmethod
+    def of(cls, context: SinkContext, sink: str) -> SinkName:
+        return cls(context.deployment, context.pipeline, sink)
+
+    def handle(self, epoch: SinkEpoch) -> str:
+        """At most 181 bytes (Postgres takes 199)."""
+        return ":".join(
+            (_PREFIX, self.deployment, self.pipeline, self.sink, str(epoch.id), str(epoch.token), epoch.manifest_hash[:12])
+        )
+
+    def parse(self, handle: str) -> Txn | None:
+        """The transaction that `handle` names, or None when any part of the owner differs: it is foreign."""
+        match = _HANDLE.fullmatch(handle)
+        if match is None or (match["deployment"], match["pipeline"], match["sink"]) != (
+            self.deployment,
+            self.pipeline,
+            self.sink,
+        ):
+            return None
+        return Txn(self.sink, int(match["epoch"]), int(match["token"]), match["manifest"], handle)
+
+    def session(self, epoch: int, token: int) -> str:
+        """At most 63 bytes: the owner as 16 hex digits of its sha256."""
+        return f"{self.session_prefix(epoch)}{token}"
+
+    def session_prefix(self, epoch: int) -> str:
+        """What every session of this epoch and sink starts with."""
+        owner = hashlib.sha256(f"{self.deployment}:{self.pipeline}:{self.sink}".encode()).hexdigest()[:16]
+        return f"{_PREFIX}:{owner}:{epoch}:"
