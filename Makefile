@@ -1,0 +1,66 @@
+# Everything here needs Python 3.11+, Java 17+ and make. `make` alone lists the targets.
+
+PYTHON ?= python3
+DAYS ?= 14
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.setup-done
+UNFINISHED := $(VENV)/.setup-unfinished
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo up down status test lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## make .venv from requirements.txt
+
+# A set-up that was cut short starts again from an empty .venv; otherwise uv only changes what differs.
+$(STAMP): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or newer is needed, found %d.%d at %s: set PYTHON=/path/to/python3" % (v[0], v[1], sys.executable))' \
+	  || { command -v $(PYTHON) > /dev/null || echo "Python 3.11 or newer is needed, found none by the name $(PYTHON): set PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
+	  || { echo "Python's venv module is needed, $(PYTHON) lacks it: install python3-venv"; exit 1; }
+	@$(PYTHON) -m stack.java > /dev/null
+	@if [ -e $(UNFINISHED) ] || ! $(BIN)/python -c '' 2> /dev/null; then rm -rf $(VENV); fi
+	@if ! $(BIN)/python -m pip --version > /dev/null 2>&1; then $(PYTHON) -m venv $(VENV); fi
+	@touch $(UNFINISHED)
+	@echo "installing requirements.txt into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ;]*\).*/\1/p' requirements.txt)"
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --requirements requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@rm -f $(UNFINISHED) && touch $(STAMP)
+
+lock: $(STAMP) ## renew requirements.txt from requirements.in
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-header \
+	  requirements.in --output-file requirements.txt
+	@{ echo '# The full lock of requirements.in, for every platform and Python >= 3.11; made by `make lock`. Do not edit.'; \
+	  cat requirements.txt; } > requirements.new && mv requirements.new requirements.txt
+
+demo: setup ## run a real backfill of the flights DAG from nothing, and reconcile it (DAYS=14)
+	@$(BIN)/python -m stack demo --days $(DAYS)
+
+up: setup ## start PostgreSQL, Spark Connect and Airflow, and print where they are
+	@$(BIN)/python -m stack up
+
+down: ## stop what `make up` started
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack down; fi
+
+status: setup ## show what runs
+	@$(BIN)/python -m stack status
+
+test: lint ## lint, types, import contracts, then every test
+	@$(BIN)/pytest
+
+lint: setup ## ruff, mypy --strict, import-linter
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+bench: setup ## measure against plain COPY, Spark's JDBC writer and an empty DAG
+	@$(BIN)/python -m benchmarks
+
+clean: down ## stop the stack, delete its data and .venv
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
+	@rm -rf $(VENV) .lockstep .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""The embedded default stack: PostgreSQL, a warm Spark Connect server and Airflow, on loopback, under .lockstep/."""

@@ -1,0 +1,88 @@
+"""Real servers for every test that wants them: two PostgreSQL servers, started when first asked for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from stack.postgres import PostgresServer
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def servers_folder() -> Iterator[Path]:
+    """A folder that the servers' system user can enter; pytest's own are closed to it."""
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def passfile(servers_folder: Path) -> Iterator[Path]:
+    """The one file with both servers' logins; PGPASSFILE names it for this process and its children."""
+    path = servers_folder / "pgpass"
+    before = os.environ.get("PGPASSFILE")
+    os.environ["PGPASSFILE"] = str(path)
+    yield path
+    if before is None:
+        os.environ.pop("PGPASSFILE", None)
+    else:
+        os.environ["PGPASSFILE"] = before
+
+
+@pytest.fixture(scope="session")
+def server_template(servers_folder: Path) -> PostgresServer:
+    """Never started: servers of tests copy its data folder, which is quicker than initdb."""
+    template = PostgresServer(servers_folder / "template")
+    template.init()
+    return template
+
+
+@pytest.fixture(scope="session")
+def ledger_server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    """The server that ledgers live on, with fsync on. A test that stops it starts it again."""
+    server = PostgresServer(servers_folder / "ledger", passfile=passfile, template=server_template)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def warehouse_server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    """The server that sinks write to: another one than the ledger's, with fsync on."""
+    server = PostgresServer(servers_folder / "warehouse", passfile=passfile, template=server_template)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def ledger_dsn(ledger_server: PostgresServer) -> Iterator[str]:
+    """DSN of a fresh, empty database on the ledger's server."""
+    yield from _fresh_database(ledger_server)
+
+
+@pytest.fixture
+def warehouse_dsn(warehouse_server: PostgresServer) -> Iterator[str]:
+    """DSN of a fresh, empty database on the warehouse's server."""
+    yield from _fresh_database(warehouse_server)
+
+
+def _fresh_database(server: PostgresServer) -> Iterator[str]:
+    server.start()  # a test before this one may have left it stopped
+    name = f"test_{next(_numbers)}"
+    yield server.create_database(name)
+    server.start()
+    server.drop_database(name)
