@@ -17,8 +17,9 @@ setup: $(STAMP) ## make .venv from requirements.txt
 
 # A set-up that was cut short starts again from an empty .venv; otherwise uv only changes what differs.
 $(STAMP): requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or newer is needed, found %d.%d at %s: set PYTHON=/path/to/python3" % (v[0], v[1], sys.executable))' \
-	  || { command -v $(PYTHON) > /dev/null || echo "Python 3.11 or newer is needed, found none by the name $(PYTHON): set PYTHON=/path/to/python3"; exit 1; }
+	@command -v $(PYTHON) > /dev/null \
+	  || { echo "Python 3.11 or newer is needed, found none by the name $(PYTHON): set PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Python 3.11 or newer is needed, found %d.%d at %s: set PYTHON=/path/to/python3" % (v[0], v[1], sys.executable))'
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null \
 	  || { echo "Python's venv module is needed, $(PYTHON) lacks it: install python3-venv"; exit 1; }
 	@$(PYTHON) -m stack.java > /dev/null

@@ -1,4 +1,4 @@
-"""Find a Java that Spark runs on. Plain standard library, any Python 3.11: `make setup` runs it before anything is there.
+"""Find a Java that Spark runs on. Plain standard library: `make setup` runs it before anything is installed.
 
 python3 -m stack.java        prints the program's path, or one line that says what is wrong
 """
