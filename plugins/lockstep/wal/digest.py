@@ -1,12 +1,12 @@
 """The row digest: 128 bits that say whether two sets of rows are equal, whatever their order.
 
-The seal, the sinks and `verify` compute this one function. Every row is hashed to two 64-bit lanes, and the digest is the
-sum of the lanes over all rows modulo 2**64, so that it depends neither on the order of the rows nor on how they are cut
+The seal, the sinks and `verify` compute this one function. Every row is hashed to two 64-bit lanes, and the digest is
+the sum of the lanes over all rows modulo 2**64: it depends neither on the order of the rows nor on how they are cut
 into batches, and partial digests can be merged.
 
 It finds corruption, loss, duplication and values that moved between rows. It is not made against an adversary: its
-constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. Rows that repeat
-2**k times weaken it by k bits; the row count, which is compared beside it, covers the rest.
+constants are public and sums can be solved; the sha256 of each WAL file in the manifest is for that. A row that stands
+2**k times weighs k bits less; compare the row count beside the digest.
 
 What is hashed is the value, not how Arrow stores it. Values are alike within one class:
 
@@ -21,13 +21,14 @@ What is hashed is the value, not how Arrow stores it. Values are alike within on
     list<…>, struct<…>  all lists; structs                               elements in order; fields by name
     null                null                                             null
 
-Dictionary and run-end encoding are decoded. Null is unlike any value. Columns go by name: their order, field metadata and
-nullability count for nothing, their classes do. So uint64 above 2**63 is alike to a negative int64 (`verify` casts to the
-WAL's schema first). Anything else (nanoseconds, map, union, decimal256, extension types) is refused by column and type.
+Dictionary and run-end encoding are decoded. Null is unlike any value. Columns go by name: their order, their metadata
+and nullability count for nothing, their classes do. Within the class int a uint64 from 2**63 on is alike to a negative
+int64, so `verify` casts to the WAL's schema first. Anything else (nanoseconds, map, union, decimal256, duration,
+extension types) is refused, naming column and type.
 
-Method: a word goes through the mixer of splitmix64 (Steele, Lea, Flood 2014), then strings, lists, structs and rows are
-multilinear hashes of what they contain, sum of weight[i] * x[i] modulo 2**64, after Lemire and Kaser, "Strongly universal
-string hashing is fast", Computer Journal 57 (2014). All of it runs in numpy on Arrow's buffers, without a loop over rows.
+Method: words go through the mixer of splitmix64 (Steele, Lea, Flood 2014); strings, lists, structs and rows are
+multilinear hashes of what they hold, the sum of weight[i] * x[i] modulo 2**64, after Lemire and Kaser, "Strongly
+universal string hashing is fast", Computer Journal 57 (2014). numpy does it on Arrow's buffers, with no loop over rows.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _SLICE = 1 << 15  # rows, words or elements at a time: what is at hand stays in 
 _WRAP = (1 << 64) - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S32 = (np.uint64(shift) for shift in (27, 30, 31, 32))
+_S27, _S30, _S32 = np.uint64(27), np.uint64(30), np.uint64(32)
 _NULL: tuple[np.uint64, np.uint64] = (np.uint64(0xD1B54A32D192ED03), np.uint64(0x8CB92BA72F3D8DD7))
 _LENGTH: tuple[np.uint64, np.uint64] = (np.uint64(0xABC98388FB8FAC03), np.uint64(0x2127599BF4325C37))
 _BEYOND = np.int64(0x5851F42D4C957F2D)
@@ -64,20 +65,20 @@ _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 class RowDigest:
-    """Digest of a growing set of rows that share `schema`. Not thread-safe: one a thread, then `merge`.
+    """Digest of a growing set of rows. Not thread-safe: one for each thread, then `merge`.
 
-    Raises InvalidPipeline, with the column's name, for a type that the digest can't take or for a name that stands twice.
+    Raises InvalidPipeline, with the column's name, for a type that the digest can't take and for a name that stands
+    twice.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self.rows = 0
         self._sums = (0, 0)
-        self._row = _row(schema)
-        self._schema = schema
+        self._schema, self._row = schema, _row(schema)  # as the rows came last: encoding and order may vary
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the rows of `batch`. ValueError if its columns, by name and class, aren't those of the schema."""
-        row = self._row if batch.schema is self._schema else self._same(batch.schema)
+        row = self._row_of(batch.schema)
         for start in range(0, batch.num_rows, _SLICE):
             part = batch.slice(start, _SLICE)
             lanes = row.fold([part.column(index) for index in range(part.num_columns)], part.num_rows)
@@ -85,7 +86,7 @@ class RowDigest:
 
     def merge(self, other: RowDigest) -> None:
         """Add the rows that `other` has seen. ValueError if its columns differ by name or class."""
-        self._same(other._schema)
+        self._row_of(other._schema)
         self._add(other._sums, other.rows)
 
     def hexdigest(self) -> str:
@@ -96,11 +97,13 @@ class RowDigest:
         self._sums = ((self._sums[0] + sums[0]) & _WRAP, (self._sums[1] + sums[1]) & _WRAP)
         self.rows += rows
 
-    def _same(self, schema: pa.Schema) -> _Struct:
-        row = _row(schema)
-        if row.tag != self._row.tag:
-            raise ValueError(f"the digest is over {self._row.tag}, these rows are {row.tag}: cast them to the schema first")
-        return row
+    def _row_of(self, schema: pa.Schema) -> _Struct:
+        if not schema.equals(self._schema):
+            row = _row(schema)
+            if row.tag != self._row.tag:
+                raise ValueError(f"found rows of {row.tag}, the digest is over {self._row.tag}: cast them to it first")
+            self._schema, self._row = schema, row
+        return self._row
 
 
 def digest_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> RowDigest:
@@ -171,7 +174,7 @@ class _Block:
 
 
 def _fold(lengths: I64, items: Callable[[_Block], Lanes]) -> Lanes:
-    """Multilinear hash of each run of items, a slice of items at a time, so that memory is bound for any length."""
+    """Weighted sum of each run of items, a slice of items at a time, so that memory is bound for any length."""
     sums = np.zeros(len(lengths), np.uint64), np.zeros(len(lengths), np.uint64)
     runs = np.flatnonzero(lengths)  # reduceat can't take empty runs
     ends = np.cumsum(lengths[runs])
@@ -185,7 +188,7 @@ def _fold(lengths: I64, items: Callable[[_Block], Lanes]) -> Lanes:
         for total, lane, weight in zip(sums, items(block), _weights(block.positions), strict=True):
             lane *= weight
             total[block.runs] += np.add.reduceat(lane, cuts)
-    return _close(sums, lengths)
+    return sums
 
 
 # --- buffers ---------------------------------------------------------------------------------------------------------
@@ -213,6 +216,18 @@ def _with_nulls(array: pa.Array, lanes: Lanes) -> Lanes:
     if valid is None:
         return lanes
     return np.where(valid, lanes[0], _NULL[0]), np.where(valid, lanes[1], _NULL[1])
+
+
+_KEEP = np.array([(1 << (8 * count)) - 1 for count in range(9)], np.uint64)  # the first `count` bytes of a word
+
+
+def _load(data: npt.NDArray[np.uint8], begin: I64) -> U64:
+    """The eight bytes at each of `begin`, ascending, as little-endian words; zeros follow the end of `data`."""
+    low, size = int(begin[0]), int(begin[-1] - begin[0]) + 8
+    copy = np.zeros(size, np.uint8)
+    copy[: len(data) - low] = data[low : low + size]
+    words = np.ndarray((size - 7,), "<u8", copy, strides=(1,))
+    return words[begin - low].astype(np.uint64, copy=False)
 
 
 # --- codecs: one for each class of types -----------------------------------------------------------------------------
@@ -285,4 +300,183 @@ class _Bytes:
             words &= _KEEP.take(left, mode="clip")
             return _mix_lanes(words)
 
-        return _fold((length + 7) >> 3, items)
+        return _close(_fold((length + 7) >> 3, items), length)
+
+
+@dataclass(frozen=True)
+class _List:
+    tag: str
+    item: _Codec
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        length = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        flat = array.flatten()  # leaves out what stands under nulls, outside a slice and, in views, in no list
+
+        def items(block: _Block) -> Lanes:
+            return self.item.lanes(flat.slice(block.low, block.high - block.low))
+
+        return _with_nulls(array, _close(_fold(length, items), length))
+
+
+@dataclass(frozen=True)
+class _Field:
+    codec: _Codec
+    weights: tuple[np.uint64, np.uint64]
+
+
+@dataclass(frozen=True)
+class _Struct:
+    """Fields by name, whatever their order; a row is a struct that is never null."""
+
+    tag: str
+    fields: tuple[_Field, ...]
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        children = [array.field(index) for index in range(len(self.fields))]
+        return _with_nulls(array, self.fold(children, len(array)))
+
+    def fold(self, children: list[pa.Array], length: int) -> Lanes:
+        sums = np.zeros(length, np.uint64), np.zeros(length, np.uint64)
+        for field, child in zip(self.fields, children, strict=True):
+            for total, lane, weight in zip(sums, field.codec.lanes(child), field.weights, strict=True):
+                lane *= weight
+                total += lane
+        return _close(sums)
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    tag: str
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        return np.full(len(array), _NULL[0]), np.full(len(array), _NULL[1])
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """Another way to store what `codec` takes."""
+
+    codec: _Codec
+    decode: Callable[[pa.Array], pa.Array]
+
+    @property
+    def tag(self) -> str:
+        return self.codec.tag
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        return self.codec.lanes(self.decode(array))
+
+
+# --- which type goes to which codec ----------------------------------------------------------------------------------
+
+
+def _row(schema: pa.Schema) -> _Struct:
+    return _struct(list(schema), "")
+
+
+def _struct(fields: list[pa.Field], path: str) -> _Struct:
+    codecs: dict[str, _Codec] = {}
+    for field in fields:
+        if field.name in codecs:
+            raise InvalidPipeline(f"column {path + field.name!r} stands twice: rename one, columns go by their names")
+        codecs[field.name] = _codec(field.type, path + field.name)
+    tags = {name: codec.tag for name, codec in codecs.items()}
+    members = (_Field(codec, _field_weights(name, codec.tag)) for name, codec in codecs.items())
+    return _Struct(f"struct<{json.dumps(tags, sort_keys=True)}>", tuple(members))
+
+
+def _field_weights(name: str, tag: str) -> tuple[np.uint64, np.uint64]:
+    sixteen = hashlib.blake2b(json.dumps([name, tag]).encode(), digest_size=16).digest()
+    first, second = (int.from_bytes(sixteen[at : at + 8], "little") | 1 for at in (0, 8))
+    return np.uint64(first), np.uint64(second)
+
+
+def _codec(dtype: pa.DataType, path: str) -> _Codec:
+    codec = _word(dtype) or _bytes(dtype)
+    if codec is not None:
+        return codec
+    if types.is_null(dtype):
+        return _Nothing("null")
+    if types.is_decimal128(dtype):
+        return _Decimal(f"decimal:{dtype.scale}")
+    if types.is_decimal32(dtype) or types.is_decimal64(dtype):
+        return _Decoded(_Decimal(f"decimal:{dtype.scale}"), _cast(pa.decimal128(38, dtype.scale)))
+    if types.is_dictionary(dtype):
+        return _Decoded(_codec(dtype.value_type, path), lambda array: array.dictionary_decode())
+    if types.is_run_end_encoded(dtype):
+        return _Decoded(_codec(dtype.value_type, path), pc.run_end_decode)
+    if any(check(dtype) for check in _LISTS):
+        item = _codec(dtype.value_type, f"{path}.item")
+        return _List(f"list<{item.tag}>", item)
+    if types.is_struct(dtype):
+        return _struct([dtype.field(index) for index in range(dtype.num_fields)], f"{path}.")
+    raise InvalidPipeline(
+        f"column {path!r} has the type {dtype}, which the row digest can't take: cast it in the transform"
+        " (times and timestamps to microseconds, maps to lists of structs, decimal256 to decimal128)"
+    )
+
+
+def _word(dtype: pa.DataType) -> _Codec | None:
+    if types.is_boolean(dtype):
+        return _Word("bool", lambda array: _bits(array.buffers()[1], array.offset, len(array)).astype(np.uint64))
+    if types.is_integer(dtype):
+        return _Word("int", _integers(dtype.to_pandas_dtype()))
+    if types.is_floating(dtype):
+        return _Word("float", _floats(dtype.to_pandas_dtype()))
+    if types.is_date32(dtype):
+        return _Word("date", _integers(np.int32))
+    if types.is_time(dtype) and dtype.unit in _MICROS:
+        return _Word("time", _instants(np.int32 if types.is_time32(dtype) else np.int64, _MICROS[dtype.unit]))
+    if types.is_timestamp(dtype) and dtype.unit in _MICROS:
+        return _Word("timestamp utc" if dtype.tz else "timestamp", _instants(np.int64, _MICROS[dtype.unit]))
+    return None
+
+
+def _bytes(dtype: pa.DataType) -> _Codec | None:
+    if types.is_string(dtype) or types.is_binary(dtype):
+        return _Bytes("string" if types.is_string(dtype) else "binary", np.int32)
+    if types.is_large_string(dtype) or types.is_large_binary(dtype):
+        return _Bytes("string" if types.is_large_string(dtype) else "binary", np.int64)
+    if types.is_string_view(dtype):
+        return _Decoded(_Bytes("string", np.int64), _cast(pa.large_string()))
+    if types.is_binary_view(dtype) or types.is_fixed_size_binary(dtype):
+        return _Decoded(_Bytes("binary", np.int64), _cast(pa.large_binary()))
+    return None
+
+
+_LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+
+
+def _cast(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    return lambda array: array.cast(dtype)
+
+
+def _integers(dtype: Any) -> Callable[[pa.Array], U64]:
+    wide = np.int64 if np.issubdtype(dtype, np.signedinteger) else np.uint64
+    return lambda array: _values(array, dtype).astype(wide).view(np.uint64)
+
+
+def _floats(dtype: Any) -> Callable[[pa.Array], U64]:
+    def words(array: pa.Array) -> U64:
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            values = _values(array, dtype).astype(np.float64)
+        strange = np.isnan(values)
+        if strange.any():
+            values[strange] = np.nan
+        return values.view(np.uint64)
+
+    return words
+
+
+def _instants(dtype: Any, factor: int) -> Callable[[pa.Array], U64]:
+    if factor == 1:
+        return _integers(dtype)
+    limit = np.iinfo(np.int64).max // factor
+
+    def words(array: pa.Array) -> U64:
+        values = _values(array, dtype).astype(np.int64)
+        fits = (values <= limit) & (values >= -limit)
+        # what has no microseconds keeps all its bits: a product that wraps would lose some
+        return np.where(fits, values * factor, values ^ _BEYOND).view(np.uint64)
+
+    return words
