@@ -83,7 +83,9 @@ class Plan:
     def from_json(cls, value: Json) -> Plan:
         """Raises `LedgerRefused` for a format that this version of Lockstep doesn't know."""
         if value.get("format") != PLAN_FORMAT:
-            raise LedgerRefused(f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it")
+            raise LedgerRefused(
+                f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it"
+            )
         return cls(
             {name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
             dict(value["sinks"]),

@@ -10,4 +10,6 @@ def absolute(path: str) -> str:
     """`path` as an absolute one, with '..' resolved; a URI with a scheme stays as it is."""
     if "://" in path:
         return path
-    return os.path.abspath(Path(os.environ.get("LOCKSTEP_HOME", "."), path))
+    return os.path.abspath(  # noqa: PTH100 - symlinks stay
+        Path(os.environ.get("LOCKSTEP_HOME", "."), path)
+    )

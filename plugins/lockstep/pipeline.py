@@ -78,13 +78,13 @@ class Pipeline:
         return hashlib.sha256(source.encode()).hexdigest()[:12]
 
     def reference(self) -> str:
-        """`module:name` by which another process imports this very pipeline. Raises `InvalidPipeline` if there is none."""
+        """`module:name` by which another process imports this pipeline. Raises `InvalidPipeline` if there is none."""
         name = self.transform.__module__
         module = sys.modules.get(name)
         for attribute, value in vars(module).items() if module else ():
             if value is self:
                 return f"{name}:{attribute}"
         raise InvalidPipeline(
-            f"pipeline {self.name}: another process can't import it; define it at the top of the module that defines its "
-            f"transform ({name}), for spark-submit as spark_apps.<module>"
+            f"pipeline {self.name}: another process can't import it; define it at the top of the module "
+            f"that defines its transform ({name}), for spark-submit as spark_apps.<module>"
         )

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 
 class EpochState(StrEnum):
-    """Where an epoch stands. There is no `prepared` (commit counts votes) and no `aborted` (abort raises the attempt)."""
+    """Where an epoch stands. No `prepared`: commit counts the votes. No `aborted`: abort raises the attempt."""
 
     PLANNED = "planned"  #: its input is frozen; nothing of it is believed yet
     STAGED = "staged"  #: its WAL is sealed and known to the ledger by hash
@@ -78,7 +78,7 @@ EPOCH_TRANSITIONS: tuple[Transition[EpochState], ...] = (
     # the sealed WAL failed its checks before the decision, or a person replans: the transform runs again
     _arrow(_E.STAGED, _E.PLANNED, (Role.BEGIN, Role.OPERATOR), Fence.NEW_ATTEMPT),
     _arrow(_E.STAGED, _E.COMMITTED, Role.COMMIT, Fence.ATTEMPT),
-    _arrow(_E.COMMITTED, _E.PUBLISHED, (Role.PUBLISH, Role.RECOVER), Fence.NONE),
+    _arrow(_E.COMMITTED, _E.PUBLISHED, (Role.PUBLISH, Role.RECOVER, Role.OPERATOR), Fence.NONE),
     _arrow(_E.PUBLISHED, _E.CLEANED, (Role.CLEANUP, Role.RECOVER), Fence.NONE),
     _arrow(_E.PLANNED, _E.VOID, Role.OPERATOR, Fence.NEW_ATTEMPT),
     _arrow(_E.STAGED, _E.VOID, Role.OPERATOR, Fence.NEW_ATTEMPT),

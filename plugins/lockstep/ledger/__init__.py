@@ -1,0 +1,6 @@
+"""The only truth about epochs: Postgres tables behind guarded transitions."""
+
+from lockstep.ledger.ledger import Ledger
+from lockstep.ledger.migrations import migrate
+
+__all__ = ["Ledger", "migrate"]

@@ -34,7 +34,15 @@ class SinkName:
     def handle(self, epoch: SinkEpoch) -> str:
         """At most 181 bytes (Postgres takes 199)."""
         return ":".join(
-            (_PREFIX, self.deployment, self.pipeline, self.sink, str(epoch.id), str(epoch.token), epoch.manifest_hash[:12])
+            (
+                _PREFIX,
+                self.deployment,
+                self.pipeline,
+                self.sink,
+                str(epoch.id),
+                str(epoch.token),
+                epoch.manifest_hash[:12],
+            )
         )
 
     def parse(self, handle: str) -> Txn | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source may ask of the ledger while it plans. `claimed` gives those of `paths` that an epoch already owns."""
+    """What a source may ask of the ledger while it plans. `claimed` gives those paths that an epoch already owns."""
 
     pipeline: str
     source: str
@@ -27,7 +27,7 @@ class Source(ABC):
 
     identity: Identity
 
-    def open(self, context: SourceContext) -> None:
+    def open(self, context: SourceContext) -> None:  # noqa: B027 - most sources need nothing
         """Called before `latest`."""
 
     @abstractmethod
@@ -42,7 +42,7 @@ class Source(ABC):
         """The files of the range: each may belong to one epoch only."""
         return []
 
-    def check(self, start: Position | None, end: Position) -> None:
+    def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
 
     def is_empty(self, start: Position | None, end: Position) -> bool:

@@ -1,0 +1,53 @@
+"""Numbered, forward-only migrations of the ledger's schema."""
+
+from __future__ import annotations
+
+import psycopg2
+
+from lockstep.errors import LedgerRefused, LedgerUnavailable
+from lockstep.ledger.statements import migrations
+
+_LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
+
+
+def migrate(dsn: str) -> list[str]:
+    """Apply the migrations that are missing, each in its own transaction; return their names.
+
+    Raises `LedgerRefused` when the schema is newer than this Lockstep, `LedgerUnavailable` when it can't be reached.
+    """
+    try:
+        connection = psycopg2.connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
+    except psycopg2.OperationalError as error:
+        raise LedgerUnavailable(f"the ledger can't be reached: {str(error).strip().splitlines()[0]}") from error
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            connection.commit()
+            return _apply_missing(connection)
+    finally:
+        connection.close()
+
+
+def _apply_missing(connection: psycopg2.extensions.connection) -> list[str]:
+    applied = []
+    with connection, connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS lockstep")
+        cursor.execute(
+            "CREATE TABLE IF NOT EXISTS lockstep.migration"
+            " (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+        )
+        cursor.execute("SELECT coalesce(max(version), 0) FROM lockstep.migration")
+        found = cursor.fetchone()
+    known = migrations()
+    current = found[0] if found else 0
+    if current > known[-1][0]:
+        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {known[-1][0]}: upgrade it")
+    for version, name, text in known:
+        if version <= current:
+            continue
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
+            cursor.execute(text)
+            cursor.execute("INSERT INTO lockstep.migration (version, name) VALUES (%s, %s)", (version, name))
+        applied.append(name)
+    return applied

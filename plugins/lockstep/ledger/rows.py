@@ -1,0 +1,34 @@
+"""Rows of the ledger as the frozen facts of `lockstep.epoch`."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from lockstep.epoch import Epoch, Interval, Participant, Plan, Vote
+from lockstep.ledger.transaction import Row
+from lockstep.states import EpochState, ParticipantState
+
+
+def to_epoch(row: Row) -> Epoch:
+    span = row["span"]
+    return Epoch(
+        pipeline=row["pipeline"],
+        id=row["id"],
+        interval=Interval(span.lower, span.upper) if span is not None else None,
+        state=EpochState(row["state"]),
+        attempt=row["attempt"],
+        plan=Plan.from_json(row["plan"]),
+        planned_at=row["planned_at"].astimezone(UTC),
+        wal=row["wal"],
+        manifest_hash=row["manifest_hash"],
+        code_version=row["code_version"],
+        summary=row["summary"],
+        reason=row["reason"],
+    )
+
+
+def to_participant(row: Row) -> Participant:
+    vote = None
+    if row["token"] is not None:
+        vote = Vote(row["token"], row["handle"], row["target_id"], row["rows"] or {})
+    return Participant(row["sink"], ParticipantState(row["state"]), row["attempt"], vote, row["publication"])

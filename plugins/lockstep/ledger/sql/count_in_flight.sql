@@ -1,0 +1,2 @@
+SELECT count(*) AS in_flight FROM lockstep.epoch
+WHERE pipeline = %(pipeline)s AND state NOT IN ('cleaned', 'void') AND state <> 'published'

@@ -1,0 +1,4 @@
+INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, plan, owner_dag, owner_run, lease_until)
+VALUES (%(pipeline)s, %(epoch)s, CASE WHEN %(start)s::timestamptz IS NOT NULL THEN tstzrange(%(start)s, %(end)s) END, 'planned', %(attempt)s, %(plan)s,
+        %(dag_id)s, %(run_id)s, now() + %(lease)s)
+RETURNING *

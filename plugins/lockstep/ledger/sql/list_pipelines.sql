@@ -1,0 +1,1 @@
+SELECT name, identity, last_epoch FROM lockstep.pipeline ORDER BY name

@@ -1,0 +1,1 @@
+DELETE FROM lockstep.claim WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s

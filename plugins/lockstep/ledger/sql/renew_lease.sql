@@ -1,0 +1,2 @@
+UPDATE lockstep.epoch SET lease_until = now() + %(lease)s
+WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND attempt = %(attempt)s RETURNING attempt

@@ -1,0 +1,135 @@
+"""One connection to the ledger, and durable transactions on it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg2
+import psycopg2.errors
+from psycopg2.extras import RealDictCursor
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from lockstep.errors import IllegalTransition, IntervalOverlap, LedgerRefused, LedgerUnavailable
+from lockstep.ledger.statements import statement
+from lockstep.states import Role
+
+T = TypeVar("T")
+Row = dict[str, Any]
+
+#: No statement of the ledger takes long, no link may hang for ever, no session may hold the epoch's row for ever.
+_SESSION: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "application_name": "lockstep-ledger",
+    "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
+}
+_ILLEGAL_TRANSITION = "LS001"
+
+
+def default_actor() -> str:
+    """Who acts when nobody says: user, host and process."""
+    return f"{getpass.getuser()}@{socket.gethostname()}/{os.getpid()}"
+
+
+class Transaction:
+    """Statements of `ledger/sql` by name, within one transaction."""
+
+    def __init__(self, cursor: RealDictCursor) -> None:
+        self._cursor = cursor
+
+    def do(self, name: str, **parameters: Any) -> int:
+        """Run a statement for its effect; the number of rows it touched."""
+        self._cursor.execute(statement(name), parameters)
+        return int(self._cursor.rowcount)
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        """The first row, or None."""
+        self._cursor.execute(statement(name), parameters)
+        row = self._cursor.fetchone()
+        return dict(row) if row is not None else None
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """Every row."""
+        self._cursor.execute(statement(name), parameters)
+        return [dict(row) for row in self._cursor.fetchall()]
+
+
+class LedgerConnection:
+    """Connects when first used and again after a loss. Not for use by two threads or by a forked child."""
+
+    def __init__(self, dsn: str, actor: str | None = None) -> None:
+        self._dsn = dsn
+        self.actor = actor or default_actor()
+        self._connection: Any = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def run(self, role: Role, work: Callable[[Transaction], T], reason: str | None = None) -> T:
+        """Run `work` in one durable transaction. When the link is lost, even in the commit, it is run again: every
+        work of the ledger is idempotent. Raises `LedgerUnavailable` after three tries, `LedgerRefused` at once."""
+        tries = Retrying(
+            retry=retry_if_exception_type(LedgerUnavailable),
+            stop=stop_after_attempt(3),
+            wait=wait_exponential(multiplier=0.2, max=2),
+            reraise=True,
+        )
+        result: T = tries(self._run_once, role, work, reason)
+        return result
+
+    def _run_once(self, role: Role, work: Callable[[Transaction], T], reason: str | None) -> T:
+        with self._transaction(role, reason) as transaction:
+            return work(transaction)
+
+    @contextmanager
+    def _transaction(self, role: Role, reason: str | None) -> Iterator[Transaction]:
+        try:
+            connection = self._connected()
+            with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
+                self._open(cursor, role, reason)
+                yield Transaction(cursor)
+        except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+            self.close()
+            raise LedgerUnavailable(f"the ledger does not answer: {_first_line(error)}") from error
+        except psycopg2.errors.ExclusionViolation as error:
+            raise IntervalOverlap(f"the interval overlaps another epoch: {_detail(error)}") from error
+        except psycopg2.errors.UndefinedTable as error:
+            raise LedgerRefused("the database holds no ledger; run its migrations first (lockstep migrate)") from error
+        except psycopg2.Error as error:
+            if error.pgcode == _ILLEGAL_TRANSITION:
+                raise IllegalTransition(_first_line(error)) from error
+            raise
+
+    def _connected(self) -> Any:
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg2.connect(self._dsn, **_SESSION)
+            self._connection.set_session(isolation_level="READ COMMITTED")
+        return self._connection
+
+    def _open(self, cursor: RealDictCursor, role: Role, reason: str | None) -> None:
+        cursor.execute(statement("open_transaction"), {"role": role.value, "actor": self.actor, "reason": reason or ""})
+        row: Row = dict(cursor.fetchone() or {})
+        if row["replica"]:
+            raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+        for setting in ("fsync", "full_page_writes"):
+            if row[setting] == "off":
+                raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _detail(error: psycopg2.Error) -> str:
+    return error.diag.message_detail or _first_line(error)
