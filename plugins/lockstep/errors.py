@@ -109,6 +109,10 @@ class WalCorrupt(Terminal):
     """The sealed WAL is not what its manifest and the ledger say it is."""
 
 
+class FormatUnknown(Terminal):
+    """Something was written by another version of Lockstep; it may be sound, this one can't tell."""
+
+
 class StagingRefused(Terminal):
     """A path of staging storage leads where it must not (symlink, parent folder, foreign file)."""
 

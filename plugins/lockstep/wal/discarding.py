@@ -1,0 +1,46 @@
+"""Deleting and moving what a WAL leaves, one file at a time: any crash in between is mended by doing it again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.wal.storage import Kind, Storage, tree
+
+
+def delete_folder(storage: Storage, folder: str, before: CrashPoint, after: CrashPoint) -> None:
+    """Delete `folder` with all it holds, a crash point around each step; what is gone already is fine.
+
+    Raises `StagingRefused`, with nothing deleted, if it holds a link; OSError (ENOTEMPTY) if somebody adds to it.
+    """
+    with suppress(FileNotFoundError):
+        for entry in tree(storage, folder):
+            _delete(storage, entry.path, entry.kind, before, after)
+        _delete(storage, folder, Kind.FOLDER, before, after)
+
+
+def _delete(storage: Storage, path: str, kind: Kind, before: CrashPoint, after: CrashPoint) -> None:
+    reach(before)
+    with suppress(FileNotFoundError):
+        if kind is Kind.FOLDER:
+            storage.remove_folder(path)
+        else:
+            storage.delete(path)
+    reach(after)
+
+
+def forget_epoch(storage: Storage, folder: str) -> None:
+    """Remove an epoch's folder if nothing is left in it, and make what was deleted stay deleted."""
+    with suppress(FileNotFoundError):
+        storage.sync(folder)
+        if not storage.children(folder):
+            storage.remove_folder(folder)
+            storage.sync(folder.rpartition("/")[0])
+
+
+def move_files(storage: Storage, source: str, target: str) -> None:
+    """Move each file below `source` to the same place below `target`, over what an earlier try left there."""
+    with suppress(FileNotFoundError):
+        for entry in tree(storage, source):
+            if entry.kind is Kind.FILE:
+                storage.move(entry.path, target + entry.path.removeprefix(source))

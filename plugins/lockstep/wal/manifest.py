@@ -1,0 +1,182 @@
+"""The manifest: what a sealed WAL holds, to the byte. Its sha256 stands in the ledger: nothing else is believed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lockstep.epoch import Json
+from lockstep.errors import FormatUnknown, WalCorrupt
+
+MANIFEST_FORMAT = 1
+_FILE_NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*")
+
+
+def canonical(value: Json) -> bytes:
+    """The one JSON text of `value`: sorted keys, no spaces, ASCII. ValueError for NaN and infinities."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def bare(schema: pa.Schema) -> pa.Schema:
+    """`schema` without what its writer noted beside names, types and nullability."""
+    return pa.schema([column.remove_metadata() for column in schema])
+
+
+@dataclass(frozen=True)
+class WalFile:
+    """One sealed file. `path` is relative to the output's folder, `sha256` 64 hex digits."""
+
+    path: str
+    bytes: int
+    rows: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        if not _FILE_NAME.fullmatch(self.path):
+            raise WalCorrupt(f"manifest names the file {self.path!r}: expected a plain name inside its output's folder")
+
+
+@dataclass(frozen=True)
+class OutputManifest:
+    """One output of the transform: `digest` is `RowDigest`'s, over the rows of all files."""
+
+    name: str
+    schema: pa.Schema
+    rows: int
+    digest: str
+    files: tuple[WalFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files together."""
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True)
+class SourceCount:
+    """What the stage counted of one source: rows that were read, and of them those put into quarantine."""
+
+    rows: int
+    quarantined: int = 0
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one execution of `stage` sealed. `token` is the execution's."""
+
+    deployment: str
+    pipeline: str
+    epoch: int
+    token: int
+    outputs: Mapping[str, OutputManifest]
+    sources: Mapping[str, SourceCount]
+    digest_version: int
+    _bytes: bytes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bytes", canonical(_to_json(self)))
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON; of a manifest that was read, the very bytes it was read from."""
+        return self._bytes
+
+    @property
+    def hash(self) -> str:
+        """sha256 of `to_bytes()`, 64 hex digits."""
+        return hashlib.sha256(self._bytes).hexdigest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Manifest:
+        """Raises `WalCorrupt` if `data` is no manifest, `FormatUnknown` if a newer Lockstep wrote it."""
+        try:
+            value = json.loads(data)
+            found = value["format"]
+            if found == MANIFEST_FORMAT:
+                manifest = _from_json(value)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+            raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
+        if found != MANIFEST_FORMAT:
+            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
+        object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
+        return manifest
+
+    def summary(self) -> Json:
+        """What stays in the ledger after cleanup: rows, digest, bytes per output; rows, quarantined per source."""
+        return {
+            "digest_version": self.digest_version,
+            "outputs": {
+                name: {"rows": output.rows, "digest": output.digest, "bytes": output.bytes, "files": len(output.files)}
+                for name, output in self.outputs.items()
+            },
+            "sources": {name: _count(count) for name, count in self.sources.items()},
+        }
+
+
+def _to_json(manifest: Manifest) -> Json:
+    return {
+        "format": MANIFEST_FORMAT,
+        "deployment": manifest.deployment,
+        "pipeline": manifest.pipeline,
+        "epoch": manifest.epoch,
+        "token": manifest.token,
+        "digest_version": manifest.digest_version,
+        "outputs": {name: _output(output) for name, output in manifest.outputs.items()},
+        "sources": {name: _count(count) for name, count in manifest.sources.items()},
+    }
+
+
+def _output(output: OutputManifest) -> Json:
+    return {
+        "schema": base64.b64encode(output.schema.serialize().to_pybytes()).decode("ascii"),
+        "rows": output.rows,
+        "digest": output.digest,
+        "files": [
+            {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256} for file in output.files
+        ],
+    }
+
+
+def _count(count: SourceCount) -> Json:
+    return {"rows": count.rows, "quarantined": count.quarantined}
+
+
+def _from_json(value: Json) -> Manifest:
+    return Manifest(
+        deployment=_text(value["deployment"]),
+        pipeline=_text(value["pipeline"]),
+        epoch=_number(value["epoch"]),
+        token=_number(value["token"]),
+        outputs={name: _output_of(name, output) for name, output in value["outputs"].items()},
+        sources={
+            name: SourceCount(_number(count["rows"]), _number(count["quarantined"]))
+            for name, count in value["sources"].items()
+        },
+        digest_version=_number(value["digest_version"]),
+    )
+
+
+def _output_of(name: str, value: Json) -> OutputManifest:
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
+    files = tuple(
+        WalFile(_text(file["path"]), _number(file["bytes"]), _number(file["rows"]), _text(file["sha256"]))
+        for file in value["files"]
+    )
+    return OutputManifest(name, schema, _number(value["rows"]), _text(value["digest"]), files)
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {value!r}")
+    return value
+
+
+def _number(value: Json) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"expected a count, found {value!r}")
+    return value

@@ -1,0 +1,122 @@
+"""Reading a sealed WAL: every reader checks, every time, and fails closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
+from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
+from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
+from lockstep.wal.storage import Storage, reported
+
+
+@dataclass(frozen=True)
+class SealedWal:
+    """A WAL whose manifest hashes to what the ledger knows."""
+
+    storage: Storage
+    folder: str
+    manifest: Manifest
+
+    def outputs(self, names: Iterable[str]) -> list[OutputBatches]:
+        """The rows of each named output. Raises `InvalidPipeline` for a name that this WAL doesn't have."""
+        return [OutputBatches(self.storage, f"{self.folder}/{name}", self._output(name)) for name in names]
+
+    def check(self) -> None:
+        """Compare every file's size, sha256 and rows. Raises `WalCorrupt`, `StagingUnavailable`."""
+        for output in self.outputs(self.manifest.outputs):
+            output.check()
+
+    def _output(self, name: str) -> OutputManifest:
+        if name not in self.manifest.outputs:
+            has = ", ".join(sorted(self.manifest.outputs))
+            raise InvalidPipeline(f"the WAL {self.folder} has no output {name!r}, it has {has}")
+        return self.manifest.outputs[name]
+
+
+class OutputBatches:
+    """The rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and checks anew.
+
+    A row is handed out only after size, sha256, schema and the footer's row count of its whole file were compared with
+    the manifest, and it comes from the bytes that were hashed (see `lockstep.wal.parquet`). A file that differs is read
+    once more, past the page cache where the system allows that, before `WalCorrupt` is raised. An iteration that ends
+    without an error has handed out exactly the manifest's rows. Batches have at most 65,536 rows.
+    """
+
+    def __init__(self, storage: Storage, folder: str, manifest: OutputManifest) -> None:
+        self._storage, self._folder, self._manifest = storage, folder, manifest
+        self.output: str = manifest.name
+        self.schema: pa.Schema = manifest.schema
+        self.rows: int = manifest.rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        total = 0
+        for file in self._manifest.files:
+            with self._open(file) as rows:
+                seen = 0
+                for batch in rows.batches(self.schema):
+                    seen += batch.num_rows
+                    yield batch
+            self._compare(file.path, "rows", seen, file.rows)
+            total += seen
+        self._compare("all files", "rows", total, self.rows)
+
+    def check(self) -> None:
+        """As an iteration does, up to each file's footer. Raises `WalCorrupt`, `StagingUnavailable`."""
+        for file in self._manifest.files:
+            self._open(file).close()
+        self._compare("all files", "rows", sum(file.rows for file in self._manifest.files), self.rows)
+
+    def _open(self, file: WalFile) -> ParquetRows:
+        rows = ParquetRows(self._storage, f"{self._folder}/{file.path}", self._verified(file))
+        try:
+            self._compare(file.path, "rows in the footer", rows.rows, file.rows)
+            if not bare(rows.schema).equals(self.schema):
+                self._differs(file.path, "schema", rows.schema.to_string(), self.schema.to_string())
+        except WalCorrupt:
+            rows.close()
+            raise
+        return rows
+
+    def _verified(self, file: WalFile) -> Fingerprint:
+        try:
+            return self._hash(file, fresh=False)
+        except WalCorrupt:  # a stale page of a network file system looks like this
+            return self._hash(file, fresh=True)
+
+    def _hash(self, file: WalFile, fresh: bool) -> Fingerprint:
+        path = f"{self._folder}/{file.path}"
+        with sealed(self._storage, path):
+            found = fingerprint(self._storage, path, fresh)
+        self._compare(file.path, "bytes", found.size, file.bytes)
+        self._compare(file.path, "sha256", found.sha256, file.sha256)
+        return found
+
+    def _compare(self, path: str, what: str, found: object, expected: object) -> None:
+        if found != expected:
+            self._differs(path, what, found, expected)
+
+    def _differs(self, path: str, what: str, found: object, expected: object) -> None:
+        raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
+
+
+@contextmanager
+def sealed(storage: Storage, path: str) -> Iterator[None]:
+    """Name what goes wrong with a sealed file: missing is `WalCorrupt`, unless the pipeline's whole folder is missing
+    too; then staging isn't mounted: `StagingUnavailable`."""
+    with reported("read", path):
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise _missing(storage, path) from error
+
+
+def _missing(storage: Storage, path: str) -> WalCorrupt | StagingUnavailable:
+    home = "/".join(path.split("/")[:2])
+    if storage.exists(home):
+        return WalCorrupt(f"{path} is missing, though it was sealed")
+    return StagingUnavailable(f"staging has no {home}, where {path} was sealed: is it mounted, is its URI right?")

@@ -1,0 +1,120 @@
+"""Sealing: from the files that a Spark job left to a manifest. The task does it, never the Spark driver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.errors import StageFailed, WalCorrupt
+from lockstep.wal.digest import RowDigest
+from lockstep.wal.manifest import OutputManifest, WalFile, bare
+from lockstep.wal.parquet import ParquetRows, fingerprint
+from lockstep.wal.storage import Entry, Kind, Storage, reported
+
+QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
+_THREADS = max(2, min(4, os.cpu_count() or 1))
+
+
+@dataclass(frozen=True)
+class _SealedFile:
+    file: WalFile
+    schema: pa.Schema
+    digest: RowDigest
+
+
+def seal_outputs(
+    storage: Storage, folder: str, outputs: Iterable[str], observed: Mapping[str, int]
+) -> dict[str, OutputManifest]:
+    """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output.
+
+    Raises `StageFailed` when it isn't what the job counted, and whenever an fsync fails: what it was to save may be
+    lost for good, and a second fsync would call it saved. Raises `InvalidPipeline` for a type that can't be digested.
+    """
+    found = _list_outputs(storage, folder, tuple(outputs))
+    names = [(output, entry) for output, entries in found.items() for entry in entries]
+    with ThreadPoolExecutor(_THREADS, "seal") as pool:
+        sealed = list(pool.map(lambda name: _seal_file(storage, name[1]), names))
+    by_output: dict[str, list[_SealedFile]] = {output: [] for output in found}
+    for (output, _), file in zip(names, sealed, strict=True):
+        by_output[output].append(file)
+    manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in by_output.items()}
+    _sync_folders(storage, folder, found)
+    return manifests
+
+
+def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> dict[str, list[Entry]]:
+    with reported("list", folder):
+        folders = [entry for entry in storage.children(folder) if not _hidden(entry) and entry.name != QUARANTINE]
+    wrong = [entry.name for entry in folders if entry.kind is not Kind.FOLDER or entry.name not in outputs]
+    missing = sorted(set(outputs) - {entry.name for entry in folders})
+    if wrong or missing:
+        raise StageFailed(f"{folder}: the job left {wrong or 'nothing else'}, and no folder for {missing or 'none'}")
+    return {entry.name: _list_files(storage, entry.path) for entry in folders}
+
+
+def _list_files(storage: Storage, folder: str) -> list[Entry]:
+    with reported("list", folder):
+        files = [entry for entry in storage.children(folder) if not _hidden(entry)]
+    wrong = [entry.name for entry in files if entry.kind is not Kind.FILE or not entry.name.endswith(".parquet")]
+    if wrong:
+        raise StageFailed(f"{folder}: expected Parquet files only, found {wrong}; outputs can't be partitioned")
+    if not files:
+        raise StageFailed(f"{folder}: no file; Spark writes one, with the schema, even for an empty output")
+    return files
+
+
+def _hidden(entry: Entry) -> bool:
+    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too. A link is never skipped."""
+    return entry.name.startswith(("_", ".")) and entry.kind is not Kind.LINK
+
+
+def _seal_file(storage: Storage, entry: Entry) -> _SealedFile:
+    _sync(storage, entry.path)
+    with reported("read", entry.path):
+        hashed = fingerprint(storage, entry.path)
+    try:
+        with ParquetRows(storage, entry.path, hashed) as rows:
+            schema = bare(rows.schema)
+            digest = RowDigest(schema)
+            for batch in rows.batches(schema):
+                digest.update(batch)
+    except WalCorrupt as error:
+        raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
+    if digest.rows != rows.rows:
+        raise StageFailed(f"{entry.path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
+    return _SealedFile(WalFile(entry.name, hashed.size, rows.rows, hashed.sha256), schema, digest)
+
+
+def _output_manifest(output: str, files: list[_SealedFile], observed: int | None) -> OutputManifest:
+    first = files[0]
+    total = RowDigest(first.schema)
+    for file in files:
+        if not file.schema.equals(first.schema):
+            raise StageFailed(
+                f"output {output}: {file.file.path} has the schema {file.schema.to_string()}, "
+                f"{first.file.path} has {first.schema.to_string()}"
+            )
+        total.merge(file.digest)
+    if observed != total.rows:
+        raise StageFailed(f"output {output}: Spark observed {observed} rows, the files hold {total.rows}")
+    return OutputManifest(output, first.schema, total.rows, total.hexdigest(), tuple(file.file for file in files))
+
+
+def _sync_folders(storage: Storage, folder: str, outputs: Iterable[str]) -> None:
+    """Make every name on the way to a file durable; parents may have been made by another execution a moment ago."""
+    for output in outputs:
+        _sync(storage, f"{folder}/{output}")
+    parts = folder.split("/")
+    for depth in range(len(parts), -1, -1):
+        _sync(storage, "/".join(parts[:depth]))
+
+
+def _sync(storage: Storage, path: str) -> None:
+    try:
+        storage.sync(path)
+    except OSError as error:
+        raise StageFailed(f"fsync of {path or 'staging'} failed, what it held may be lost: {error.strerror}") from error

@@ -1,0 +1,283 @@
+"""Staging: where WALs live. `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
+
+Each execution has a folder of its own, and only the one whose manifest the ledger knows by hash is a WAL; the others
+are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/` and `quarantine/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Json, require_name
+from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.wal.digest import DIGEST_VERSION
+from lockstep.wal.discarding import delete_folder, forget_epoch, move_files
+from lockstep.wal.local_storage import LocalStorage
+from lockstep.wal.manifest import Manifest, SourceCount, canonical
+from lockstep.wal.object_storage import ObjectStorage
+from lockstep.wal.reading import SealedWal, sealed
+from lockstep.wal.sealing import QUARANTINE, seal_outputs
+from lockstep.wal.storage import Entry, Kind, Storage, reported
+
+MANIFEST = "_manifest.json"
+_KEPT = "manifests"
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_EPOCH = re.compile(f"epoch={_NUMBER}")
+_TOKEN = re.compile(_NUMBER)
+_SMALL_FILE = re.compile(r"_[a-z]+\.json")
+
+
+class Execution(NamedTuple):
+    """The folder of one execution of `stage`, relative to staging."""
+
+    epoch: int
+    token: int
+    folder: str
+
+
+class Staging:
+    """All WALs below one URI: file:///…, an absolute path, or s3://….
+
+    Every call raises `StagingUnavailable` when the storage doesn't do what it is asked (no space, no permission, no
+    answer) and `StagingRefused` when a path is, or leads through, a symbolic link, or isn't Lockstep's.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        self._storage: Storage = _storage_at(uri)
+
+    # --- an execution's folder ---
+
+    def folder(self, deployment: str, pipeline: str, epoch: int, token: int) -> str:
+        """`<deployment>/<pipeline>/epoch=<id>/<token>`; makes nothing."""
+        return f"{_home(deployment, pipeline)}/epoch={epoch}/{token}"
+
+    def uri_of(self, relative: str) -> str:
+        """Absolute URI for Spark (s3a:// for S3). Percent signs and spaces stay as they are: Hadoop doesn't decode."""
+        return self._storage.uri_of(relative)
+
+    def create(self, folder: str) -> None:
+        """Make an execution's folder, exclusively and durably. `StagingRefused` if it is there."""
+        _parse(folder)
+        for _ in range(3):  # the sweeper may remove the empty epoch=<id> between two steps
+            with reported("create", folder), suppress(FileNotFoundError):
+                try:
+                    return self._storage.make_folder(folder)
+                except FileExistsError as error:
+                    raise StagingRefused(f"{folder} is there already: an execution's folder is made once") from error
+        raise StagingUnavailable(f"staging can't create {folder}: its parent keeps vanishing")
+
+    def write_json(self, folder: str, name: str, value: Json) -> None:
+        """Write a small file such as `_request.json`, whole and durably, once: `StagingRefused` if it is there."""
+        self._create(f"{folder}/{_small(name)}", canonical(value))
+
+    def read_json(self, folder: str, name: str) -> Json:
+        """What `write_json` wrote. `StageFailed` if it is missing or isn't JSON."""
+        path = f"{folder}/{_small(name)}"
+        try:
+            return json.loads(self._read(path))
+        except FileNotFoundError as error:
+            raise StageFailed(f"{path} is missing: the job didn't get to write it") from error
+        except ValueError as error:
+            raise StageFailed(f"{path} isn't JSON: {error}") from error
+
+    # --- sealing and reading ---
+
+    def seal(
+        self,
+        folder: str,
+        *,
+        deployment: str,
+        pipeline: str,
+        epoch: int,
+        token: int,
+        outputs: tuple[str, ...],
+        observed: Mapping[str, int],
+        sources: Mapping[str, SourceCount],
+    ) -> Manifest:
+        """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
+
+        `observed` gives the rows per output from `DataFrame.observe`. Raises `StageFailed` when the files aren't what
+        was counted or can't be made durable, `StagingRefused` if there is a manifest. After any error the folder is
+        rubbish.
+        """
+        if folder != self.folder(deployment, pipeline, epoch, token):
+            raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
+        for output in outputs:
+            if require_name("output", output) == QUARANTINE:
+                raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
+        sealed_outputs = seal_outputs(self._storage, folder, outputs, observed)
+        manifest = Manifest(deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION)
+        reach(CrashPoint.STAGE_BEFORE_MANIFEST)
+        self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
+        reach(CrashPoint.STAGE_AFTER_MANIFEST)
+        return manifest
+
+    def open(self, wal: str, manifest_hash: str) -> SealedWal:
+        """The sealed WAL in folder `wal`. `WalCorrupt` unless its manifest is there and hashes to `manifest_hash`."""
+        _parse(wal)
+        manifest = self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
+        named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
+        if named != wal:
+            raise WalCorrupt(f"{wal} holds the manifest of {named}")
+        return SealedWal(self._storage, wal, manifest)
+
+    def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
+        """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
+        return self._manifest(_kept(deployment, pipeline, epoch), manifest_hash)
+
+    def _manifest(self, path: str, manifest_hash: str) -> Manifest:
+        with sealed(self._storage, path):
+            data = self._bytes(path)
+            found = hashlib.sha256(data).hexdigest()
+            if found != manifest_hash:
+                data = self._bytes(path, fresh=True)
+                found = hashlib.sha256(data).hexdigest()
+        if found != manifest_hash:
+            raise WalCorrupt(f"{path} hashes to {found}, the ledger has {manifest_hash}")
+        return Manifest.from_bytes(data)
+
+    # --- what lies around ---
+
+    def executions(self, deployment: str, pipeline: str) -> list[Execution]:
+        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`."""
+        return self._survey(deployment, pipeline)[0]
+
+    def strangers(self, deployment: str, pipeline: str) -> list[str]:
+        """What stands among the executions' folders and isn't Lockstep's; never touched."""
+        return self._survey(deployment, pipeline)[1]
+
+    def _survey(self, deployment: str, pipeline: str) -> tuple[list[Execution], list[str]]:
+        home = _home(deployment, pipeline)
+        found: list[Execution] = []
+        strange: list[str] = []
+        for entry in self._children(home):
+            epoch = _EPOCH.fullmatch(entry.name)
+            if entry.kind is Kind.FOLDER and epoch:
+                for inner in self._children(entry.path):
+                    if inner.kind is Kind.FOLDER and _TOKEN.fullmatch(inner.name):
+                        found.append(Execution(int(epoch[1]), int(inner.name), inner.path))
+                    else:
+                        strange.append(inner.path)
+            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE):
+                strange.append(entry.path)
+        return sorted(found), strange
+
+    def _children(self, folder: str) -> list[Entry]:
+        with reported("list", folder), suppress(FileNotFoundError):
+            return self._storage.children(folder)
+        return []
+
+    # --- letting go ---
+
+    def discard(
+        self,
+        folder: str,
+        *,
+        before: CrashPoint = CrashPoint.ROLLBACK_BEFORE_FOLDER,
+        after: CrashPoint = CrashPoint.ROLLBACK_AFTER_FOLDER,
+    ) -> None:
+        """Delete an execution's folder, file by file; fine when it, or part of it, is gone. Ask the ledger first.
+
+        Raises `StagingRefused`, before anything is deleted, if `folder` isn't an execution's or holds a link, and
+        `StagingUnavailable` if somebody writes into it meanwhile.
+        """
+        _parse(folder)
+        with reported("delete", folder):
+            delete_folder(self._storage, folder, before, after)
+            forget_epoch(self._storage, folder.rpartition("/")[0])
+
+    def discard_epoch(
+        self,
+        deployment: str,
+        pipeline: str,
+        epoch: int,
+        *,
+        before: CrashPoint = CrashPoint.CLEANUP_BEFORE_DELETE,
+        after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
+    ) -> None:
+        """Delete every execution's folder of an epoch; what isn't Lockstep's stays, see `strangers`. Idempotent."""
+        folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
+        for entry in self._children(folder):
+            if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name):
+                self.discard(entry.path, before=before, after=after)
+        with reported("delete", folder):
+            forget_epoch(self._storage, folder)
+
+    def archive(self, wal: str, deployment: str, pipeline: str, epoch: int) -> None:
+        """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
+        `quarantine/epoch=<id>/`. Idempotent; what is gone was kept before."""
+        _parse(wal)
+        kept = f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
+        with reported("archive", wal):
+            with suppress(FileNotFoundError):
+                self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
+            move_files(self._storage, f"{wal}/{QUARANTINE}", kept)
+
+    # --- small files ---
+
+    def _create(self, path: str, data: bytes) -> None:
+        with reported("write", path):
+            try:
+                self._storage.create(path, data)
+            except FileExistsError as error:
+                raise StagingRefused(f"{path} is there already: it is written once") from error
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return self._bytes(path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise StagingUnavailable(f"staging can't read {path}: {error.strerror or error}") from error
+
+    def _bytes(self, path: str, fresh: bool = False) -> bytes:
+        file = self._storage.open(path, fresh)
+        try:
+            return file.read()
+        finally:
+            file.close()
+
+
+def _home(deployment: str, pipeline: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", deployment):
+        raise StagingRefused(f"{deployment!r} is no deployment's id")
+    return f"{deployment}/{require_name('pipeline', pipeline)}"
+
+
+def _kept(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
+
+
+def _parse(folder: str) -> None:
+    """Raise `StagingRefused` unless the whole of `folder` is the name of an execution's folder."""
+    parts = folder.split("/")
+    if len(parts) != 4 or not _EPOCH.fullmatch(parts[2]) or not _TOKEN.fullmatch(parts[3]):
+        raise StagingRefused(f"{folder!r} isn't <deployment>/<pipeline>/epoch=<id>/<token>")
+    _home(parts[0], parts[1])
+
+
+def _small(name: str) -> str:
+    if not _SMALL_FILE.fullmatch(name):
+        raise StagingRefused(f"{name!r}: a small file is called _<letters>.json")
+    return name
+
+
+def _storage_at(uri: str) -> Storage:
+    parts = urlsplit(uri)
+    if parts.username or parts.password:
+        raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
+    if parts.scheme not in ("", "file"):
+        return ObjectStorage.at(uri)
+    path = Path(unquote(parts.path) if parts.scheme else uri)
+    if parts.netloc not in ("", "localhost") or not path.is_absolute():
+        raise StagingRefused(f"staging {uri!r} is no absolute path; expected /… , file:///… or s3://…")
+    return LocalStorage(path)

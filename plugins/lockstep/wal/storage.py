@@ -1,0 +1,121 @@
+"""The few file operations that the WAL needs, on a local or mounted file system or on an object store.
+
+Paths are relative to the root, with '/', and can't leave it: '..' and symbolic links raise `StagingRefused`. That
+guards against mistakes, not against somebody who may write to the storage and races with us. Everything else that goes
+wrong is an OSError, which `reported` turns into `StagingUnavailable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from lockstep.errors import StagingRefused, StagingUnavailable
+
+
+class Kind(StrEnum):
+    """What a name in a folder stands for."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "symbolic link"
+    OTHER = "special file"
+
+
+@dataclass(frozen=True, order=True)
+class Entry:
+    """One name in a folder; `path` is relative to the root."""
+
+    path: str
+    kind: Kind
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+class ReadableFile(Protocol):
+    """An open file: whole reads, like Python's buffered and Arrow's native files."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> Any: ...
+
+    def tell(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Storage(Protocol):
+    """What `Staging` stands on. Each call raises OSError, or `StagingRefused` for a path that leads elsewhere."""
+
+    def uri_of(self, path: str) -> str:
+        """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def children(self, folder: str) -> list[Entry]:
+        """What stands in `folder`, sorted."""
+
+    def make_folder(self, path: str) -> None:
+        """Make `path`, with its parents, exclusively and durably. FileExistsError if it is there."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write a small file whole, exclusively and durably. FileExistsError if it is there."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file whole and durably, over whatever is there, with its parents."""
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file durably, over whatever is there, making the target's parents."""
+
+    def open(self, path: str, fresh: bool = False) -> ReadableFile:
+        """Open a file; `fresh` asks for its bytes from the disk rather than from memory."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a link itself."""
+
+    def remove_folder(self, path: str) -> None:
+        """Remove an empty folder. OSError with ENOTEMPTY if it isn't."""
+
+    def sync(self, path: str) -> None:
+        """Make a file's content, or a folder's entries, survive a power cut. '' is the root."""
+
+
+@contextmanager
+def reported(doing: str, path: str) -> Iterator[None]:
+    """Turn every OSError into `StagingUnavailable`: the file system doesn't say which of them would last."""
+    try:
+        yield
+    except OSError as error:
+        raise StagingUnavailable(f"staging can't {doing} {path or 'its root'}: {error.strerror or error}") from error
+
+
+def tree(storage: Storage, folder: str) -> list[Entry]:
+    """Everything under `folder`, each folder after what it holds. `StagingRefused` if a link is among it."""
+    found = []
+    for entry in storage.children(folder):
+        match entry.kind:
+            case Kind.FOLDER:
+                found += [*tree(storage, entry.path), entry]
+            case Kind.FILE:
+                found.append(entry)
+            case Kind.LINK | Kind.OTHER:
+                raise StagingRefused(f"{entry.path} is a {entry.kind}; Lockstep follows and deletes none: remove it")
+    return found
+
+
+def parts_of(path: str) -> list[str]:
+    """The names along `path`; `StagingRefused` for one that would lead out of the root."""
+    parts = path.split("/") if path else []
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise StagingRefused(f"path {path!r} leads out of staging")
+    return parts
+
+
+def join(folder: str, name: str) -> str:
+    """`name` inside `folder`; '' is the root."""
+    return f"{folder}/{name}" if folder else name
