@@ -1,0 +1,131 @@
+"""Files that survive a crash whole or not at all: written once, fsynced, created exclusively, checked when read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from lockstep.epoch import Json
+
+_CHUNK = 1 << 20  # bytes
+
+
+class Damaged(ValueError):
+    """A file isn't what was written: cut, altered, or of another kind."""
+
+
+class HashedFile:
+    """A new file, hashed while it is written; it must not exist before. Raises OSError."""
+
+    closed = False  # pyarrow asks; what it was given stays open until `finish` or `release`
+
+    def __init__(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
+        self._file = os.fdopen(descriptor, "wb", _CHUNK)
+        self._digest = hashlib.sha256()
+        self.size = 0  #: bytes
+
+    def write(self, data: bytes) -> int:
+        """Append `data`."""
+        self._digest.update(data)
+        self._file.write(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self.size
+
+    def flush(self) -> None:
+        """Nothing is promised before `finish`."""
+
+    def close(self) -> None:
+        """Left to `finish` and `release`."""
+
+    def finish(self) -> str:
+        """Make it durable, close it and return its sha256, 64 hex digits; its folder isn't fsynced."""
+        with self._file as file:
+            file.flush()
+            os.fsync(file.fileno())
+        return self._digest.hexdigest()
+
+    def release(self) -> None:
+        """Close it as it is; fine when it is closed."""
+        with suppress(OSError):  # what stands in the buffer is of no use
+            self._file.close()
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Write and fsync a file that must not exist; its folder isn't fsynced. Raises OSError."""
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def link_new(source: Path, target: Path) -> bool:
+    """Show `source` also as `target`, at once and whole; False if `target` was there already. Raises OSError.
+
+    A hard link never replaces anything, unlike a rename.
+    """
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def create_whole(path: Path, data: bytes, folder: Path) -> bool:
+    """Create `path` whole and durable, by way of a file in `folder`; False if it was there already. Raises OSError."""
+    draft = folder / f"{path.name}~{secrets.token_hex(4)}"
+    write_new(draft, data)
+    try:
+        created = link_new(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return created
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """64 hex digits of a file's content; symlinks aren't followed. Raises OSError."""
+    digest = hashlib.sha256()
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def to_checked(content: dict[str, Json]) -> bytes:
+    """JSON that carries the sha256 of itself under `checksum`."""
+    return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True).encode()
+
+
+def from_checked(data: bytes) -> dict[str, Json]:
+    """What `to_checked` was given. Raises `Damaged`."""
+    try:
+        content = json.loads(data)
+        checksum = content.pop("checksum")
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise Damaged("it is no JSON with a checksum") from error
+    if checksum != _checksum(content):
+        raise Damaged("its content doesn't match its checksum")
+    return dict(content)
+
+
+def _checksum(content: dict[str, Json]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

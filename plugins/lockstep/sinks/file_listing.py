@@ -1,0 +1,62 @@
+"""What an epoch shows in a folder: the content of a file sink's vote and, once it is published, of its marker."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lockstep.errors import OutcomeUnknown
+from lockstep.sinks.durable_file import Damaged, from_checked, to_checked
+from lockstep.sinks.handles import SinkName
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class FileFact:
+    """One file of an epoch: its final name, rows, size in bytes and sha256."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The files of one epoch of one sink, under the token that voted for them."""
+
+    deployment: str
+    pipeline: str
+    sink: str
+    epoch: int
+    token: int
+    manifest_hash: str
+    files: tuple[FileFact, ...]
+
+    @property
+    def owner(self) -> SinkName:
+        return SinkName(self.deployment, self.pipeline, self.sink)
+
+    def to_bytes(self) -> bytes:
+        return to_checked({"format": _FORMAT, **asdict(self)})
+
+    @classmethod
+    def read(cls, path: Path) -> Listing | None:
+        """None if there is no such file. Raises `Damaged` for anything else that isn't a listing."""
+        try:
+            content = from_checked(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        if content.pop("format", None) != _FORMAT:
+            raise Damaged(f"{path.name} isn't of format {_FORMAT}: upgrade Lockstep")
+        files = tuple(FileFact(**fact) for fact in content.pop("files"))
+        return cls(**content, files=files)
+
+
+def read_marker(path: Path) -> Listing | None:
+    """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+    try:
+        return Listing.read(path)
+    except Damaged as error:
+        raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
