@@ -153,6 +153,7 @@ class Participant:
     state: ParticipantState
     attempt: int | None
     vote: Vote | None
+    execution: int | None = None  #: the largest token with which `prepare` has started
     publication: str | None = None  #: how it was published: see `lockstep.sinks.base.Publication`
 
 

@@ -44,6 +44,10 @@ class Ledger:
     def close(self) -> None:
         self._connection.close()
 
+    def again(self) -> Ledger:
+        """The same ledger on a connection of its own, for another thread."""
+        return Ledger(self._connection.dsn, self.actor)
+
     # --- looking ---
 
     def deployment(self) -> str:
@@ -91,6 +95,13 @@ class Ledger:
     def abandoned_epochs(self, pipeline: str, hold: timedelta) -> list[Epoch]:
         """Undecided, unleased, and begun longer than `hold` ago."""
         return [to_epoch(row) for row in self._look_all("list_abandoned_epochs", pipeline=pipeline, hold=hold)]
+
+    def require_current(self, attempt: Attempt) -> None:
+        """Raises `Fenced` unless `attempt` is the epoch's current one."""
+        row = self._look("find_epoch", pipeline=attempt.pipeline, epoch=attempt.epoch)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
+        self._require_current(row, attempt)
 
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._look_all("list_participants", pipeline=pipeline, epoch=epoch)

@@ -31,4 +31,6 @@ def to_participant(row: Row) -> Participant:
     vote = None
     if row["token"] is not None:
         vote = Vote(row["token"], row["handle"], row["target_id"], row["rows"] or {})
-    return Participant(row["sink"], ParticipantState(row["state"]), row["attempt"], vote, row["publication"])
+    return Participant(
+        row["sink"], ParticipantState(row["state"]), row["attempt"], vote, row["execution"], row["publication"]
+    )

@@ -67,7 +67,7 @@ class LedgerConnection:
     """Connects when first used and again after a loss. Not for use by two threads or by a forked child."""
 
     def __init__(self, dsn: str, actor: str | None = None) -> None:
-        self._dsn = dsn
+        self.dsn = dsn
         self.actor = actor or default_actor()
         self._connection: Any = None
 
@@ -113,7 +113,7 @@ class LedgerConnection:
 
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg2.connect(self._dsn, **_SESSION)
+            self._connection = psycopg2.connect(self.dsn, **_SESSION)
             self._connection.set_session(isolation_level="READ COMMITTED")
         return self._connection
 

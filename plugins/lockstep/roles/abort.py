@@ -1,0 +1,35 @@
+"""abort: decide first. The attempt is raised in the ledger, which voids its votes; then what carries lower tokens goes."""
+
+from __future__ import annotations
+
+import logging
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Epoch, RunKey
+from lockstep.roles.sweep import roll_back
+from lockstep.runtime import Runtime
+from lockstep.states import UNDECIDED, Role
+
+_log = logging.getLogger(__name__)
+
+
+def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
+    """Abort this run's own attempt, and no other; None if its `begin` never opened one."""
+    attempt = runtime.ledger.find_run(run)
+    if attempt is None:
+        return None
+    return abort_epoch(runtime, attempt.epoch, Role.ABORT, only=attempt.token, reason=reason)
+
+
+def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None = None, reason: str = "") -> Epoch:
+    """Void an undecided epoch's attempt (`only` if it is this one) and its traces; a decided epoch is left alone."""
+    reach(CrashPoint.ABORT_BEFORE_RAISE)
+    epoch = runtime.ledger.raise_attempt(runtime.pipeline, epoch_id, role, only=only, reason=reason)
+    reach(CrashPoint.ABORT_AFTER_RAISE)
+    if epoch.state in UNDECIDED:
+        roll_back(runtime, epoch)
+        reach(CrashPoint.ABORT_AFTER_ROLLBACK)
+        _log.info("%s: attempt raised to %s, what older ones left is gone", epoch, epoch.attempt)
+    else:
+        _log.info("%s is %s: there is nothing to abort", epoch, epoch.state)
+    return epoch

@@ -1,0 +1,168 @@
+"""begin: freeze the source ranges, open an attempt, void what older attempts left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
+from lockstep.errors import (
+    EpochBusy,
+    EpochVoid,
+    IntervalMissing,
+    IntervalOverlap,
+    PlanMismatch,
+    TooManyInFlight,
+    WalCorrupt,
+)
+from lockstep.roles.sweep import roll_back
+from lockstep.runtime import Runtime, open_wal
+from lockstep.sinks.base import Sink
+from lockstep.sources.base import SourceContext
+from lockstep.states import UNDECIDED, EpochState
+
+_log = logging.getLogger(__name__)
+_PLANNING_TRIES = 5
+
+
+def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
+    """Give `run` its epoch: its own from an earlier try, an existing one of its interval, an abandoned one, or a new one.
+
+    A decided epoch is returned as it is: the later roles finish or verify it. Raises `EpochBusy`, `SourceNotReady`,
+    `TooManyInFlight` to be tried again; `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`,
+    `EpochVoid`, `PreflightRefused` for a person.
+    """
+    pipeline = runtime.defined
+    if pipeline.identity is Identity.INTERVAL and interval is None and runtime.ledger.find_run(run) is None:
+        raise IntervalMissing(
+            f"pipeline {pipeline.name} needs a data interval: trigger it with the params interval_start and interval_end"
+        )
+    runtime.ledger.ensure_pipeline(pipeline.name, pipeline.identity)
+    epoch = _open(runtime, run, interval)
+    reach(CrashPoint.BEGIN_AFTER_OPEN)
+    if epoch.state in UNDECIDED:
+        roll_back(runtime, epoch)
+        reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
+        epoch = _trust_or_discard_seal(runtime, run, epoch)
+    _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
+    return epoch
+
+
+def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:
+    for _ in range(_PLANNING_TRIES):
+        found = _find(runtime, run, interval)
+        if found is not None:
+            return _take_over(runtime, run, found)
+        try:
+            planned = _plan_next(runtime, run, interval)
+        except IntervalOverlap:
+            if _find(runtime, run, interval) is None:
+                raise
+            continue  # another run has just planned this very interval
+        if planned is not None:
+            return planned
+    raise EpochBusy(f"pipeline {runtime.pipeline}: other runs keep planning the next epoch first; try again")
+
+
+def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
+    known = runtime.ledger.find_run(run)
+    if known is not None:
+        return runtime.epoch_of(known)
+    if interval is None or runtime.defined.identity is Identity.CURSOR:
+        return runtime.ledger.abandoned_epoch(runtime.pipeline)
+    found = runtime.ledger.epoch_of_interval(runtime.pipeline, interval)
+    if found is not None and found.interval != interval:
+        raise IntervalOverlap(f"interval {interval} overlaps {found} without being equal to it")
+    return found
+
+
+def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
+    if epoch.state is EpochState.VOID:
+        raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
+    if epoch.state in UNDECIDED:
+        _require_same_sinks(runtime, epoch)
+        _preflight(runtime, epoch.plan)
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
+
+
+def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
+    pipeline = runtime.defined
+    last = None
+    if pipeline.identity is Identity.CURSOR:
+        interval = None
+        last = runtime.ledger.last_epoch(pipeline.name)
+        _require_room(runtime)
+    plan = make_plan(runtime, interval, last)
+    _preflight(runtime, plan)
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    return runtime.ledger.plan_epoch(
+        pipeline.name,
+        plan,
+        claims_of(runtime, plan),
+        run,
+        interval=interval,
+        after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
+    )
+
+
+def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None) -> Plan:
+    """Ask every source where this epoch ends; it starts where `last` ended."""
+    pipeline = runtime.defined
+    ranges = {}
+    for name, source in pipeline.sources.items():
+        source.open(SourceContext(pipeline.name, name, _claimed_by(runtime, name)))
+        start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
+        ranges[name] = SourceRange(start, source.latest(start, interval))
+    return Plan(ranges, pipeline.sink_specs())
+
+
+def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[str]]:
+    """The files of a plan, per source."""
+    sources = runtime.defined.sources
+    claims = {name: sources[name].claims(found.start, found.end) for name, found in plan.sources.items()}
+    return {name: files for name, files in claims.items() if files}
+
+
+def _claimed_by(runtime: Runtime, source: str) -> Callable[[Iterable[str]], set[str]]:
+    return lambda paths: runtime.ledger.claimed(runtime.pipeline, source, paths)
+
+
+def _require_room(runtime: Runtime) -> None:
+    in_flight, limit = runtime.ledger.in_flight(runtime.pipeline), runtime.defined.max_in_flight
+    if in_flight >= limit:
+        raise TooManyInFlight(
+            f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, see "
+            "`lockstep status` for what holds them, or raise max_in_flight"
+        )
+
+
+def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
+    planned, defined = dict(epoch.plan.sinks), runtime.defined.sink_specs()
+    if planned != defined:
+        changed = sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
+        raise PlanMismatch(
+            f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
+            f"`lockstep replan {epoch.pipeline} {epoch.id} --reason …`, or put the old ones back"
+        )
+
+
+def _preflight(runtime: Runtime, plan: Plan) -> None:
+    reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
+    context = runtime.sink_context()
+    for spec in plan.sinks.values():
+        with Sink.from_spec(spec).opened(context) as sink:
+            sink.preflight(None)
+            reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
+
+
+def _trust_or_discard_seal(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
+    if epoch.state is not EpochState.STAGED:
+        return epoch
+    try:
+        open_wal(runtime.staging, epoch).check()
+    except WalCorrupt as error:
+        _log.warning("%s is staged again: %s", epoch, error)
+        return runtime.ledger.discard_seal(runtime.attempt_of(run), str(error))
+    return epoch

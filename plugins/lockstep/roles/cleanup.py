@@ -1,0 +1,36 @@
+"""cleanup: let go of the WAL once every sink has published. Delete first, then record."""
+
+from __future__ import annotations
+
+import logging
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import IllegalTransition
+from lockstep.runtime import Runtime
+from lockstep.states import EpochState, Role
+
+_log = logging.getLogger(__name__)
+
+
+def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
+    """Clean this run's epoch up. Raises `IllegalTransition` unless it is published."""
+    return clean(runtime, runtime.epoch_of(runtime.attempt_of(run)), Role.CLEANUP)
+
+
+def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
+    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, record it."""
+    if epoch.state is EpochState.CLEANED:
+        return epoch
+    if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
+        raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed")
+    deployment = runtime.ledger.deployment()
+    reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
+    runtime.staging.archive(epoch.wal, deployment, epoch.pipeline, epoch.id)
+    reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
+    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
+    reach(CrashPoint.CLEANUP_BEFORE_RECORD)
+    epoch = runtime.ledger.record_cleanup(epoch, role)
+    reach(CrashPoint.CLEANUP_AFTER_RECORD)
+    _log.info("%s is %s", epoch, epoch.state)
+    return epoch

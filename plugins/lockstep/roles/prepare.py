@@ -1,0 +1,70 @@
+"""prepare: a sink takes part. It writes without showing, then votes."""
+
+from __future__ import annotations
+
+import logging
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
+from lockstep.errors import SinkRejected
+from lockstep.roles.lease import kept
+from lockstep.roles.sweep import sweep_sink
+from lockstep.runtime import Runtime, open_wal
+from lockstep.sinks.base import Sink, TwoPhaseCommitSink
+from lockstep.states import DECIDED, Role
+
+_log = logging.getLogger(__name__)
+
+
+def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
+    """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already.
+
+    Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `PreflightRefused`, `SinkRejected`, `SinkUnavailable`,
+    `WalCorrupt`.
+    """
+    attempt = runtime.attempt_of(run)
+    epoch = runtime.epoch_of(attempt)
+    if epoch.state in DECIDED:
+        _log.info("%s is %s already: nothing to prepare", epoch, epoch.state)
+        return None
+    runtime.ledger.require_current(attempt)
+    runtime.ledger.require_predecessor_decided(epoch)
+    sink = runtime.sink_of(epoch, sink_name)
+    with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
+        voted = _standing_vote(runtime, attempt, epoch, sink)
+        return voted or _vote(runtime, attempt, epoch, sink)
+
+
+def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote | None:
+    """This attempt's vote, if it still stands: a repeated task must not undo what it did."""
+    found: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
+    if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
+        return None
+    told = runtime.told(epoch, found.vote.token)
+    if isinstance(sink, TwoPhaseCommitSink) and not sink.is_pending(sink.txn_of(told, found.vote)):
+        return None
+    _log.info("%s: %s has voted already", epoch, sink.name)
+    return found.vote
+
+
+def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
+    wal = open_wal(runtime.staging, epoch)
+    reach(CrashPoint.PREPARE_BEFORE_TOKEN)
+    token = runtime.ledger.take_token(attempt, Role.PREPARE, sink.name)
+    reach(CrashPoint.PREPARE_AFTER_TOKEN)
+    sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
+    reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
+    sweep_sink(runtime, sink, only=epoch.id, below=token)
+    reach(CrashPoint.PREPARE_BEFORE_WRITE)
+    vote = sink.prepare(runtime.told(epoch, token), wal.outputs(sink.outputs))
+    _require_all_rows(epoch, sink, vote, {name: wal.manifest.outputs[name].rows for name in sink.outputs})
+    reach(CrashPoint.PREPARE_BEFORE_VOTE)
+    runtime.ledger.record_vote(attempt, sink.name, vote)
+    reach(CrashPoint.PREPARE_AFTER_VOTE)
+    _log.info("%s: %s voted with %s", epoch, sink.name, dict(vote.rows))
+    return vote
+
+
+def _require_all_rows(epoch: Epoch, sink: Sink, vote: Vote, expected: dict[str, int]) -> None:
+    if dict(vote.rows) != expected:
+        raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")

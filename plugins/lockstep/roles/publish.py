@@ -1,0 +1,64 @@
+"""publish: a sink makes the decided epoch visible; idempotent, by anyone, however long it takes."""
+
+from __future__ import annotations
+
+import logging
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
+from lockstep.errors import LedgerConflict, NotPrepared, UnknownEpoch
+from lockstep.roles.sweep import sweep_sink
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Publication, Sink
+from lockstep.states import DECIDED, ParticipantState, Role
+
+_log = logging.getLogger(__name__)
+
+
+def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
+    """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
+    attempt = runtime.attempt_of(run)
+    epoch = runtime.epoch_of(attempt)
+    if epoch.state not in DECIDED:
+        runtime.ledger.require_current(attempt)
+        raise NotPrepared(f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say")
+    return publish_decided(runtime, epoch, sink_name, Role.PUBLISH)
+
+
+def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
+    """Publish a decided epoch in one sink, or verify the marker of one that was published before."""
+    participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
+    if participant is None or participant.vote is None:
+        raise UnknownEpoch(f"{epoch} was decided without sink {sink_name}")
+    with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+        if participant.state is ParticipantState.PUBLISHED:
+            _require_marker(epoch, sink, participant)
+        else:
+            epoch = _publish(runtime, epoch, sink, participant.vote, role)
+        sweep_sink(runtime, sink, only=epoch.id)
+    return epoch
+
+
+def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, role: Role) -> Epoch:
+    runtime.ledger.require_predecessor_published(epoch, sink.name)
+    token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
+    reach(CrashPoint.PUBLISH_BEFORE_SINK)
+    publication = sink.publish(runtime.told(epoch, token), vote, runtime.rows_of(epoch, sink))
+    reach(CrashPoint.PUBLISH_BEFORE_RECORD)
+    reason = "written again from the WAL" if publication is Publication.REPAIRED else ""
+    epoch = runtime.ledger.record_publication(epoch, sink.name, vote.token, publication.value, role, reason)
+    reach(CrashPoint.PUBLISH_AFTER_RECORD)
+    _log.info("%s: %s shows it (%s)", epoch, sink.name, publication)
+    return epoch
+
+
+def _require_marker(epoch: Epoch, sink: Sink, participant: Participant) -> None:
+    if participant.publication == Publication.RESOLVED:
+        return
+    marker = sink.find_marker(epoch.id)
+    if marker is None or marker.manifest_hash != epoch.manifest_hash:
+        found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
+        raise LedgerConflict(
+            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: was it restored from a backup?"
+        )
+    _log.info("%s: %s shows it already, its marker agrees", epoch, sink.name)

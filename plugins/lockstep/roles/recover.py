@@ -1,0 +1,95 @@
+"""recover: finish decided epochs, void dead attempts, sweep rubbish. Needs no definition of the pipeline."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import LockstepError
+from lockstep.roles.abort import abort_epoch
+from lockstep.roles.cleanup import clean
+from lockstep.roles.publish import publish_decided
+from lockstep.roles.sweep import sweep_folders, sweep_sink
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Sink
+from lockstep.states import EpochState, Role
+
+HOLD = timedelta(hours=2)
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class RecoveryReport:
+    """What one round of recovery did to a pipeline; `problems` wait for a person or for the next round."""
+
+    pipeline: str
+    finished: list[int] = field(default_factory=list)  #: epochs brought to cleaned
+    voided: list[int] = field(default_factory=list)  #: epochs whose attempt was raised
+    swept: int = 0  #: transactions and folders
+    problems: list[str] = field(default_factory=list)
+
+
+def recover(runtime: Runtime, hold: timedelta | None = None) -> RecoveryReport:
+    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's, or two hours)."""
+    report = RecoveryReport(runtime.pipeline)
+    for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
+        if epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED):
+            _guard(report, lambda epoch=epoch: _finish(runtime, epoch, report))  # type: ignore[misc]
+    patience = hold if hold is not None else runtime.definition.hold if runtime.definition else HOLD
+    for epoch in runtime.ledger.abandoned_epochs(runtime.pipeline, patience):
+        _guard(report, lambda epoch=epoch: _void(runtime, epoch, report))  # type: ignore[misc]
+    _sweep(runtime, report)
+    return report
+
+
+def _finish(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
+    problems = len(report.problems)
+    if epoch.state is EpochState.COMMITTED:
+        for sink in epoch.plan.sinks:
+            _guard(report, lambda sink=sink: publish_decided(runtime, epoch, sink, Role.RECOVER))  # type: ignore[misc]
+    if len(report.problems) == problems:
+        clean(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.id), Role.RECOVER)
+        report.finished.append(epoch.id)
+
+
+def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
+    abort_epoch(runtime, epoch.id, Role.RECOVER, only=epoch.attempt, reason="abandoned")
+    report.voided.append(epoch.id)
+
+
+def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
+    for spec in _known_sinks(runtime):
+        _guard(report, lambda spec=spec: _sweep_sink(runtime, spec, report))  # type: ignore[misc]
+    _guard(report, lambda: _sweep_folders(runtime, report))
+    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline):
+        _log.warning("not Lockstep's, left alone: %s", stranger)
+
+
+def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
+    with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
+        report.swept += sweep_sink(runtime, sink)
+
+
+def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
+    report.swept += sweep_folders(runtime)
+
+
+def _known_sinks(runtime: Runtime) -> list[Json]:
+    """The sinks of the definition, of the last plan and of every unfinished plan: one of each spec."""
+    specs: list[Json] = list(runtime.definition.sink_specs().values()) if runtime.definition else []
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    for epoch in [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]:
+        specs.extend(spec for spec in epoch.plan.sinks.values() if spec not in specs)
+    return specs
+
+
+def _guard(report: RecoveryReport, work: Callable[[], object]) -> None:
+    """One broken sink must not keep the others from being recovered."""
+    try:
+        work()
+    except LockstepError as error:
+        _log.error("%s: %s", type(error).__name__, error)
+        report.problems.append(f"{type(error).__name__}: {error}")

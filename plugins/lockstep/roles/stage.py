@@ -1,0 +1,87 @@
+"""stage: a Spark micro-job writes the WAL; this task, not the driver, seals it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, RunKey
+from lockstep.roles.lease import kept
+from lockstep.runtime import Runtime
+from lockstep.states import DECIDED, Role
+from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
+
+#: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
+Launch = Callable[[str], None]
+_log = logging.getLogger(__name__)
+
+
+def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") -> Epoch:
+    """Stage and seal this run's epoch, unless it is staged already.
+
+    `reference`: where another process imports the pipeline, `module:name`. Trusts the manifest that it makes and never
+    the job's status. Raises `StageFailed`, `SourceChanged`, `BadRecords`, `Fenced`.
+    """
+    attempt = runtime.attempt_of(run)
+    epoch = runtime.epoch_of(attempt)
+    if epoch.wal is not None:
+        if epoch.state not in DECIDED:
+            runtime.ledger.require_current(attempt)
+        _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
+        return epoch
+    reach(CrashPoint.STAGE_BEFORE_TOKEN)
+    token = runtime.ledger.take_token(attempt, Role.STAGE)
+    reach(CrashPoint.STAGE_AFTER_TOKEN)
+    with kept(runtime.ledger, attempt, Role.STAGE):
+        return _stage(runtime, attempt, epoch, token, launch, reference)
+
+
+def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch: Launch, reference: str) -> Epoch:
+    staging, deployment = runtime.staging, runtime.ledger.deployment()
+    folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
+    request = _request(runtime, epoch, token, folder, reference)
+    _check_sources(runtime, epoch)
+    staging.create(folder)
+    reach(CrashPoint.STAGE_BEFORE_REQUEST)
+    staging.write_json(folder, REQUEST, request.to_json())
+    reach(CrashPoint.STAGE_BEFORE_SPARK)
+    launch(staging.uri_of(f"{folder}/{REQUEST}"))
+    reach(CrashPoint.STAGE_AFTER_SPARK)
+    result = StageResult.from_json(staging.read_json(folder, RESULT))
+    _check_sources(runtime, epoch)
+    manifest = staging.seal(
+        folder,
+        deployment=deployment,
+        pipeline=epoch.pipeline,
+        epoch=epoch.id,
+        token=token,
+        outputs=request.outputs,
+        observed=result.rows,
+        sources=result.sources,
+    )
+    reach(CrashPoint.STAGE_BEFORE_SEAL)
+    sealed = runtime.ledger.seal_epoch(attempt, folder, manifest.hash, manifest.summary(), result.code_version)
+    reach(CrashPoint.STAGE_AFTER_SEAL)
+    if sealed.wal != folder:
+        _log.info("%s: another execution sealed first; %s is rubbish", epoch, folder)
+    return sealed
+
+
+def _request(runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str) -> StageRequest:
+    return StageRequest(
+        pipeline=reference,
+        epoch=epoch.id,
+        token=token,
+        folder=runtime.staging.uri_of(folder),
+        outputs=runtime.defined.outputs,
+        sources=epoch.plan.sources,
+        timestamp=epoch.planned_at,
+        interval=epoch.interval,
+    )
+
+
+def _check_sources(runtime: Runtime, epoch: Epoch) -> None:
+    sources = runtime.defined.sources
+    for name, found in epoch.plan.sources.items():
+        sources[name].check(found.start, found.end)

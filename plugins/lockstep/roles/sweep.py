@@ -1,0 +1,105 @@
+"""What to do with a transaction or a folder that lies around: handles are listed first, the ledger is read second.
+
+Only tokens that this ledger issued are touched. A token it never issued means that the ledger was rolled back to an
+older life, or that somebody else uses our names: an alarm, never a rollback.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Epoch, Participant
+from lockstep.errors import LedgerConflict, UnknownEpoch
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Sink, Txn, TwoPhaseCommitSink
+from lockstep.states import SHOWN, UNDECIDED, EpochState
+
+_log = logging.getLogger(__name__)
+
+
+class Verdict(StrEnum):
+    """What may be done with a sink's unfinished transaction."""
+
+    KEEP = "keep"  #: live, or for publish to finish
+    ROLL_BACK = "roll back"  #: can never be decided
+    FINISH = "finish"  #: decided and published: what is left of it may go
+
+
+def judge(epoch: Epoch, participant: Participant | None, token: int, below: int = 0) -> Verdict:
+    """Rule on the transaction of execution `token`. `below`: the caller's own execution, which outdates smaller ones."""
+    vote = participant.vote if participant else None
+    if epoch.state is EpochState.VOID:
+        return Verdict.ROLL_BACK
+    if epoch.state in UNDECIDED:
+        outdated = vote.token if vote else (participant.execution or 0) if participant else 0
+        return Verdict.ROLL_BACK if token < max(epoch.attempt, outdated, below) else Verdict.KEEP
+    if vote is None or token != vote.token:
+        return Verdict.ROLL_BACK
+    return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
+
+
+def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: int = 0) -> int:
+    """Resolve what `sink` has pending, of epoch `only` or of all; the number of transactions resolved.
+
+    Raises `LedgerConflict` for a token that this ledger never issued.
+    """
+    pending = [txn for txn in sink.pending() if only is None or txn.epoch == only]
+    return sum(_sweep(runtime, sink, txn, below) for txn in pending)
+
+
+def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
+    epoch = _known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
+    participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
+    verdict = judge(epoch, participant, txn.token, below)
+    if verdict is Verdict.KEEP:
+        return False
+    reach(CrashPoint.ROLLBACK_BEFORE_SINK)
+    if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
+        sink.recover_and_commit(txn)
+    elif isinstance(sink, TwoPhaseCommitSink):
+        sink.recover_and_abort(txn)
+    else:
+        sink.abort(txn)
+    reach(CrashPoint.ROLLBACK_AFTER_SINK)
+    _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
+    return True
+
+
+def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
+    """Delete the WAL folders that can never be read again; the number of folders deleted."""
+    listed = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
+    swept = 0
+    for epoch_id, token, folder in listed:
+        if only is not None and epoch_id != only:
+            continue
+        epoch = _known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
+        if _is_rubbish(epoch, token, folder):
+            runtime.staging.discard(folder)
+            swept += 1
+    return swept
+
+
+def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
+    if epoch.state in (EpochState.CLEANED, EpochState.VOID):
+        return True
+    return token < epoch.attempt and folder != epoch.wal
+
+
+def _known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
+    try:
+        known = runtime.ledger.epoch(runtime.pipeline, epoch)
+    except UnknownEpoch as error:
+        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
+    if not runtime.ledger.issued(runtime.pipeline, epoch, [token]):
+        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
+    return known
+
+
+def roll_back(runtime: Runtime, epoch: Epoch) -> None:
+    """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes."""
+    for name in epoch.plan.sinks:
+        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+            sweep_sink(runtime, sink, only=epoch.id)
+    sweep_folders(runtime, only=epoch.id)

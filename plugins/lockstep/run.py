@@ -1,0 +1,124 @@
+"""The roles in this process, with no Airflow: for notebooks, tests and a first try."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from lockstep.epoch import Epoch, EpochReport, Interval, RunKey
+from lockstep.ledger import Ledger, migrate
+from lockstep.pipeline import Pipeline
+from lockstep.roles.abort import abort
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import RecoveryReport
+from lockstep.roles.recover import recover as recover_pipeline
+from lockstep.roles.stage import Launch, stage
+from lockstep.runtime import Runtime
+from lockstep.states import DECIDED, SHOWN
+from lockstep.wal.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run_epoch(
+    pipeline: Pipeline,
+    *,
+    interval: tuple[datetime, datetime] | None = None,
+    ledger: str,
+    staging: str,
+    spark: SparkSession | str,
+    connections: Mapping[str, str],
+    run_id: str | None = None,
+) -> EpochReport:
+    """Move one epoch from its source into every sink, and return what became of it.
+
+    `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
+    `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
+    id. `run_id`: give the same one again to go on with a run that died. Run it again after any error: nothing is doubled.
+    An error before the decision aborts the attempt, then is raised.
+    """
+    migrate(ledger)
+    span = Interval(*interval) if interval is not None else None
+    run = RunKey("run_epoch", run_id or f"run_epoch__{uuid.uuid4()}")
+    with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
+        epoch = begin(runtime, run, span)
+        already = epoch.state in SHOWN
+        if epoch.state not in DECIDED:
+            _decide(runtime, run, in_process(pipeline, spark))
+        for sink in epoch.plan.sinks:
+            publish(runtime, run, sink)
+        return report_of(runtime, cleanup(runtime, run), already)
+
+
+def recover(
+    pipeline: Pipeline | str,
+    *,
+    ledger: str,
+    staging: str,
+    connections: Mapping[str, str],
+    hold: timedelta | None = None,
+) -> RecoveryReport:
+    """Finish the pipeline's decided epochs, void its dead attempts, sweep its rubbish. A name is enough."""
+    definition = pipeline if isinstance(pipeline, Pipeline) else None
+    name = definition.name if definition else str(pipeline)
+    with _runtime(name, definition, ledger, staging, connections) as runtime:
+        return recover_pipeline(runtime, hold)
+
+
+def in_process(pipeline: Pipeline, spark: SparkSession | str) -> Launch:
+    """A `Launch` that runs the staging job from this process."""
+
+    def launch(request_uri: str) -> None:
+        from lockstep.compute.session import connect
+        from lockstep.compute.stage import run_request
+
+        run_request(request_uri, connect(spark), pipeline)
+
+    return launch
+
+
+def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochReport:
+    """What the ledger knows of an epoch."""
+    summary: dict[str, Any] = epoch.summary or {}
+    participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
+    return EpochReport(
+        pipeline=epoch.pipeline,
+        epoch=epoch.id,
+        interval=epoch.interval,
+        state=epoch.state,
+        attempt=epoch.attempt,
+        already_published=already_published,
+        rows={name: output["rows"] for name, output in summary.get("outputs", {}).items()},
+        sources=summary.get("sources", {}),
+        publications={name: found.publication or "" for name, found in participants.items()},
+    )
+
+
+def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
+    try:
+        epoch = stage(runtime, run, launch)
+        for sink in epoch.plan.sinks:
+            prepare(runtime, run, sink)
+        commit(runtime, run)
+    except Exception as error:
+        abort(runtime, run, f"{type(error).__name__}: {error}")
+        raise
+
+
+@contextmanager
+def _runtime(
+    name: str, definition: Pipeline | None, ledger: str, staging: str, connections: Mapping[str, str]
+) -> Iterator[Runtime]:
+    opened = Ledger(ledger)
+    try:
+        yield Runtime(name, opened, Staging(staging), connections, definition)
+    finally:
+        opened.close()

@@ -1,0 +1,84 @@
+"""What the roles work with: a pipeline's name and definition, its ledger, its staging, its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lockstep.epoch import Attempt, Epoch, RunKey
+from lockstep.errors import InvalidPipeline, NotPrepared, UnknownEpoch
+from lockstep.ledger import Ledger
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
+from lockstep.wal.reading import SealedWal
+from lockstep.wal.staging import Staging
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """`definition` None: only roles that need no source and no transform can run (recover, abort, verify, resolve)."""
+
+    pipeline: str
+    ledger: Ledger
+    staging: Staging
+    connections: Mapping[str, str]
+    definition: Pipeline | None = None
+
+    @classmethod
+    def of(cls, definition: Pipeline, ledger: Ledger, staging: Staging, connections: Mapping[str, str]) -> Runtime:
+        return cls(definition.name, ledger, staging, connections, definition)
+
+    @property
+    def defined(self) -> Pipeline:
+        """Raises `InvalidPipeline` where the definition isn't known."""
+        if self.definition is None:
+            raise InvalidPipeline(f"pipeline {self.pipeline}: this needs its definition, not only its name")
+        return self.definition
+
+    def attempt_of(self, run: RunKey) -> Attempt:
+        """The attempt of this run's own `begin`. Raises `UnknownEpoch` if it never got to open one."""
+        attempt = self.ledger.find_run(run)
+        if attempt is None or attempt.pipeline != self.pipeline:
+            raise UnknownEpoch(
+                f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its task states say: run begin first"
+            )
+        return attempt
+
+    def epoch_of(self, attempt: Attempt) -> Epoch:
+        return self.ledger.epoch(attempt.pipeline, attempt.epoch)
+
+    def sink_context(self) -> SinkContext:
+        return SinkContext(self.ledger.deployment(), self.pipeline, self.connections)
+
+    def sink_of(self, epoch: Epoch, name: str) -> Sink:
+        """The sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""
+        if name not in epoch.plan.sinks:
+            raise UnknownEpoch(f"{epoch} was planned without sink {name}; it has {', '.join(epoch.plan.sinks)}")
+        return Sink.from_spec(epoch.plan.sinks[name])
+
+    def told(self, epoch: Epoch, token: int) -> SinkEpoch:
+        """What a sink is told of a sealed epoch."""
+        return SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
+
+    def rows_of(self, epoch: Epoch, sink: Sink) -> SealedOutputs:
+        """The sink's outputs of the sealed WAL, opened when first iterated."""
+        return SealedOutputs(self.staging, epoch, sink.outputs)
+
+
+@dataclass(frozen=True)
+class SealedOutputs:
+    """Opens the WAL only when somebody reads it: to commit a prepared branch needs none. Raises `WalCorrupt`."""
+
+    staging: Staging
+    epoch: Epoch
+    outputs: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Batches]:
+        return iter(open_wal(self.staging, self.epoch).outputs(self.outputs))
+
+
+def open_wal(staging: Staging, epoch: Epoch) -> SealedWal:
+    """The epoch's sealed WAL. Raises `WalCorrupt` if it isn't what the ledger knows, `NotPrepared` if there is none."""
+    if epoch.wal is None or epoch.manifest_hash is None:
+        raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL: clear from stage")
+    return staging.open(epoch.wal, epoch.manifest_hash)

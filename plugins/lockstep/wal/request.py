@@ -1,0 +1,78 @@
+"""What a stage task asks of Spark, and what it is told: two small files in the execution's WAL folder.
+
+The driver gets no ledger login: all it needs stands in `_request.json`, all it has to say in `_result.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lockstep.epoch import Interval, Json, SourceRange
+from lockstep.wal.manifest import SourceCount
+
+REQUEST = "_request.json"
+RESULT = "_result.json"
+ERROR = "_error.json"
+
+
+@dataclass(frozen=True)
+class StageRequest:
+    """One execution of stage. `pipeline` is `module:name`, or "" for one that only this process knows."""
+
+    pipeline: str
+    epoch: int
+    token: int
+    folder: str  #: absolute URI; each output is written to <folder>/<output>/
+    outputs: tuple[str, ...]
+    sources: Mapping[str, SourceRange]
+    timestamp: datetime  #: when the epoch was planned: the same in every attempt
+    interval: Interval | None = None
+
+    def to_json(self) -> Json:
+        return {
+            "pipeline": self.pipeline,
+            "epoch": self.epoch,
+            "token": self.token,
+            "folder": self.folder,
+            "outputs": list(self.outputs),
+            "sources": {name: {"start": r.start, "end": r.end} for name, r in self.sources.items()},
+            "timestamp": self.timestamp.isoformat(),
+            "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> StageRequest:
+        bounds = value["interval"]
+        return cls(
+            pipeline=value["pipeline"],
+            epoch=value["epoch"],
+            token=value["token"],
+            folder=value["folder"],
+            outputs=tuple(value["outputs"]),
+            sources={name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
+            timestamp=datetime.fromisoformat(value["timestamp"]),
+            interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
+        )
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What Spark counted. `rows`: per output, by DataFrame.observe; the seal compares it with the files."""
+
+    rows: Mapping[str, int]
+    sources: Mapping[str, SourceCount]
+    code_version: str
+
+    def to_json(self) -> Json:
+        return {
+            "rows": dict(self.rows),
+            "sources": {name: {"rows": c.rows, "quarantined": c.quarantined} for name, c in self.sources.items()},
+            "code_version": self.code_version,
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> StageResult:
+        counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
+        return cls(dict(value["rows"]), counts, value["code_version"])
