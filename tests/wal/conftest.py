@@ -1,0 +1,110 @@
+"""A staging folder in which executions are laid out as Spark lays them out."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.wal.manifest import Manifest, SourceCount
+from lockstep.wal.object_storage import ObjectStorage
+from lockstep.wal.staging import Staging
+
+DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"
+OUTPUTS = ("flights", "delays")
+
+
+def rows(count: int, start: int = 0) -> pa.Table:
+    """`count` rows of an id, a text that hardly compresses, and a delay that is null now and then."""
+    ids = range(start, start + count)
+    schema = pa.schema([("id", pa.int64()), ("tail", pa.string()), ("delay", pa.float64())])
+    columns = [
+        list(ids),
+        [f"N{id * 2654435761 % 4294967296:x}" for id in ids],
+        [None if id % 7 == 0 else id / 3 for id in ids],
+    ]
+    return pa.table(columns, schema=schema)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One execution: its files are written, its seal is up to the test."""
+
+    staging: Staging
+    root: Path
+    epoch: int = 3
+    token: int = 17
+    pipeline: str = "flights"
+
+    @property
+    def folder(self) -> str:
+        return self.staging.folder(DEPLOYMENT, self.pipeline, self.epoch, self.token)
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.folder
+
+    def write(self, output: str, *tables: pa.Table) -> list[Path]:
+        """Write one part a table, with the files that Hadoop puts beside them."""
+        folder = self.path / output
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        paths = [folder / f"part-{number:05}-5d3c0dd4-c000.snappy.parquet" for number in range(len(tables))]
+        for path, table in zip(paths, tables, strict=True):
+            pq.write_table(table, path)
+            path.with_name(f".{path.name}.crc").write_bytes(b"crc\0")
+        (folder / "_SUCCESS").touch()
+        (folder / "._SUCCESS.crc").write_bytes(b"crc\0")
+        return paths
+
+    def fill(self) -> Staged:
+        """Create the folder with two files of flights (500 rows) and one of delays (40 rows)."""
+        self.staging.create(self.folder)
+        self.write("flights", rows(300), rows(200, 300))
+        self.write("delays", rows(40))
+        return self
+
+    def seal(self, outputs: tuple[str, ...] = OUTPUTS, **observed: int) -> Manifest:
+        return self.staging.seal(
+            self.folder,
+            deployment=DEPLOYMENT,
+            pipeline=self.pipeline,
+            epoch=self.epoch,
+            token=self.token,
+            outputs=outputs,
+            observed={"flights": 500, "delays": 40} | observed,
+            sources={"landing": SourceCount(501, 1)},
+        )
+
+
+def object_staging(root: Path) -> Staging:
+    """Staging on pyarrow.fs as it is on an object store; beneath is a local folder."""
+    staging = Staging(str(root))
+    staging._storage = ObjectStorage(pyarrow.fs.LocalFileSystem(), str(root), "s3")
+    return staging
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "staging"
+
+
+@pytest.fixture
+def staging(root: Path) -> Staging:
+    return Staging(f"file://{root}")
+
+
+@pytest.fixture(params=["local", "object"])
+def any_staging(request: pytest.FixtureRequest, root: Path) -> Staging:
+    return Staging(str(root)) if request.param == "local" else object_staging(root)
+
+
+@pytest.fixture
+def staged(staging: Staging, root: Path) -> Staged:
+    """An execution whose job is done, not sealed."""
+    return Staged(staging, root).fill()

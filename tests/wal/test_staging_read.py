@@ -1,0 +1,342 @@
+"""A reader gets the rows that were sealed, or an error: never a row of anything else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.errors import FormatUnknown, InvalidPipeline, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.wal import parquet
+from lockstep.wal.local_storage import LocalStorage
+from lockstep.wal.manifest import Manifest, canonical
+from lockstep.wal.reading import OutputBatches, SealedWal
+from lockstep.wal.staging import Staging
+from lockstep.wal.storage import ReadableFile
+
+from .conftest import DEPLOYMENT, Staged, rows
+
+FOLDER = f"{DEPLOYMENT}/flights/epoch=3/17"
+
+
+@pytest.fixture(params=["read once", "in chunks"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are read once, large ones in two passes: a threshold of 0 makes every file large."""
+    if request.param == "in chunks":
+        monkeypatch.setattr(parquet, "IN_MEMORY", 0)
+        monkeypatch.setattr(parquet, "_CHUNK", 512)
+        monkeypatch.setattr(parquet, "_BLOCK", 2048)
+
+
+@pytest.fixture
+def wal(staged: Staged) -> SealedWal:
+    return staged.staging.open(FOLDER, staged.seal().hash)
+
+
+@pytest.fixture
+def part(staged: Staged) -> Path:
+    """The second file of flights."""
+    return sorted((staged.path / "flights").glob("*.parquet"))[1]
+
+
+def flights(wal: SealedWal) -> OutputBatches:
+    return wal.outputs(["flights"])[0]
+
+
+def table(batches: OutputBatches) -> pa.Table:
+    return pa.Table.from_batches(list(batches), batches.schema)
+
+
+# --- what is sound ---
+
+
+def test_a_reader_gets_the_rows_that_were_sealed_each_time(any_staging: Staging, root: Path, either_way: None) -> None:
+    staged = Staged(any_staging, root).fill()
+    wal = any_staging.open(FOLDER, staged.seal().hash)
+    wal.check()
+    both = wal.outputs(["delays", "flights"])
+    assert [(batches.output, batches.rows) for batches in both] == [("delays", 40), ("flights", 500)]
+    for _ in range(2):
+        assert table(both[1]).equals(rows(500))
+        assert table(both[0]).equals(rows(40))
+
+
+def test_batches_are_bounded_in_rows(staged: Staged, either_way: None) -> None:
+    staged.write("flights", rows(70_000))
+    batches = flights(staged.staging.open(FOLDER, staged.seal(flights=70_000).hash))
+    assert [batch.num_rows for batch in batches] == [65_536, 4_464]
+    assert all(batch.schema.equals(batches.schema, check_metadata=True) for batch in batches)
+
+
+def test_batches_of_wide_rows_have_fewer_of_them(staged: Staged) -> None:
+    wide = pa.table({"data": [random.Random(number).randbytes(60_000) for number in range(500)]})
+    staged.write("flights", wide)
+    batches = flights(staged.staging.open(FOLDER, staged.seal(flights=500).hash))
+    assert max(batch.nbytes for batch in batches) < 20 << 20
+    assert table(batches).equals(wide)
+
+
+def test_files_that_the_manifest_does_not_name_are_not_read(wal: SealedWal, staged: Staged) -> None:
+    pq.write_table(rows(9), staged.path / "flights" / "part-00009-zombie.parquet")
+    (staged.path / "flights" / "_SUCCESS").unlink()
+    wal.check()
+    assert table(flights(wal)).equals(rows(500))
+
+
+def test_an_output_that_was_not_sealed_is_named(wal: SealedWal) -> None:
+    with pytest.raises(InvalidPipeline, match="no output 'weather', it has delays, flights"):
+        wal.outputs(["weather"])
+
+
+# --- what is not ---
+
+
+def read(wal: SealedWal) -> None:
+    for batches in wal.outputs(["flights", "delays"]):
+        list(batches)
+
+
+BOTH = pytest.mark.parametrize("act", [read, SealedWal.check])
+
+
+@BOTH
+def test_a_file_cut_short_anywhere_is_corrupt(
+    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, either_way: None
+) -> None:
+    data = part.read_bytes()
+    for size in (0, 1, 4, len(data) // 2, len(data) - 8, len(data) - 1):
+        part.write_bytes(data[:size])
+        with pytest.raises(WalCorrupt, match=f"{part.name}: bytes found {size}, the manifest has {len(data)}"):
+            act(wal)
+    part.write_bytes(data + b"\0")
+    with pytest.raises(WalCorrupt, match="bytes found"):
+        act(wal)
+
+
+@BOTH
+def test_one_flipped_bit_anywhere_is_corrupt(
+    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, either_way: None
+) -> None:
+    data = part.read_bytes()
+    footer = int.from_bytes(data[-8:-4], "little")
+    places = {
+        "magic": 0,
+        "page header": 5,
+        "page": (len(data) - footer) // 2,
+        "footer": len(data) - 8 - footer // 2,
+        "footer length": len(data) - 8,
+        "end": len(data) - 1,
+    }
+    for place in places.values():
+        flipped = bytearray(data)
+        flipped[place] ^= 0x10
+        part.write_bytes(flipped)
+        with pytest.raises(WalCorrupt, match=f"{part.name}: sha256 found"):
+            act(wal)
+    part.write_bytes(data)
+    act(wal)
+
+
+@BOTH
+def test_a_file_swapped_for_another_of_the_same_size_is_corrupt(
+    act: Callable[[SealedWal], None], staged: Staged, either_way: None
+) -> None:
+    one, other = staged.write("flights", rows(250), rows(250, 250))
+    wal = staged.staging.open(FOLDER, staged.seal().hash)
+    first, second = one.read_bytes(), other.read_bytes()
+    one.write_bytes(second)
+    other.write_bytes(first)
+    with pytest.raises(WalCorrupt):
+        act(wal)
+
+
+@BOTH
+def test_a_missing_file_is_corrupt(act: Callable[[SealedWal], None], wal: SealedWal, part: Path) -> None:
+    part.unlink()
+    with pytest.raises(WalCorrupt, match=f"{part.name} is missing"):
+        act(wal)
+
+
+@BOTH
+def test_a_file_that_became_a_link_or_a_folder_is_refused(
+    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, tmp_path: Path
+) -> None:
+    shutil.move(part, tmp_path / "same.parquet")
+    part.symlink_to(tmp_path / "same.parquet")
+    with pytest.raises(StagingRefused):
+        act(wal)
+    part.unlink()
+    part.mkdir()
+    with pytest.raises(WalCorrupt):
+        act(wal)
+
+
+def test_rows_before_a_bad_file_are_followed_by_an_error_not_by_an_end(wal: SealedWal, part: Path) -> None:
+    part.write_bytes(part.read_bytes()[:-1])
+    seen = 0
+    with pytest.raises(WalCorrupt):
+        for batch in flights(wal):
+            seen += batch.num_rows
+    assert seen == 300
+
+
+@pytest.mark.parametrize("lie", ["file", "schema", "total"])
+def test_a_manifest_that_contradicts_its_files_is_corrupt(lie: str, staged: Staged) -> None:
+    """Even when the ledger has its hash: a seal with a bug in it."""
+    value = json.loads(staged.seal().to_bytes())
+    output = value["outputs"]["flights"]
+    match lie:
+        case "file":
+            output["files"][1]["rows"] -= 1
+            output["rows"] -= 1
+        case "schema":
+            other = pa.schema([("id", pa.int64()), ("tail", pa.string()), ("delay", pa.float32())])
+            output["schema"] = json.loads(_with_schema(staged, other))
+        case "total":
+            output["rows"] += 1
+    (staged.path / "_manifest.json").write_bytes(canonical(value))
+    wal = staged.staging.open(FOLDER, Manifest.from_bytes(canonical(value)).hash)
+    for act in (read, SealedWal.check):
+        with pytest.raises(WalCorrupt):
+            act(wal)
+
+
+def _with_schema(staged: Staged, schema: pa.Schema) -> str:
+    return json.dumps(base64.b64encode(schema.serialize().to_pybytes()).decode())
+
+
+# --- the manifest ---
+
+
+def test_a_manifest_that_differs_in_one_byte_is_refused(staged: Staged) -> None:
+    manifest_hash = staged.seal().hash
+    path = staged.path / "_manifest.json"
+    data = path.read_bytes()
+    for place in range(0, len(data), 11):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(WalCorrupt, match="the ledger has"):
+            staged.staging.open(FOLDER, manifest_hash)
+    for other in (b"", data[:-1], data + b"\n"):
+        path.write_bytes(other)
+        with pytest.raises(WalCorrupt, match="the ledger has"):
+            staged.staging.open(FOLDER, manifest_hash)
+    path.write_bytes(data)
+    staged.staging.open(FOLDER, manifest_hash).check()
+
+
+def test_a_missing_manifest_is_corrupt(staged: Staged) -> None:
+    with pytest.raises(WalCorrupt, match=r"_manifest.json is missing"):
+        staged.staging.open(FOLDER, "0" * 64)
+
+
+def test_a_missing_folder_is_corrupt_but_missing_staging_is_unavailable(staged: Staged) -> None:
+    manifest_hash = staged.seal().hash
+    shutil.rmtree(staged.path.parent)
+    with pytest.raises(WalCorrupt, match="missing"):
+        staged.staging.open(FOLDER, manifest_hash)
+    shutil.rmtree(staged.root / DEPLOYMENT)
+    with pytest.raises(StagingUnavailable, match="is it mounted"):
+        staged.staging.open(FOLDER, manifest_hash)
+
+
+def test_a_manifest_of_a_later_format_is_not_called_corrupt(staged: Staged) -> None:
+    data = canonical(json.loads(staged.seal().to_bytes()) | {"format": 9})
+    (staged.path / "_manifest.json").write_bytes(data)
+    with pytest.raises(FormatUnknown, match="format 9"):
+        staged.staging.open(FOLDER, hashlib.sha256(data).hexdigest())
+
+
+def test_another_executions_manifest_is_corrupt_here(staged: Staged) -> None:
+    manifest = staged.seal()
+    shutil.copytree(staged.path, staged.path.with_name("18"))
+    with pytest.raises(WalCorrupt, match="holds the manifest of"):
+        staged.staging.open(FOLDER.replace("/17", "/18"), manifest.hash)
+
+
+# --- storage that lies, once or always ---
+
+
+class LyingFile(io.BytesIO):
+    """Bytes with one bit wrong, at the same size: a stale page."""
+
+    def __init__(self, data: bytes) -> None:
+        wrong = bytearray(data)
+        wrong[len(data) // 2] ^= 1
+        super().__init__(wrong)
+
+
+class LyingStorage(LocalStorage):
+    """Lies about Parquet files on the calls that `lies` names; `opened` holds whether each call asked for the disk."""
+
+    def __init__(self, root: Path, lies: set[int]) -> None:
+        super().__init__(root)
+        self.lies, self.opened = lies, list[bool]()
+
+    def open(self, path: str, fresh: bool = False) -> ReadableFile:
+        file = super().open(path, fresh)
+        if not path.endswith(".parquet"):
+            return file
+        self.opened.append(fresh)
+        return LyingFile(file.read()) if len(self.opened) in self.lies else file
+
+
+def lying(staged: Staged, *lies: int) -> tuple[LyingStorage, OutputBatches]:
+    manifest_hash = staged.seal().hash
+    storage = LyingStorage(staged.root, set(lies))
+    staged.staging._storage = storage
+    [delays] = staged.staging.open(FOLDER, manifest_hash).outputs(["delays"])
+    return storage, delays
+
+
+def test_a_stale_page_is_read_again_from_the_disk(staged: Staged, either_way: None) -> None:
+    storage, delays = lying(staged, 1)
+    assert table(delays).equals(rows(40))
+    assert storage.opened[:2] == [False, True]
+
+
+def test_a_file_that_stays_wrong_is_corrupt_after_the_second_reading(staged: Staged, either_way: None) -> None:
+    storage, delays = lying(staged, 1, 2)
+    with pytest.raises(WalCorrupt, match="sha256 found"):
+        list(delays)
+    assert storage.opened == [False, True]
+
+
+def test_a_file_that_changes_between_hash_and_parse_gives_no_wrong_row(
+    staged: Staged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "IN_MEMORY", 0)
+    monkeypatch.setattr(parquet, "_CHUNK", 64)
+    _, delays = lying(staged, 2)  # 1 is hashed, 2 is parsed
+    with pytest.raises(WalCorrupt, match=r"delays/part-00000.* changed while it was read"):
+        list(delays)
+
+
+def test_a_read_error_in_the_middle_is_unavailable_not_corrupt(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "IN_MEMORY", 0)
+    storage, delays = lying(staged)
+    opened = storage.open
+
+    def failing(path: str, fresh: bool = False) -> Any:
+        file = opened(path, fresh)
+        return FailingFile(file.read()) if len(storage.opened) == 2 else file
+
+    monkeypatch.setattr(storage, "open", failing)
+    with pytest.raises(StagingUnavailable, match="Input/output error"):
+        list(delays)
+
+
+class FailingFile(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise OSError(5, "Input/output error")
