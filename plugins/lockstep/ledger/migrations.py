@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg2
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
+from lockstep.ledger.connecting import connect, first_line
 from lockstep.ledger.statements import migrations
 
 _LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
@@ -15,20 +18,20 @@ def migrate(dsn: str) -> list[str]:
 
     Raises `LedgerRefused` when the schema is newer than this Lockstep, `LedgerUnavailable` when it can't be reached.
     """
+    connection = connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
     try:
-        connection = psycopg2.connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
-    except psycopg2.OperationalError as error:
-        raise LedgerUnavailable(f"the ledger can't be reached: {str(error).strip().splitlines()[0]}") from error
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            connection.commit()
-            return _apply_missing(connection)
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SELECT pg_is_in_recovery(), pg_advisory_lock(%s)", (_LOCK,))
+            if cursor.fetchone()[0]:
+                raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+        return _apply_missing(connection)
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
     finally:
         connection.close()
 
 
-def _apply_missing(connection: psycopg2.extensions.connection) -> list[str]:
+def _apply_missing(connection: Any) -> list[str]:
     applied = []
     with connection, connection.cursor() as cursor:
         cursor.execute("CREATE SCHEMA IF NOT EXISTS lockstep")

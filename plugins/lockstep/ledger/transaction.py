@@ -15,7 +15,8 @@ from psycopg2.extras import RealDictCursor
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from lockstep.errors import IllegalTransition, IntervalOverlap, LedgerRefused, LedgerUnavailable
-from lockstep.ledger.statements import statement
+from lockstep.ledger.connecting import connect, first_line
+from lockstep.ledger.statements import migrations, statement
 from lockstep.states import Role
 
 T = TypeVar("T")
@@ -43,8 +44,9 @@ def default_actor() -> str:
 class Transaction:
     """Statements of `ledger/sql` by name, within one transaction."""
 
-    def __init__(self, cursor: RealDictCursor) -> None:
+    def __init__(self, cursor: RealDictCursor, actor: str) -> None:
         self._cursor = cursor
+        self.actor = actor
 
     def do(self, name: str, **parameters: Any) -> int:
         """Run a statement for its effect; the number of rows it touched."""
@@ -98,24 +100,42 @@ class LedgerConnection:
             connection = self._connected()
             with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
                 self._open(cursor, role, reason)
-                yield Transaction(cursor)
+                yield Transaction(cursor, self.actor)
         except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
             self.close()
-            raise LedgerUnavailable(f"the ledger does not answer: {_first_line(error)}") from error
+            raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
         except psycopg2.errors.ExclusionViolation as error:
             raise IntervalOverlap(f"the interval overlaps another epoch: {_detail(error)}") from error
         except psycopg2.errors.UndefinedTable as error:
-            raise LedgerRefused("the database holds no ledger; run its migrations first (lockstep migrate)") from error
+            raise LedgerRefused("the database holds no ledger: run its migrations first") from error
+        except psycopg2.errors.ReadOnlySqlTransaction as error:
+            raise LedgerRefused(
+                "the ledger's connection is read-only: set default_transaction_read_only = off for role and database"
+            ) from error
         except psycopg2.Error as error:
             if error.pgcode == _ILLEGAL_TRANSITION:
-                raise IllegalTransition(_first_line(error)) from error
+                raise IllegalTransition(first_line(error)) from error
             raise
 
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg2.connect(self.dsn, **_SESSION)
+            self._connection = connect(self.dsn, **_SESSION)
             self._connection.set_session(isolation_level="READ COMMITTED")
+            self._require_schema()
         return self._connection
+
+    def _require_schema(self) -> None:
+        """A schema of another version may follow other rules. Raises `LedgerRefused`."""
+        try:
+            with self._connection, self._connection.cursor() as cursor:
+                cursor.execute(statement("find_schema"))
+                found, known = cursor.fetchone()[0], migrations()[-1][0]
+            if found != known:
+                do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
+                raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, cursor: RealDictCursor, role: Role, reason: str | None) -> None:
         cursor.execute(statement("open_transaction"), {"role": role.value, "actor": self.actor, "reason": reason or ""})
@@ -127,9 +147,5 @@ class LedgerConnection:
                 raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
 def _detail(error: psycopg2.Error) -> str:
-    return error.diag.message_detail or _first_line(error)
+    return error.diag.message_detail or first_line(error)

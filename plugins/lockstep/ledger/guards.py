@@ -1,0 +1,154 @@
+"""What a transaction locks first and asks second. Every guard reads in a statement of its own, under the row's lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from lockstep.epoch import Attempt, Epoch, Json, Participant, Plan, RunKey
+from lockstep.errors import EpochBusy, Fenced, IllegalTransition, NotPrepared, OutOfOrder, UnknownEpoch
+from lockstep.ledger.rows import to_participant
+from lockstep.ledger.transaction import Row, Transaction
+from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
+
+
+def lock_pipeline(tx: Transaction, pipeline: str) -> Row:
+    """Whoever numbers epochs or claims files holds this row. Always before an epoch's row, never after it."""
+    row = tx.one("lock_pipeline", pipeline=pipeline)
+    if row is None:
+        raise UnknownEpoch(f"the ledger has no pipeline {pipeline}")
+    return row
+
+
+def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:
+    row = tx.one("lock_epoch", pipeline=pipeline, epoch=epoch)
+    if row is None:
+        raise UnknownEpoch(f"the ledger has no epoch {epoch} of pipeline {pipeline}")
+    return row
+
+
+def lock_current(tx: Transaction, attempt: Attempt) -> Row:
+    """Lock the epoch's row; raises `Fenced` unless `attempt` is its current one."""
+    row = lock_epoch(tx, attempt.pipeline, attempt.epoch)
+    require_current(row, attempt)
+    return row
+
+
+def require_current(row: Row, attempt: Attempt) -> None:
+    if row["attempt"] != attempt.token:
+        raise Fenced(
+            f"{name(row)}: attempt {attempt.token} was voided or superseded by {row['attempt']}, "
+            "votes are per attempt: clear from begin"
+        )
+
+
+def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
+    """Another run's lease must have run out; a run's own is no obstacle to its retry."""
+    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id)
+    held = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
+    if held and not own:
+        raise EpochBusy(
+            f"{name(row)} is held by run {row['owner_run']} of {row['owner_dag']} "
+            f"until {held['lease_until']}; try again"
+        )
+
+
+def require_state(row: Row, state: EpochState, verb: str) -> None:
+    if row["state"] != state:
+        raise IllegalTransition(f"can't {verb} {name(row)}: it is {row['state']}, not {state}")
+
+
+def require_undecided(row: Row, verb: str) -> None:
+    if row["state"] not in UNDECIDED:
+        raise IllegalTransition(f"can't {verb} {name(row)}: it is {row['state']}; only an undecided epoch can be")
+
+
+def require_votes(tx: Transaction, row: Row) -> None:
+    """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution.
+
+    A younger execution rolls older branches back before it has voted itself: from its start on, the older vote is void.
+    """
+    if row["state"] != EpochState.STAGED:
+        raise NotPrepared(f"can't commit {name(row)}: it is {row['state']}, its WAL is not sealed")
+    found = participants(tx, row["pipeline"], row["id"])
+    votes = {sink for sink, participant in found.items() if _votes(participant, row["attempt"])}
+    wanted = set(row["plan"]["sinks"])
+    if votes != wanted or found.keys() != wanted:
+        raise NotPrepared(
+            f"can't commit {name(row)}: attempt {row['attempt']} lacks the vote of "
+            + ", ".join(sorted(found.keys() ^ votes | wanted ^ votes))
+        )
+
+
+def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> None:
+    """For cursor pipelines; void epochs don't count."""
+    before = tx.one("find_predecessor", pipeline=pipeline, epoch=epoch)
+    if before and before["state"] not in DECIDED:
+        raise OutOfOrder(
+            f"{pipeline} epoch {epoch} waits: epoch {before['id']} is {before['state']}, it has to be decided first"
+        )
+
+
+def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, sink: str) -> None:
+    """For cursor pipelines; void epochs, and those that `sink` has no part in, don't count."""
+    before = tx.one("find_predecessor_of_sink", pipeline=pipeline, epoch=epoch, sink=sink)
+    if before and before["state"] != ParticipantState.PUBLISHED:
+        raise OutOfOrder(
+            f"{pipeline} epoch {epoch} waits: epoch {before['epoch']} is {before['state']} in {sink}, "
+            "it has to be published there first"
+        )
+
+
+def require_published(tx: Transaction, row: Row, sink: str, token: int) -> None:
+    """The decided vote `token` has been published already; any other was never decided."""
+    found = participants(tx, row["pipeline"], row["id"]).get(sink)
+    if found is None:
+        raise UnknownEpoch(f"{name(row)} has no sink {sink}")
+    decided = found.vote.token if found.vote else None
+    if found.state is not ParticipantState.PUBLISHED or decided != token:
+        raise Fenced(f"{name(row)}: the decided vote of {sink} is {decided}, not {token}")
+
+
+def gap(before: Row | None, plan: Json, after: Row | None) -> str | None:
+    """Where a cursor pipeline's ranges would not join: n+1 starts where n ends. None if they do."""
+    pairs = ((before["plan"], plan) if before else None, (plan, after["plan"]) if after else None)
+    for earlier, later in filter(None, pairs):
+        for source in earlier["sources"].keys() & later["sources"].keys():
+            end, start = earlier["sources"][source]["end"], later["sources"][source]["start"]
+            if end != start:
+                return f"source {source} would end at {json.dumps(end)} and go on at {json.dumps(start)}"
+    return None
+
+
+def plan_as_stored(plan: Plan) -> Json:
+    """The plan as it comes back from the ledger: tuples are lists, say."""
+    return json.loads(json.dumps(plan.to_json()))
+
+
+def participants(tx: Transaction, pipeline: str, epoch: int) -> dict[str, Participant]:
+    found = tx.all("list_participants", pipeline=pipeline, epoch=epoch)
+    return {row["sink"]: to_participant(row) for row in found}
+
+
+def required(row: Row | None) -> Row:
+    """A guarded update under the row's lock, after its guards have passed, always finds its row."""
+    if row is None:
+        raise IllegalTransition("the ledger's row changed under its own lock: this is a bug of Lockstep")
+    return row
+
+
+def key(of: Attempt | Epoch) -> Mapping[str, object]:
+    return {"pipeline": of.pipeline, "epoch": of.epoch if isinstance(of, Attempt) else of.id}
+
+
+def name(row: Row) -> str:
+    return f"{row['pipeline']} epoch {row['id']}"
+
+
+def _votes(participant: Participant, attempt: int) -> bool:
+    return (
+        participant.state is ParticipantState.PREPARED
+        and participant.attempt == attempt
+        and participant.vote is not None
+        and participant.vote.token >= (participant.execution or 0)
+    )

@@ -1,0 +1,122 @@
+"""What can be asked of the ledger. Nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Self
+
+from lockstep.epoch import Attempt, Epoch, Interval, Participant, RunKey
+from lockstep.errors import LedgerRefused, UnknownEpoch
+from lockstep.ledger import guards
+from lockstep.ledger.rows import to_epoch, to_participant
+from lockstep.ledger.transaction import LedgerConnection, Row
+from lockstep.states import Role
+
+
+class Looking:
+    """Raises `LedgerUnavailable` when the ledger can't be reached and `LedgerRefused` when it can't be trusted."""
+
+    def __init__(self, dsn: str, actor: str | None = None) -> None:
+        self._connection = LedgerConnection(dsn, actor)
+        self._deployment: str | None = None
+
+    @property
+    def actor(self) -> str:
+        return self._connection.actor
+
+    def again(self) -> Self:
+        """The same ledger on a connection of its own, for another thread."""
+        return type(self)(self._connection.dsn, self.actor)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def deployment(self) -> str:
+        """The UUID that the first migration made; in every handle and folder name."""
+        if self._deployment is None:
+            row = self._look("find_deployment")
+            if row is None:
+                raise LedgerRefused("the ledger has lost its deployment's id: restore the table lockstep.deployment")
+            self._deployment = str(row["id"])
+        return self._deployment
+
+    def find_run(self, run: RunKey) -> Attempt | None:
+        """The attempt that this run's own `begin` took."""
+        row = self._look("find_run", dag_id=run.dag_id, run_id=run.run_id)
+        return Attempt(row["pipeline"], row["epoch"], row["attempt"]) if row else None
+
+    def require_current(self, attempt: Attempt) -> None:
+        """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
+        row = self._look("find_epoch", **guards.key(attempt))
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
+        guards.require_current(row, attempt)
+
+    def require_predecessor_decided(self, epoch: Epoch) -> None:
+        """Raises `OutOfOrder`: a cursor pipeline prepares n+1 after n is committed."""
+        if epoch.interval is None:
+            self._connection.run(
+                Role.PREPARE, lambda tx: guards.require_predecessor_decided(tx, epoch.pipeline, epoch.id)
+            )
+
+    def require_predecessor_published(self, epoch: Epoch, sink: str) -> None:
+        """Raises `OutOfOrder`: a sink publishes a cursor pipeline's epochs in order."""
+        if epoch.interval is None:
+            self._connection.run(
+                Role.PUBLISH, lambda tx: guards.require_predecessor_published(tx, epoch.pipeline, epoch.id, sink)
+            )
+
+    def epoch(self, pipeline: str, epoch: int) -> Epoch:
+        """Raises `UnknownEpoch`."""
+        row = self._look("find_epoch", pipeline=pipeline, epoch=epoch)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no epoch {epoch} of pipeline {pipeline}")
+        return to_epoch(row)
+
+    def epoch_of_interval(self, pipeline: str, interval: Interval) -> Epoch | None:
+        """The epoch whose interval overlaps `interval`, equal or not."""
+        row = self._look("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
+        return to_epoch(row) if row else None
+
+    def last_epoch(self, pipeline: str) -> Epoch | None:
+        row = self._look("find_last_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def abandoned_epoch(self, pipeline: str) -> Epoch | None:
+        """A cursor pipeline's lowest undecided epoch whose lease has run out."""
+        row = self._look("find_abandoned_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def in_flight(self, pipeline: str) -> int:
+        """Epochs that are not published yet."""
+        row = self._look("count_in_flight", pipeline=pipeline)
+        return int(row["in_flight"]) if row else 0
+
+    def unfinished_epochs(self, pipeline: str) -> list[Epoch]:
+        """Everything but cleaned and void, in order."""
+        return [to_epoch(row) for row in self._look_all("list_unfinished_epochs", pipeline=pipeline)]
+
+    def abandoned_epochs(self, pipeline: str, hold: timedelta) -> list[Epoch]:
+        """Undecided, unleased, and without a sign of life for longer than `hold`."""
+        return [to_epoch(row) for row in self._look_all("list_abandoned_epochs", pipeline=pipeline, hold=hold)]
+
+    def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
+        rows = self._look_all("list_participants", pipeline=pipeline, epoch=epoch)
+        return {row["sink"]: to_participant(row) for row in rows}
+
+    def claimed(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
+        """Those of `paths` that some epoch of this source owns."""
+        rows = self._look_all("find_claimed", pipeline=pipeline, source=source, paths=list(paths))
+        return {row["path"] for row in rows}
+
+    def issued(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
+        """Those of `tokens` that this ledger issued for this epoch."""
+        rows = self._look_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
+        return {row["token"] for row in rows}
+
+    def _look(self, name: str, **parameters: object) -> Row | None:
+        return self._connection.run(Role.OPERATOR, lambda tx: tx.one(name, **parameters))
+
+    def _look_all(self, name: str, **parameters: object) -> list[Row]:
+        return self._connection.run(Role.OPERATOR, lambda tx: tx.all(name, **parameters))

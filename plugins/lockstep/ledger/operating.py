@@ -1,0 +1,85 @@
+"""What a person may do to an epoch: give it up, plan it anew, say where it goes. All of it stands in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from psycopg2.extras import Json as Jsonb
+
+from lockstep.epoch import Epoch, Plan
+from lockstep.errors import IllegalTransition
+from lockstep.ledger import guards, steps
+from lockstep.ledger.looking import Looking
+from lockstep.ledger.rows import to_epoch
+from lockstep.ledger.transaction import Row, Transaction
+from lockstep.states import EpochState, ParticipantState, Role
+
+
+class Operating(Looking):
+    """The transactions of `lockstep void`, `replan` and `resolve`."""
+
+    def void_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
+        """Give an undecided epoch's range up. Its claims stay: nobody else reads those files."""
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            if row["state"] == EpochState.VOID:
+                return to_epoch(row)
+            guards.require_undecided(row, "void")
+            row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            voided = tx.one("void_epoch", pipeline=pipeline, epoch=epoch, attempt=row["attempt"], reason=reason)
+            return to_epoch(guards.required(voided))
+
+        return self._connection.run(Role.OPERATOR, work, reason)
+
+    def replan_epoch(
+        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[str]], reason: str
+    ) -> Epoch:
+        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on.
+
+        A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            guards.lock_pipeline(tx, pipeline)
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            guards.require_undecided(row, "replan")
+            self._require_joins(tx, row, plan)
+            row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            key = {"pipeline": pipeline, "epoch": epoch}
+            tx.do("discard_seal", **key, attempt=row["attempt"])
+            tx.do("delete_participants", **key)
+            tx.do("release_claims", **key)
+            steps.freeze_plan(tx, pipeline, epoch, plan, claims)
+            planned = Jsonb(plan.to_json())
+            return to_epoch(
+                guards.required(tx.one("replan_epoch", **key, plan=planned, attempt=row["attempt"], reason=reason))
+            )
+
+        return self._connection.run(Role.OPERATOR, work, reason)
+
+    def retarget_participant(self, epoch: Epoch, sink: str, target_id: str, reason: str) -> None:
+        """A person says that `target_id`, as it is now, doesn't hold the decided epoch: publish it there."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
+            key = {**guards.key(epoch), "sink": sink}
+            if not tx.do("retarget_participant", **key, target_id=target_id):
+                raise IllegalTransition(f"{guards.name(row)}: sink {sink} has published already; nothing to resolve")
+            state = ParticipantState.PREPARED.value
+            tx.do("write_note", **key, state=state, attempt=row["attempt"], token=None)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    @staticmethod
+    def _require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
+        if row["span"] is not None:
+            return
+        before, after = (tx.one("find_epoch", pipeline=row["pipeline"], epoch=row["id"] + step) for step in (-1, 1))
+        gap = guards.gap(before, guards.plan_as_stored(plan), after)
+        if gap:
+            raise IllegalTransition(
+                f"can't replan {guards.name(row)} with this range: {gap}; keep the range, replan the last epoch "
+                "only, or void what stands in between"
+            )

@@ -1,0 +1,71 @@
+"""The steps that several of the ledger's transactions take, after they have locked the row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from lockstep.epoch import Attempt, Plan, RunKey
+from lockstep.errors import SourceClaimed
+from lockstep.ledger.guards import required
+from lockstep.ledger.transaction import Row, Transaction
+from lockstep.states import Role
+
+LEASE = timedelta(seconds=30)
+
+
+def take_token(
+    tx: Transaction, pipeline: str, epoch: int, role: Role, sink: str | None = None, attempt: int | None = None
+) -> int:
+    """The next token of the one sequence, kept as a row."""
+    row = tx.one(
+        "take_token", pipeline=pipeline, epoch=epoch, sink=sink, attempt=attempt, role=role.value, actor=tx.actor
+    )
+    return int(required(row)["token"])
+
+
+def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Row:
+    """Decide first: the fresh token fences every older attempt, then their votes are void.
+
+    With a run the attempt is its own, under a lease; without one it is nobody's.
+    """
+    epoch = {"pipeline": row["pipeline"], "epoch": row["id"]}
+    token = take_token(tx, row["pipeline"], row["id"], role)
+    raised = tx.one(
+        "raise_attempt",
+        **epoch,
+        token=token,
+        dag_id=run.dag_id if run else None,
+        run_id=run.run_id if run else None,
+        lease=LEASE if run else None,
+        reason=reason or None,
+    )
+    tx.do("void_votes", **epoch)
+    if run:
+        save_run(tx, run, Attempt(row["pipeline"], row["id"], token))
+    return required(raised)
+
+
+def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
+    """From now on the tasks of `run` work for `attempt`."""
+    tx.do(
+        "save_run",
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        pipeline=attempt.pipeline,
+        epoch=attempt.epoch,
+        attempt=attempt.token,
+    )
+
+
+def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[str]]) -> None:
+    """Participants and claims of a plan, under the pipeline's lock. Raises `SourceClaimed`."""
+    for sink in plan.sinks:
+        tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
+    for source, paths in claims.items():
+        wanted = {"pipeline": pipeline, "source": source, "paths": list(paths)}
+        taken = tx.all("find_claimants", **wanted)
+        if taken:
+            files = ", ".join(f"{row['path']} (epoch {row['epoch']})" for row in taken)
+            raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
+        tx.do("claim_files", **wanted, epoch=epoch)
