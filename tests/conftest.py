@@ -8,10 +8,16 @@ import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from stack.postgres import PostgresServer
+from stack.processes import Processes
+from stack.spark import ConnectServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _numbers = count(1)
 
@@ -78,6 +84,28 @@ def ledger_dsn(ledger_server: PostgresServer) -> Iterator[str]:
 def warehouse_dsn(warehouse_server: PostgresServer) -> Iterator[str]:
     """DSN of a fresh, empty database on the warehouse's server."""
     yield from _fresh_database(warehouse_server)
+
+
+@pytest.fixture(scope="session")
+def spark_connect(servers_folder: Path) -> Iterator[str]:
+    """URL (`sc://…`) of a warm Spark Connect server whose Python workers can import `lockstep` and `spark_apps`."""
+    processes = Processes(servers_folder / "spark" / "stack.json")
+    server = ConnectServer(processes, servers_folder / "spark")
+    try:
+        server.wait(server.launch())
+        yield server.url
+    finally:
+        processes.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_connect: str) -> Iterator[SparkSession]:
+    """One Connect session for all tests that only read and transform."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    session = ConnectSession.builder.remote(spark_connect).create()
+    yield session
+    session.stop()
 
 
 def _fresh_database(server: PostgresServer) -> Iterator[str]:
