@@ -37,7 +37,9 @@ class CrashPoint(StrEnum):
     PREPARE_AFTER_ROLLBACK = "prepare.after_rollback"  # branches of lower tokens of this sink
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
+    PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch
     PREPARE_BEFORE_PRE_COMMIT = "prepare.before_pre_commit"
+    PREPARE_AFTER_COUNTS = "prepare.after_counts"  # Postgres: the marker carries the rows of each output
     PREPARE_AFTER_PRE_COMMIT = "prepare.after_pre_commit"
     PREPARE_BEFORE_VOTE = "prepare.before_vote"
     PREPARE_AFTER_VOTE = "prepare.after_vote"
@@ -45,6 +47,7 @@ class CrashPoint(StrEnum):
     COMMIT_AFTER_DECISION = "commit.after_decision"
     PUBLISH_BEFORE_SINK = "publish.before_sink"
     PUBLISH_AFTER_MARKER = "publish.after_marker"  # write-ahead: marker claimed, nothing durable yet
+    PUBLISH_AFTER_WRITE = "publish.after_write"  # Postgres: each output's rows stand in the open transaction
     PUBLISH_BEFORE_SINK_COMMIT = "publish.before_sink_commit"
     PUBLISH_AFTER_SINK_COMMIT = "publish.after_sink_commit"
     PUBLISH_BEFORE_RENAME = "publish.before_rename"  # file sink: each pending file

@@ -1,0 +1,191 @@
+"""What Lockstep keeps in a target database, beside the data: markers, owners, and the database's own id.
+
+    lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
+    lockstep_target     who owns which table
+    lockstep_target_id  one random id: tells this database from any other one
+
+Every method takes a cursor within the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import TargetChanged, TargetOwned
+from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.handles import SinkName
+
+_TABLES = {
+    "lockstep_marker": """
+        CREATE TABLE IF NOT EXISTS {} (
+            deployment uuid NOT NULL, pipeline text NOT NULL, sink text NOT NULL, epoch bigint NOT NULL,
+            token bigint NOT NULL, manifest_hash text NOT NULL, rows jsonb,
+            published_at timestamptz NOT NULL DEFAULT now(), -- when the transaction that wrote it began
+            PRIMARY KEY (deployment, pipeline, sink, epoch))""",
+    "lockstep_target": """
+        CREATE TABLE IF NOT EXISTS {} (
+            relation text NOT NULL, deployment uuid NOT NULL, pipeline text NOT NULL, sink text NOT NULL,
+            shared boolean NOT NULL,
+            PRIMARY KEY (relation, deployment, pipeline, sink))""",
+    "lockstep_target_id": """
+        CREATE TABLE IF NOT EXISTS {} (
+            id uuid NOT NULL DEFAULT gen_random_uuid(), only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one))""",
+}
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """A table by schema and name, both exactly as pg_class has them."""
+
+    schema: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> Relation:
+        """`schema.table`; without a schema: public."""
+        schema, dot, table = text.partition(".")
+        return cls(schema, table) if dot else cls("public", schema)
+
+    @property
+    def identifier(self) -> sql.Identifier:
+        return sql.Identifier(self.schema, self.table)
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True)
+class TargetTables:
+    """Lockstep's own tables in `schema`, as seen by the sink `owner`."""
+
+    schema: str
+    owner: SinkName
+
+    # --- set-up ---
+
+    def lock_set_up(self, cursor: Cursor) -> None:
+        """Whoever changes tables goes one by one; lasts as long as the transaction."""
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('lockstep set-up', 0))")
+
+    def create(self, cursor: Cursor) -> None:
+        """Create what is missing; a role without CREATE passes if all is there."""
+        for table, statement in _TABLES.items():
+            if not self._exists(cursor, table):
+                cursor.execute(sql.SQL(statement).format(self._table(table)))
+                if table == "lockstep_target_id":
+                    cursor.execute(sql.SQL("INSERT INTO {} DEFAULT VALUES").format(self._table(table)))
+
+    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool) -> None:
+        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True."""
+        for relation in relations:
+            for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
+                if (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline) and not (shared and theirs):
+                    raise TargetOwned(
+                        f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
+                        f"deployment {deployment}; write elsewhere, say shared=True in both, or delete its row of "
+                        f"{self.schema}.lockstep_target if that pipeline is gone"
+                    )
+            self._record_claim(cursor, relation, shared)
+
+    def _record_claim(self, cursor: Cursor, relation: Relation, shared: bool) -> None:
+        cursor.execute(
+            sql.SQL(
+                "SELECT shared FROM {} WHERE (relation, deployment, pipeline, sink) = (%s, %s::uuid, %s, %s)"
+            ).format(self._table("lockstep_target")),
+            (str(relation), *self.owner_key),
+        )
+        if cursor.fetchone() != (shared,):  # most preflights find it, and write nothing
+            cursor.execute(
+                sql.SQL(
+                    "INSERT INTO {} (relation, deployment, pipeline, sink, shared) VALUES (%s, %s, %s, %s, %s) "
+                    "ON CONFLICT (relation, deployment, pipeline, sink) DO UPDATE SET shared = excluded.shared"
+                ).format(self._table("lockstep_target")),
+                (str(relation), *self.owner_key, shared),
+            )
+
+    def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
+        """(deployment, pipeline, sink, shared) of every other sink on `relation`, its partitions or parents."""
+        cursor.execute(
+            sql.SQL(
+                "SELECT deployment::text, pipeline, sink, shared FROM {} "
+                "WHERE (deployment, pipeline, sink) IS DISTINCT FROM (%s::uuid, %s, %s) AND relation = ANY(%s)"
+            ).format(self._table("lockstep_target")),
+            (*self.owner_key, [str(relation), *_relatives(cursor, relation)]),
+        )
+        return cursor.fetchall()
+
+    def target_id(self, cursor: Cursor) -> str:
+        """Raises `TargetChanged` where Lockstep's tables are missing: no preflight has been here."""
+        if self._exists(cursor, "lockstep_target_id"):
+            cursor.execute(sql.SQL("SELECT id::text FROM {}").format(self._table("lockstep_target_id")))
+            if row := cursor.fetchone():
+                return str(row[0])
+        raise TargetChanged(
+            f"sink {self.owner.sink}: the database has no {self.schema}.lockstep_target_id, which every target has "
+            "after its preflight: the connection leads to another database, or the schema argument changed"
+        )
+
+    # --- markers ---
+
+    def insert_marker(self, cursor: Cursor, epoch: SinkEpoch) -> bool:
+        """False: the marker is there already. Waits for whoever holds it in an open or prepared transaction."""
+        cursor.execute(
+            sql.SQL(
+                "INSERT INTO {} (deployment, pipeline, sink, epoch, token, manifest_hash) "
+                "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+            ).format(self._table("lockstep_marker")),
+            (*self.owner_key, epoch.id, epoch.token, epoch.manifest_hash),
+        )
+        return cursor.rowcount == 1
+
+    def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
+        """Note the rows per output in the marker that this transaction has inserted."""
+        cursor.execute(
+            sql.SQL(
+                "UPDATE {} SET rows = %s WHERE (deployment, pipeline, sink, epoch, token) = (%s::uuid, %s, %s, %s, %s)"
+            ).format(self._table("lockstep_marker")),
+            (json.dumps(dict(rows)), *self.owner_key, epoch.id, epoch.token),
+        )
+        assert cursor.rowcount == 1, "a transaction sees its own marker"
+
+    def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
+        """The epoch's committed marker; the cursor's transaction must be a new one."""
+        if not self._exists(cursor, "lockstep_marker"):
+            return None
+        cursor.execute(
+            sql.SQL(
+                "SELECT epoch, token, manifest_hash FROM {} "
+                "WHERE (deployment, pipeline, sink, epoch) = (%s::uuid, %s, %s, %s)"
+            ).format(self._table("lockstep_marker")),
+            (*self.owner_key, epoch),
+        )
+        row = cursor.fetchone()
+        return Marker(*row) if row else None
+
+    @property
+    def owner_key(self) -> tuple[str, str, str]:
+        return self.owner.deployment, self.owner.pipeline, self.owner.sink
+
+    def _table(self, name: str) -> sql.Identifier:
+        return sql.Identifier(self.schema, name)
+
+    def _exists(self, cursor: Cursor, table: str) -> bool:
+        cursor.execute("SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL", (self.schema, table))
+        row = cursor.fetchone()
+        return bool(row and row[0])
+
+
+def _relatives(cursor: Cursor, relation: Relation) -> list[str]:
+    cursor.execute(
+        "SELECT n.nspname || '.' || c.relname FROM to_regclass(format('%%I.%%I', %s::text, %s::text)) AS target(oid), "
+        "LATERAL (SELECT relid FROM pg_partition_tree(target.oid) "
+        "         UNION SELECT relid FROM pg_partition_ancestors(target.oid)) r "
+        "JOIN pg_class c ON c.oid = r.relid JOIN pg_namespace n ON n.oid = c.relnamespace",
+        (relation.schema, relation.table),
+    )
+    return [name for (name,) in cursor.fetchall()]

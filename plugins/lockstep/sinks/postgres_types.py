@@ -1,0 +1,178 @@
+"""Which Arrow type goes into which Postgres type, exactly.
+
+COPY BINARY checks widths, not types: int64 sent into numeric or float8 becomes another value without an error. So a
+column is written only if its type is the very one that the encoder produces, and only if its values come back alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from lockstep.errors import SinkRejected
+
+_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_FIRST_MICRO = -210_866_803_200_000_000  # 4713-11-24 BC, where Postgres' calendar starts; Arrow's ends before Postgres'
+_LAST_MICRO = (1 << 63) - 1
+_DAYS = (-2_440_588, 2_145_042_905)  # 4713-11-24 BC to 5874897-12-31
+
+Bounds: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PgType:
+    """A type of pg_catalog (`name` as in pg_type) and the Arrow type that is encoded for it.
+
+    `bounds`: beyond them Postgres would store something else, such as -infinity, without an error.
+    """
+
+    name: str
+    wire: pa.DataType
+    ddl: str
+    bounds: Bounds | None = None
+
+    @property
+    def is_list(self) -> bool:
+        return self.name.startswith("_")
+
+
+def postgres_type(dtype: pa.DataType) -> PgType | None:
+    """The Postgres type that holds every value of `dtype`, or None if there is none that gives it back."""
+    if types.is_dictionary(dtype):
+        return postgres_type(dtype.value_type)
+    if types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype):
+        return _list_of(dtype.value_type)
+    return _number(dtype) or _moment(dtype) or _bytes(dtype)
+
+
+def _list_of(dtype: pa.DataType) -> PgType | None:
+    item = postgres_type(dtype)
+    if item is None or item.is_list:
+        return None
+    return PgType(f"_{item.name}", pa.list_(item.wire), f"{item.ddl}[]", item.bounds)
+
+
+def _number(dtype: pa.DataType) -> PgType | None:
+    if types.is_boolean(dtype):
+        return PgType("bool", dtype, "boolean")
+    if types.is_uint64(dtype):
+        return PgType("numeric", pa.decimal128(20, 0), "numeric(20,0)")
+    if types.is_integer(dtype):
+        bits = dtype.bit_width * (2 if types.is_unsigned_integer(dtype) else 1)
+        if bits <= 16:
+            return PgType("int2", pa.int16(), "smallint")
+        return PgType("int4", pa.int32(), "integer") if bits == 32 else PgType("int8", pa.int64(), "bigint")
+    if types.is_float64(dtype):
+        return PgType("float8", dtype, "double precision")
+    if types.is_floating(dtype):
+        return PgType("float4", pa.float32(), "real")
+    if types.is_decimal(dtype) and dtype.bit_width <= 128 and 0 <= dtype.scale <= dtype.precision:
+        wire = pa.decimal128(dtype.precision, dtype.scale)
+        return PgType("numeric", wire, f"numeric({dtype.precision},{dtype.scale})")
+    return None
+
+
+def _moment(dtype: pa.DataType) -> PgType | None:
+    if types.is_date32(dtype):
+        return PgType("date", dtype, "date", _DAYS)
+    if types.is_time(dtype) and dtype.unit in _MICROS:
+        return PgType("time", dtype, "time")
+    if types.is_timestamp(dtype) and dtype.unit in _MICROS:
+        factor = _MICROS[dtype.unit]
+        bounds = (-(-_FIRST_MICRO // factor), _LAST_MICRO // factor)
+        name = "timestamptz" if dtype.tz else "timestamp"
+        return PgType(name, dtype, name, bounds)
+    return None
+
+
+def _bytes(dtype: pa.DataType) -> PgType | None:
+    if types.is_string(dtype) or types.is_large_string(dtype):
+        return PgType("text", dtype, "text")
+    if types.is_string_view(dtype):
+        return PgType("text", pa.large_string(), "text")
+    if types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype):
+        return PgType("bytea", dtype, "bytea")
+    if types.is_binary_view(dtype):
+        return PgType("bytea", pa.large_binary(), "bytea")
+    return None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a target table as pg_attribute has it. `modifier`: atttypmod, -1 for none."""
+
+    name: str
+    type_name: str  #: pg_type.typname, schema-qualified unless of pg_catalog
+    type_text: str  #: as a person writes it
+    modifier: int = -1
+    not_null: bool = False
+    has_default: bool = False
+    generated: bool = False
+
+    @property
+    def needed(self) -> bool:
+        return self.not_null and not self.has_default and not self.generated
+
+    @property
+    def max_chars(self) -> int | None:
+        """n of varchar(n)."""
+        return self.modifier - 4 if self.type_name == "varchar" and self.modifier >= 0 else None
+
+
+def refusal(field: pa.Field, column: Column) -> str | None:
+    """Why values of `field` would not come back from `column` as they are; None if they would."""
+    wanted = postgres_type(field.type)
+    if wanted is None:
+        return f"Arrow type {field.type} has no Postgres type that gives it back: cast it in the transform"
+    if column.generated:
+        return "it is a generated column: leave it out of the output"
+    alike = {wanted.name, "varchar"} if wanted.name == "text" else {wanted.name}
+    if column.type_name not in alike:
+        return f"the table has {column.type_text}, the output's {field.type} needs {wanted.ddl}: change one of them"
+    if wanted.name in ("numeric", "_numeric") and column.modifier >= 0:
+        return _numeric_refusal(wanted, column)
+    if wanted.name.lstrip("_").startswith("time") and column.modifier >= 0:
+        return f"the table has {column.type_text}, which rounds: use {wanted.ddl} without a precision"
+    return None
+
+
+def _numeric_refusal(wanted: PgType, column: Column) -> str | None:
+    dtype = wanted.wire.value_type if wanted.is_list else wanted.wire
+    precision, scale = (column.modifier - 4) >> 16 & 0xFFFF, ((column.modifier - 4 & 0x7FF) ^ 1024) - 1024
+    if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
+        return f"the table has {column.type_text}, which can't hold every {dtype}: it needs {wanted.ddl} or numeric"
+    return None
+
+
+def to_wire(array: pa.Array, kind: PgType, column: Column, where: str) -> pa.Array:
+    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word."""
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if array.type != kind.wire:
+        array = array.cast(kind.wire)
+    if kind.bounds:
+        _check_bounds(array.flatten() if kind.is_list else array, kind, where)
+    if column.max_chars is not None:
+        _check_length(array, column.max_chars, where)
+    return array
+
+
+def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
+    assert kind.bounds is not None
+    width = pa.int32() if types.is_date32(array.type) else pa.int64()
+    extremes = pc.min_max(array.view(width))
+    low, high = extremes["min"].as_py(), extremes["max"].as_py()
+    if low is not None and not (kind.bounds[0] <= low and high <= kind.bounds[1]):
+        raise SinkRejected(
+            f"{where}: values from {low} to {high} ({array.type}, since 1970) are outside what Postgres can hold"
+        )
+
+
+def _check_length(array: pa.Array, limit: int, where: str) -> None:
+    longest = pc.max(pc.utf8_length(array)).as_py()
+    if longest is not None and longest > limit:
+        raise SinkRejected(f"{where}: a text has {longest} characters, the table takes {limit}")

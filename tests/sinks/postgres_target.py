@@ -1,0 +1,85 @@
+"""PostgresSink on a database of its own, for the behaviour suite and the crash sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg2
+import pyarrow as pa
+from psycopg2 import sql
+
+from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.postgres import PostgresSink
+from tests.sinks.under_test import SinkUnderTest
+from tests.sinks.wal import OUTPUT, SCHEMA
+
+LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[Any]:
+    """A cursor of an autocommit connection."""
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    try:
+        with connection.cursor() as cursor:
+            yield cursor
+    finally:
+        connection.close()
+
+
+def execute(dsn: str, statement: str | sql.Composable, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement by hand, as an administrator might."""
+    with connected(dsn) as cursor:
+        cursor.execute(statement, parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+
+class PostgresUnderTest(SinkUnderTest):
+    """PostgresSink in the database of `dsn`; `other` is a database that it must not be confused with."""
+
+    def __init__(self, dsn: str, other: str, protocol: str, **arguments: Any) -> None:
+        self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
+        self.votes_with_data = protocol == "two_phase"
+
+    def sink(self, *, shared: bool = False) -> PostgresSink:
+        return PostgresSink(
+            "warehouse",
+            tables={OUTPUT: "public.rows"},
+            connection="warehouse",
+            protocol=self.protocol,  # type: ignore[arg-type]
+            create=True,
+            shared=shared,
+            lock_timeout=LOCK_TIMEOUT,
+            **self.arguments,
+        )
+
+    def connections(self) -> dict[str, str]:
+        return {"warehouse": self.dsn}
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        context = SinkContext(self.context().deployment, self.context().pipeline, {"warehouse": self.other})
+        with self.sink().opened(context) as sink:
+            sink.preflight({OUTPUT: SCHEMA})
+        return self.sink(), context
+
+    def visible(self) -> pa.Table:
+        if execute(self.dsn, "SELECT to_regclass('public.rows')") == [(None,)]:
+            return SCHEMA.empty_table()
+        columns = sql.SQL(", ").join(map(sql.Identifier, SCHEMA.names))
+        rows = execute(self.dsn, sql.SQL("SELECT {} FROM rows").format(columns))
+        return pa.table([list(column) for column in zip(*rows, strict=True)] or [[]] * len(SCHEMA), schema=SCHEMA)
+
+    def unsettled(self) -> list[str]:
+        prepared = execute(self.dsn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
+        sessions = "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
+        return [name for (name,) in [*prepared, *execute(self.dsn, sessions)]]
+
+    def lose(self, handle: str) -> None:
+        with connected(self.dsn) as cursor:
+            try:
+                cursor.execute(sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(handle)))
+            except psycopg2.errors.UndefinedObject:
+                return  # lost before
