@@ -183,6 +183,11 @@ CREATE FUNCTION lockstep.write_transition(
             nullif(current_setting('lockstep.reason', true), ''))
 $$;
 
+CREATE FUNCTION lockstep.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% on lockstep.%: what the ledger has recorded stays', TG_OP, TG_TABLE_NAME USING ERRCODE = 'LS001';
+END $$;
+
 CREATE FUNCTION lockstep.watch_epoch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
@@ -190,15 +195,30 @@ BEGIN
         PERFORM lockstep.write_transition(NEW.pipeline, NEW.id, NULL, NULL, NEW.state, NEW.attempt, NULL);
         RETURN NEW;
     END IF;
+    IF (NEW.pipeline, NEW.id, NEW.span, NEW.planned_at) IS DISTINCT FROM (OLD.pipeline, OLD.id, OLD.span, OLD.planned_at) THEN
+        RAISE EXCEPTION 'an epoch keeps its pipeline, number and interval' USING ERRCODE = 'LS001';
+    END IF;
     IF NEW.state IS DISTINCT FROM OLD.state THEN
         PERFORM lockstep.require_legal('epoch', OLD.state, NEW.state);
     END IF;
-    IF NEW.attempt < OLD.attempt OR (NEW.attempt <> OLD.attempt AND OLD.state IN ('committed', 'published', 'cleaned', 'void')) THEN
+    IF NEW.attempt < OLD.attempt OR (NEW.attempt <> OLD.attempt AND OLD.state NOT IN ('planned', 'staged')) THEN
         RAISE EXCEPTION 'the attempt of a % epoch goes from % to %', OLD.state, OLD.attempt, NEW.attempt USING ERRCODE = 'LS001';
     END IF;
-    IF OLD.state IN ('committed', 'published', 'cleaned')
-       AND (NEW.wal, NEW.manifest_hash, NEW.plan) IS DISTINCT FROM (OLD.wal, OLD.manifest_hash, OLD.plan) THEN
-        RAISE EXCEPTION 'a decided epoch keeps its plan and its WAL' USING ERRCODE = 'LS001';
+    IF OLD.wal IS NOT NULL AND (NEW.wal, NEW.manifest_hash) IS DISTINCT FROM (OLD.wal, OLD.manifest_hash)
+       AND NOT (NEW.wal IS NULL AND OLD.state = 'staged' AND NEW.state IN ('planned', 'void')) THEN
+        RAISE EXCEPTION 'the WAL of a % epoch is set once', NEW.state USING ERRCODE = 'LS001';
+    END IF;
+    IF NEW.plan IS DISTINCT FROM OLD.plan
+       AND NOT (OLD.state = 'planned' AND NEW.state = 'planned' AND current_setting('lockstep.role', true) = 'operator') THEN
+        RAISE EXCEPTION 'the plan of a % epoch is frozen', OLD.state USING ERRCODE = 'LS001';
+    END IF;
+    IF NEW.state = 'committed' AND OLD.state = 'staged' THEN
+        PERFORM lockstep.require_votes(NEW.pipeline, NEW.id, NEW.attempt);
+    END IF;
+    IF NEW.state = 'published' AND OLD.state = 'committed' AND EXISTS (
+        SELECT FROM lockstep.participant p WHERE p.pipeline = NEW.pipeline AND p.epoch = NEW.id AND p.state <> 'published'
+    ) THEN
+        RAISE EXCEPTION 'a sink has not published epoch % of % yet', NEW.id, NEW.pipeline USING ERRCODE = 'LS001';
     END IF;
     IF NEW.state IS DISTINCT FROM OLD.state OR NEW.attempt IS DISTINCT FROM OLD.attempt THEN
         NEW.changed_at := now();
@@ -206,23 +226,63 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+
+-- The last line of defence of the decision, for whoever writes to the table by hand.
+CREATE FUNCTION lockstep.require_votes(deciding text, number bigint, current_attempt bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF (SELECT count(*) = 0 OR bool_or(p.state <> 'prepared' OR p.attempt <> current_attempt OR p.token < p.execution)
+        FROM lockstep.participant p WHERE p.pipeline = deciding AND p.epoch = number) THEN
+        RAISE EXCEPTION 'epoch % of % lacks a vote of attempt %', number, deciding, current_attempt USING ERRCODE = 'LS001';
+    END IF;
+END $$;
+
 CREATE TRIGGER watch_epoch BEFORE INSERT OR UPDATE ON lockstep.epoch
     FOR EACH ROW EXECUTE FUNCTION lockstep.watch_epoch();
 
 CREATE FUNCTION lockstep.watch_participant() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    was text := NULL;
+    acting    text := coalesce(current_setting('lockstep.role', true), '');
+    was       text := NULL;
+    of_epoch  lockstep.epoch;
+    legal     boolean;
 BEGIN
     IF TG_OP = 'UPDATE' THEN
-        IF (NEW.state, NEW.token, NEW.attempt) IS NOT DISTINCT FROM (OLD.state, OLD.token, OLD.attempt) THEN
-            RETURN NEW;
+        IF (NEW.pipeline, NEW.epoch, NEW.sink) IS DISTINCT FROM (OLD.pipeline, OLD.epoch, OLD.sink) THEN
+            RAISE EXCEPTION 'a participant keeps its epoch and sink' USING ERRCODE = 'LS001';
+        END IF;
+        IF (NEW.state, NEW.token, NEW.attempt, NEW.handle, NEW.rows, NEW.publication)
+           IS NOT DISTINCT FROM (OLD.state, OLD.token, OLD.attempt, OLD.handle, OLD.rows, OLD.publication)
+           AND (NEW.target_id IS NOT DISTINCT FROM OLD.target_id OR (acting = 'operator' AND OLD.state = 'prepared')) THEN
+            RETURN NEW;  -- an execution starts, or a person points to another target
         END IF;
         was := OLD.state;
     END IF;
+    SELECT * INTO of_epoch FROM lockstep.epoch e WHERE (e.pipeline, e.id) = (coalesce(NEW.pipeline, OLD.pipeline), coalesce(NEW.epoch, OLD.epoch));
+    IF TG_OP = 'DELETE' THEN
+        IF acting <> 'operator' OR OLD.state <> 'pending' OR of_epoch.state NOT IN ('planned', 'staged') THEN
+            RAISE EXCEPTION 'a participant of a % epoch stays', of_epoch.state USING ERRCODE = 'LS001';
+        END IF;
+        RETURN OLD;
+    END IF;
     PERFORM lockstep.require_legal('participant', was, NEW.state);
+    legal := CASE NEW.state
+        WHEN 'pending'   THEN of_epoch.state IN ('planned', 'staged')
+        WHEN 'prepared'  THEN of_epoch.state = 'staged' AND NEW.attempt = of_epoch.attempt
+        WHEN 'published' THEN of_epoch.state = 'committed' AND (NEW.token, NEW.attempt) = (OLD.token, OLD.attempt)
+    END;
+    IF legal IS NOT TRUE THEN
+        RAISE EXCEPTION 'a participant of a % epoch at attempt % can''t become % with attempt %',
+            of_epoch.state, of_epoch.attempt, NEW.state, NEW.attempt USING ERRCODE = 'LS001';
+    END IF;
     NEW.changed_at := now();
     PERFORM lockstep.write_transition(NEW.pipeline, NEW.epoch, NEW.sink, was, NEW.state, NEW.attempt, NEW.token);
     RETURN NEW;
 END $$;
-CREATE TRIGGER watch_participant BEFORE INSERT OR UPDATE ON lockstep.participant
+CREATE TRIGGER watch_participant BEFORE INSERT OR UPDATE OR DELETE ON lockstep.participant
     FOR EACH ROW EXECUTE FUNCTION lockstep.watch_participant();
+
+CREATE TRIGGER keep_epoch BEFORE DELETE OR TRUNCATE ON lockstep.epoch EXECUTE FUNCTION lockstep.refuse();
+CREATE TRIGGER keep_participant BEFORE TRUNCATE ON lockstep.participant EXECUTE FUNCTION lockstep.refuse();
+CREATE TRIGGER keep_transition BEFORE UPDATE OR DELETE OR TRUNCATE ON lockstep.transition EXECUTE FUNCTION lockstep.refuse();
+CREATE TRIGGER keep_execution BEFORE UPDATE OR DELETE OR TRUNCATE ON lockstep.execution EXECUTE FUNCTION lockstep.refuse();
+CREATE TRIGGER keep_deployment BEFORE UPDATE OR DELETE OR TRUNCATE ON lockstep.deployment EXECUTE FUNCTION lockstep.refuse();

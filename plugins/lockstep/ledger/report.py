@@ -1,0 +1,177 @@
+"""What `lockstep status` tells: each pipeline's epochs, and what is stuck and why. It only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+
+from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
+from lockstep.ledger.looking import Looking
+from lockstep.ledger.rows import to_epoch, to_participant
+from lockstep.ledger.transaction import Row
+from lockstep.states import UNDECIDED, EpochState, ParticipantState
+
+PATIENCE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class EpochStatus:
+    """One epoch as it stands. `stuck`: why it doesn't move, and what moves it; None while all is well."""
+
+    epoch: Epoch
+    age: timedelta  #: since the last change of state or attempt
+    attempt_age: timedelta
+    run: str | None  #: whose attempt it is: run id of dag id
+    leased: bool
+    participants: tuple[Participant, ...]
+    stuck: str | None
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows per output, once the WAL is sealed."""
+        outputs = (self.epoch.summary or {}).get("outputs", {})
+        return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs."""
+
+    name: str
+    identity: Identity
+    last_epoch: int
+    counts: Mapping[EpochState, int]
+    holes: tuple[Interval, ...]
+    epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One transition, with whoever made it. `sink` None: of the epoch itself."""
+
+    at: datetime
+    sink: str | None
+    source: str | None
+    target: str
+    attempt: int | None
+    token: int | None
+    role: str
+    actor: str
+    reason: str | None
+
+
+class Report(Looking):
+    """Raises `LedgerUnavailable`, `LedgerRefused`."""
+
+    def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
+        """Every pipeline, each with its `limit` youngest epochs and all that are unfinished.
+
+        A decided epoch that has not moved for `patience` is stuck; an undecided one is as soon as nobody is at it.
+        """
+        return [self._pipeline(row, limit, patience) for row in self._look_all("list_pipelines")]
+
+    def pipeline(self, name: str, *, limit: int = 20, patience: timedelta = PATIENCE) -> PipelineStatus | None:
+        """One pipeline, or None if the ledger doesn't know it."""
+        row = self._look("find_pipeline", pipeline=name)
+        return self._pipeline(row, limit, patience) if row else None
+
+    def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
+        """Every transition of one epoch and its participants, oldest first."""
+        rows = self._look_all("list_transitions", pipeline=pipeline, epoch=epoch)
+        return [_entry(row) for row in rows]
+
+    def _pipeline(self, row: Row, limit: int, patience: timedelta) -> PipelineStatus:
+        name = row["name"]
+        counts = {EpochState(r["state"]): int(r["epochs"]) for r in self._look_all("count_states", pipeline=name)}
+        holes = self._look_all("find_holes", pipeline=name) if row["identity"] == Identity.INTERVAL else []
+        epochs = self._look_all("list_epochs", pipeline=name, limit=limit)
+        return PipelineStatus(
+            name,
+            Identity(row["identity"]),
+            row["last_epoch"],
+            counts,
+            tuple(Interval(hole["start"], hole["end"]) for hole in holes),
+            tuple(self._status(epoch, patience) for epoch in epochs),
+        )
+
+    def _status(self, row: Row, patience: timedelta) -> EpochStatus:
+        epoch = to_epoch(row)
+        found = self._look_all("list_participants", pipeline=epoch.pipeline, epoch=epoch.id)
+        participants = tuple(to_participant(participant) for participant in found)
+        before = (
+            self._look("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id) if row["span"] is None else None
+        )
+        return EpochStatus(
+            epoch,
+            row["age"],
+            row["attempt_age"],
+            f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
+            row["leased"],
+            participants,
+            _stuck(epoch, row, participants, to_epoch(before) if before else None, patience),
+        )
+
+
+def to_json(value: object) -> Json:
+    """A report as JSON: times in ISO 8601 UTC, ages in seconds."""
+    match value:
+        case Interval():
+            return {"start": value.start.isoformat(), "end": value.end.isoformat()}
+        case datetime():
+            return value.astimezone(UTC).isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return {str(key): to_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [to_json(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        found = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return {**found, "rows": value.rows} if isinstance(value, EpochStatus) else found
+    return value
+
+
+def _stuck(
+    epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None, patience: timedelta
+) -> str | None:
+    if epoch.state in UNDECIDED:
+        return _stuck_undecided(epoch, row, participants, before)
+    if row["age"] <= patience:
+        return None
+    if epoch.state is EpochState.COMMITTED:
+        missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
+        waits = f"; epoch {before.id} before it is {before.state}" if before and before.state in _UNPUBLISHED else ""
+        return f"decided, not published in {', '.join(missing)}{waits}: `lockstep recover` publishes it"
+    if epoch.state is EpochState.PUBLISHED:
+        return "its WAL is not deleted: `lockstep recover` deletes it"
+    return None
+
+
+def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None) -> str | None:
+    if row["leased"]:
+        return None
+    missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
+    lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
+    if before is not None and before.state in UNDECIDED:
+        return f"{lacks}; waits for epoch {before.id}, which is {before.state}"
+    ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
+    why = f" ({epoch.reason})" if epoch.reason else ""
+    return f"{lacks}, and nobody is at it: {ended}{why}; run it again, or `lockstep void` it"
+
+
+_UNPUBLISHED = UNDECIDED | {EpochState.COMMITTED}
+
+
+def _entry(row: Row) -> HistoryEntry:
+    return HistoryEntry(
+        at=row["at"].astimezone(UTC),
+        sink=row["sink"],
+        source=row["source_state"],
+        target=row["target_state"],
+        attempt=row["attempt"],
+        token=row["token"],
+        role=row["role"],
+        actor=row["actor"],
+        reason=row["reason"],
+    )
