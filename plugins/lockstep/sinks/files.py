@@ -146,7 +146,7 @@ class FileSink(TwoPhaseCommitSink):
         """Show what `txn` voted. Raises `SinkUnavailable` if its pending files are gone and no marker stands."""
         if not self.recover_and_commit(txn) and self.find_marker(txn.epoch) is None:
             raise SinkUnavailable(
-                f"sink {self.name}: the pending files of epoch {txn.epoch} are gone or damaged: publish writes them anew"
+                f"sink {self.name}: the pending files of epoch {txn.epoch} are gone or damaged: publish the epoch again"
             )
 
     def recover_and_commit(self, txn: Txn) -> bool:

@@ -1,0 +1,264 @@
+"""Dies, or hangs, at every step of a story about one epoch; another process finishes; nothing is lost or doubled.
+
+A story runs in a forked child that is killed (or stopped) when it has come to its n-th step, for every n. What a step
+is, a `Trace` says: a crash point that is reached, or an effect on the file system. The ledger's part is played by
+`Decision`: whoever records a vote first has it decided, everybody else is fenced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from itertools import count
+from pathlib import Path
+
+from lockstep import crash
+from lockstep.epoch import Vote
+from lockstep.sinks.base import Publication, SinkEpoch
+from tests.sinks.under_test import (
+    PATIENCE,
+    SinkUnderTest,
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    sweep,
+)
+from tests.sinks.wal import SealedRows, sealed
+
+OnStep = Callable[[str], None]
+Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
+
+
+@dataclass
+class Child:
+    """A forked process. `wait` gives its exit code, or minus the signal that ended it."""
+
+    pid: int
+    code: int | None = None
+
+    def wait(self) -> int:
+        if self.code is None:
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def wait_until_stopped(self) -> bool:
+        """True once it has stopped itself, False if it ended."""
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return True
+        self.code = os.waitstatus_to_exitcode(status)
+        return False
+
+    def release(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        if self.code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+
+def fork(action: Callable[[], object], *, quiet: bool = False) -> Child:
+    """Run `action` in a child that exits 0 if it returns and 1 if it raises, and never lives longer than PATIENCE."""
+    pid = os.fork()
+    if pid:
+        return Child(pid)
+    code = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE)
+        action()
+        code = 0
+    except BaseException:
+        if not quiet:
+            traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+# --- the ledger's part -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The first vote that is recorded is decided, for good."""
+
+    path: Path
+
+    def record(self, vote: Vote) -> bool:
+        """Whether this vote is the decided one; False means fenced."""
+        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(asdict(vote)))
+        with suppress(FileExistsError):
+            os.link(draft, self.path)
+        return self.vote() == vote
+
+    def vote(self) -> Vote | None:
+        with suppress(FileNotFoundError):
+            return Vote(**json.loads(self.path.read_text()))
+        return None
+
+
+@dataclass(frozen=True)
+class Round:
+    """One epoch of a sweep: the first process's token, the WAL, and what was decided."""
+
+    target: SinkUnderTest
+    number: int
+    rows: int
+    decision: Decision
+
+    @property
+    def wal(self) -> list[SealedRows]:
+        return sealed(self.rows, start=self.number * 100_000)
+
+    def epoch(self, token: int) -> SinkEpoch:
+        return epoch(self.number, token=token, manifest=f"round {self.number}")
+
+    @property
+    def first_token(self) -> int:
+        return 100 * self.number + 10
+
+    @property
+    def second_token(self) -> int:
+        return 100 * self.number + 20
+
+    @property
+    def publishing_token(self) -> int:
+        """Every execution of publish takes a fresh one, too: an older one may have to give way."""
+        return 100 * self.number + 30
+
+
+# --- stories of the first process ------------------------------------------------------------------------------------
+
+
+def prepares_and_publishes(round: Round) -> None:
+    at = round.epoch(round.first_token)
+    vote = prepare(round.target, at, round.wal)
+    if round.decision.record(vote):
+        publish(round.target, at, vote, round.wal)
+
+
+def prepares_and_aborts(round: Round) -> None:
+    prepare(round.target, round.epoch(round.first_token), round.wal)
+    with opened(round.target) as sink:
+        for txn in sink.pending():
+            if txn.token == round.first_token:
+                sink.abort(txn)
+
+
+def repairs_what_was_lost(round: Round) -> None:
+    at = round.epoch(round.first_token)
+    vote = prepare(round.target, at, round.wal)
+    if round.decision.record(vote):
+        round.target.lose(str(vote.handle))
+        publish(round.target, at, vote, round.wal)
+
+
+Story = Callable[[Round], None]
+
+
+def finish(round: Round) -> Publication:
+    """What a second process does, from the decision alone: sweep and start over, or publish what was decided."""
+    if round.decision.vote() is None:
+        sweep(round.target)
+        round.decision.record(prepare(round.target, round.epoch(round.second_token), round.wal))
+    vote = round.decision.vote()
+    assert vote is not None
+    return publish(round.target, round.epoch(round.publishing_token), vote, round.wal)
+
+
+# --- the sweep -------------------------------------------------------------------------------------------------------
+
+
+def reached_points(on_step: OnStep) -> None:
+    """A Trace: every crash point that the code reaches."""
+    os.environ["LOCKSTEP_TESTING"] = "1"
+    crash.observe(on_step)
+
+
+def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: signal.Signals, rows: int) -> list[str]:
+    """Run `story` once for each of its steps, take `action` there, finish in a second process, and compare.
+
+    Returns the steps' names. AssertionError names the step at which rows were lost, doubled or left behind.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
+        dry = next(rounds)
+        steps = _steps_of(story, trace, dry, Path(folder, "steps"))
+        finish(dry)
+        done = [dry]
+        for index, step in enumerate(steps):
+            round = next(rounds)
+            try:
+                _interrupted(round, story, trace, index, action)
+                done.append(round)
+                _compare(round, done)
+            except AssertionError as error:
+                raise AssertionError(f"{story.__name__}, {action.name} at step {index} ({step}): {error}") from error
+        return steps
+
+
+def _steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
+    def note(step: str) -> None:
+        with log.open("a") as file:
+            file.write(f"{step}\n")
+
+    def run() -> None:
+        trace(note)
+        story(dry)
+
+    assert fork(run).wait() == 0, f"{story.__name__} failed without any fault"
+    return log.read_text().split("\n")[:-1]
+
+
+def _interrupted(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> None:
+    with _child_at_step(round, story, trace, index, action) as child:
+        if action is signal.SIGKILL:
+            assert child.wait() == -signal.SIGKILL, "the child did not come to the step"
+            finish(round)
+        else:
+            assert child.wait_until_stopped(), "the child did not come to the step"
+            second = fork(lambda: finish(round))
+            assert second.wait() == 0, "the second process could not finish"
+            child.release()
+            assert child.wait() in (0, 1), f"the released process ended by {child.code}"
+
+
+@contextmanager
+def _child_at_step(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> Iterator[Child]:
+    def run() -> None:
+        steps = count()
+        trace(lambda _: os.kill(os.getpid(), action) if next(steps) == index else None)
+        story(round)
+
+    child = fork(run, quiet=True)  # a released zombie may well raise
+    try:
+        yield child
+    finally:
+        child.end()
+
+
+def _compare(round: Round, done: Sequence[Round]) -> None:
+    vote = round.decision.vote()
+    assert vote is not None
+    sweep(round.target, vote)
+    assert publish(round.target, round.epoch(vote.token), vote, round.wal) is Publication.FOUND
+    expect_rows(round.target, *(one.wal for one in done))
+    expect_proof(round.target, round.epoch(vote.token), round.wal)
+    assert pending(round.target) == [], "something is pending"
+    expect_settled(round.target)

@@ -1,0 +1,33 @@
+"""The behaviour suite, run against every sink of Lockstep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep.sinks import file_format, file_writer
+from tests.sinks.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, VOTING_CRASHES, Behaviour
+from tests.sinks.targets import FilesUnderTest
+from tests.sinks.under_test import SinkUnderTest
+
+EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *CRASHES, *VOTING_CRASHES)
+
+
+@pytest.fixture
+def files_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> SinkUnderTest:
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several files an epoch, several groups a file
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
+    return FilesUnderTest(tmp_path, request.param)
+
+
+@pytest.mark.parametrize("behaviour", EVERYTHING, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("files_under_test", ["parquet"], indirect=True)
+def test_file_sink(files_under_test: SinkUnderTest, behaviour: Behaviour) -> None:
+    behaviour(files_under_test)
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("files_under_test", ["csv", "json"], indirect=True)
+def test_file_sink_of_text(files_under_test: SinkUnderTest, behaviour: Behaviour) -> None:
+    behaviour(files_under_test)

@@ -1,0 +1,139 @@
+"""A sink and its target as the behaviour suite sees them, and the steps that the roles take with a sink."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from lockstep.epoch import Vote
+from lockstep.errors import Retryable
+from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch, Txn
+from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, digest
+
+DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
+PATIENCE = 60  # seconds for whatever is waited for
+
+
+class SinkUnderTest(ABC):
+    """One sink of one pipeline on a fresh target. Subclass it to run the behaviour suite against another sink."""
+
+    #: what `prepare` leaves must be found by `pending`; False for a redo sink
+    votes_with_data: bool = True
+
+    @abstractmethod
+    def sink(self, *, shared: bool = False) -> Sink:
+        """The sink, new and not yet open, named alike each time. It takes the output `rows` of `tests.sinks.wal`."""
+
+    @abstractmethod
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        """The same sink, now leading to another target, which has passed preflight."""
+
+    @abstractmethod
+    def visible(self) -> pa.Table:
+        """The rows that a reader of the target sees, read without the sink."""
+
+    @abstractmethod
+    def unsettled(self) -> list[str]:
+        """Names of everything in the target that is neither visible nor the sink's lasting record; whoever owns it."""
+
+    @abstractmethod
+    def lose(self, handle: str) -> None:
+        """Take the handle away by hand, as an administrator might."""
+
+    def connections(self) -> dict[str, str]:
+        return {}
+
+    def context(self, *, pipeline: str = "pipe", deployment: str = DEPLOYMENT) -> SinkContext:
+        return SinkContext(deployment, pipeline, self.connections())
+
+
+def epoch(id: int = 1, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
+    """`manifest` stands for what the WAL holds: another one, another hash."""
+    return SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+
+
+@contextmanager
+def opened(target: SinkUnderTest, context: SinkContext | None = None, *, shared: bool = False) -> Iterator[Sink]:
+    with target.sink(shared=shared).opened(context or target.context()) as sink:
+        yield sink
+
+
+def prepare(
+    target: SinkUnderTest,
+    at: SinkEpoch,
+    wal: Sequence[SealedRows],
+    context: SinkContext | None = None,
+    *,
+    shared: bool = False,
+) -> Vote:
+    """What the begin and prepare roles do with a sink."""
+    with opened(target, context, shared=shared) as sink:
+        sink.preflight(None)
+        sink.preflight({batches.output: batches.schema for batches in wal})
+        return sink.prepare(at, wal)
+
+
+def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
+    """What any process can do with the plan's spec, as often as it takes."""
+    spec = json.loads(json.dumps(target.sink().spec()))
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with Sink.from_spec(spec).opened(target.context()) as sink:
+                return sink.publish(at, vote, wal)
+        except Retryable:
+            if time.monotonic() > deadline:
+                raise
+
+
+def sweep(target: SinkUnderTest, decided: Vote | None = None) -> list[Txn]:
+    """What recover does: takes away every pending transaction that wasn't decided, tells what it took."""
+    with opened(target) as sink:
+        swept = [txn for txn in sink.pending() if decided is None or txn.token != decided.token]
+        for txn in swept:
+            sink.abort(txn)
+        return swept
+
+
+def pending(target: SinkUnderTest, context: SinkContext | None = None) -> list[Txn]:
+    with opened(target, context) as sink:
+        return sink.pending()
+
+
+def expect_rows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> None:
+    """Fail unless the target shows exactly these rows, each as often as it stands here."""
+    wanted = pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
+    found, expected = digest(target.visible()), digest(wanted)
+    assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+
+
+def expect_settled(target: SinkUnderTest) -> None:
+    """Fail if anything is left that is neither visible nor the sink's record."""
+    left = target.unsettled()
+    assert not left, f"left behind: {left}"
+
+
+def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
+    """Fail unless marker and `read` agree with the epoch and its rows."""
+    with opened(target) as sink:
+        marker = sink.find_marker(at.id)
+        assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
+        found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
+    assert digest(found) == digest(pa.concat_tables(batches.table for batches in wal)), "read() gives other rows"
+
+
+@contextmanager
+def refused(*errors: type[Exception]) -> Iterator[None]:
+    """Fail unless the block raises one of `errors`."""
+    try:
+        yield
+    except errors:
+        return
+    raise AssertionError(f"nothing was refused, expected was one of {[error.__name__ for error in errors]}")

@@ -1,0 +1,71 @@
+"""A sealed output that is held in memory, for tests of sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+
+from lockstep.wal.digest import digest_batches
+
+OUTPUT = "rows"
+SCHEMA = pa.schema(
+    {
+        "id": pa.int64(),
+        "name": pa.string(),
+        "ratio": pa.float64(),
+        "ok": pa.bool_(),
+        "day": pa.date32(),
+        "at": pa.timestamp("us", "UTC"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class SealedRows:
+    """Satisfies `lockstep.sinks.base.Batches`. `claims`: what the manifest says the number of rows is."""
+
+    table: pa.Table
+    batch_rows: int = 1000
+    claims: int | None = None
+    output: str = OUTPUT
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    @property
+    def rows(self) -> int:
+        return self.table.num_rows if self.claims is None else self.claims
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return iter(self.table.to_batches(self.batch_rows))
+
+
+def table(rows: int, start: int = 0) -> pa.Table:
+    """Rows with ids start, start + 1, …; nulls, empty texts, quotes and line ends among them."""
+    names = ["", None, 'a "quote"', "two\nlines", "comma, tab\t", "ünï ✓", "NULL"]
+    begin = datetime(2013, 1, 1, tzinfo=UTC)
+    ids = range(start, start + rows)
+    columns = {
+        "id": list(ids),
+        "name": [names[i % len(names)] for i in ids],
+        "ratio": [None if i % 5 == 0 else i / 7 for i in ids],
+        "ok": [None if i % 3 == 0 else i % 2 == 0 for i in ids],
+        "day": [None if i % 11 == 0 else date(2013, 1, 1) + timedelta(days=i % 365) for i in ids],
+        "at": [None if i % 13 == 0 else begin + timedelta(microseconds=i) for i in ids],
+    }
+    return pa.table(columns, SCHEMA)
+
+
+def sealed(rows: int, start: int = 0) -> list[SealedRows]:
+    """The WAL of one epoch with one output."""
+    return [SealedRows(table(rows, start))]
+
+
+def digest(rows: pa.Table) -> tuple[int, str]:
+    """(rows, digest): equal for equal multisets of rows."""
+    found = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
+    return found.rows, found.hexdigest()
