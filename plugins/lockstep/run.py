@@ -42,7 +42,7 @@ def run_epoch(
 
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
-    id. `run_id`: give the same one again to go on with a run that died. Run it again after any error: nothing is doubled.
+    id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
     An error before the decision aborts the attempt, then is raised.
     """
     migrate(ledger)

@@ -40,7 +40,8 @@ class Runtime:
         attempt = self.ledger.find_run(run)
         if attempt is None or attempt.pipeline != self.pipeline:
             raise UnknownEpoch(
-                f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its task states say: run begin first"
+                f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its "
+                "task states say: run begin first"
             )
         return attempt
 

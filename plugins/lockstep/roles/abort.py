@@ -1,4 +1,4 @@
-"""abort: decide first. The attempt is raised in the ledger, which voids its votes; then what carries lower tokens goes."""
+"""abort: decide first. Raising the attempt in the ledger voids its votes; then what carries lower tokens goes."""
 
 from __future__ import annotations
 

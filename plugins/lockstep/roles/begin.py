@@ -27,7 +27,7 @@ _PLANNING_TRIES = 5
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
-    """Give `run` its epoch: its own from an earlier try, an existing one of its interval, an abandoned one, or a new one.
+    """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
     A decided epoch is returned as it is: the later roles finish or verify it. Raises `EpochBusy`, `SourceNotReady`,
     `TooManyInFlight` to be tried again; `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`,
@@ -36,7 +36,8 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     pipeline = runtime.defined
     if pipeline.identity is Identity.INTERVAL and interval is None and runtime.ledger.find_run(run) is None:
         raise IntervalMissing(
-            f"pipeline {pipeline.name} needs a data interval: trigger it with the params interval_start and interval_end"
+            f"pipeline {pipeline.name} needs a data interval: trigger it with the params "
+            "interval_start and interval_end"
         )
     runtime.ledger.ensure_pipeline(pipeline.name, pipeline.identity)
     epoch = _open(runtime, run, interval)
@@ -107,12 +108,13 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
     )
 
 
-def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None) -> Plan:
-    """Ask every source where this epoch ends; it starts where `last` ended."""
+def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
+    """Ask every source where this epoch ends; it starts where `last` ended. `replaced`: the epoch whose own claims
+    don't count, as its plan is made anew."""
     pipeline = runtime.defined
     ranges = {}
     for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, _claimed_by(runtime, name)))
+        source.open(SourceContext(pipeline.name, name, _claimed_by(runtime, name, replaced)))
         start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
         ranges[name] = SourceRange(start, source.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs())
@@ -125,16 +127,23 @@ def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[str]]:
     return {name: files for name, files in claims.items() if files}
 
 
-def _claimed_by(runtime: Runtime, source: str) -> Callable[[Iterable[str]], set[str]]:
-    return lambda paths: runtime.ledger.claimed(runtime.pipeline, source, paths)
+def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], set[str]]:
+    def claimed(paths: Iterable[str]) -> set[str]:
+        found = runtime.ledger.claimed(runtime.pipeline, source, paths)
+        if replaced is None or source not in replaced.plan.sources:
+            return found
+        old = replaced.plan.sources[source]
+        return found - set(runtime.defined.sources[source].claims(old.start, old.end))
+
+    return claimed
 
 
 def _require_room(runtime: Runtime) -> None:
     in_flight, limit = runtime.ledger.in_flight(runtime.pipeline), runtime.defined.max_in_flight
     if in_flight >= limit:
         raise TooManyInFlight(
-            f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, see "
-            "`lockstep status` for what holds them, or raise max_in_flight"
+            f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, "
+            "see `lockstep status` for what holds them, or raise max_in_flight"
         )
 
 

@@ -59,6 +59,7 @@ def _require_marker(epoch: Epoch, sink: Sink, participant: Participant) -> None:
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
         found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
         raise LedgerConflict(
-            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: was it restored from a backup?"
+            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: "
+            "was it restored from a backup?"
         )
     _log.info("%s: %s shows it already, its marker agrees", epoch, sink.name)

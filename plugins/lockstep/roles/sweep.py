@@ -13,7 +13,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerConflict, UnknownEpoch
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink, Txn, TwoPhaseCommitSink
+from lockstep.sinks.base import Sink, TwoPhaseCommitSink, Txn
 from lockstep.states import SHOWN, UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
 
 
 def judge(epoch: Epoch, participant: Participant | None, token: int, below: int = 0) -> Verdict:
-    """Rule on the transaction of execution `token`. `below`: the caller's own execution, which outdates smaller ones."""
+    """Rule on the transaction of execution `token`. `below`: the caller's own, which outdates smaller ones."""
     vote = participant.vote if participant else None
     if epoch.state is EpochState.VOID:
         return Verdict.ROLL_BACK

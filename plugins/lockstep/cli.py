@@ -1,0 +1,279 @@
+"""`lockstep`: look at epochs, and get stuck ones going again.
+
+The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
+LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (passwords through PGPASSFILE). `lockstep env` prints
+them for the running stack. Exit codes: 0 done, 1 an error for a person, 2 rows disagree, 75 try again later.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lockstep.cli_tables import show_epochs, show_history, show_problems, show_verifications
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
+from lockstep.ledger import Ledger
+from lockstep.ledger import migrate as migrate_ledger
+from lockstep.ledger.report import Report, to_json
+from lockstep.pipeline import Pipeline
+from lockstep.roles import operate
+from lockstep.roles.abort import abort_epoch
+from lockstep.roles.recover import recover as recover_pipeline
+from lockstep.roles.verify import verify as verify_epoch
+from lockstep.runtime import Runtime
+from lockstep.states import DECIDED, Role
+from lockstep.wal.staging import Staging
+
+app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
+
+TERMINAL_EXIT, DISAGREES_EXIT, RETRYABLE_EXIT = 1, 2, 75  # 75: EX_TEMPFAIL of sysexits.h
+
+LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
+StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
+PipelineArgument = Annotated[str, typer.Argument(help="Name of the pipeline.")]
+EpochArgument = Annotated[int, typer.Argument(help="Number of the epoch; see `lockstep status`.")]
+
+
+class Word(StrEnum):
+    """What a person says of a decided epoch whose outcome in a sink is unknown."""
+
+    APPLIED = "applied"
+    NOT_APPLIED = "not-applied"
+
+
+class EnvironmentConnections(Mapping[str, str]):
+    """Connection `warehouse` is LOCKSTEP_WAREHOUSE. Raises `InvalidPipeline` naming the variable that is missing."""
+
+    def __getitem__(self, connection: str) -> str:
+        variable = f"LOCKSTEP_{connection.upper().replace('-', '_')}"
+        value = os.environ.get(variable)
+        if not value:
+            raise InvalidPipeline(f"connection {connection!r}: set {variable} to its DSN (password through PGPASSFILE)")
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@app.command()
+def status(
+    ledger: LedgerOption,
+    pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
+    epoch: Annotated[int | None, typer.Option(help="The history of one epoch.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The youngest epochs of each pipeline.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each pipeline's epochs: states, ages, rows, and what is stuck and why."""
+    with _reported(as_json):
+        report = Report(ledger)
+        if epoch is not None:
+            if pipeline is None:
+                raise typer.BadParameter("name the pipeline whose epoch it is", param_hint="--epoch")
+            _print(as_json, report.history(pipeline, epoch), show_history)
+            return
+        found = report.pipelines(limit=limit) if pipeline is None else [report.pipeline(pipeline, limit=limit)]
+        if found == [None]:
+            raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
+        _print(as_json, found, show_epochs)
+
+
+@app.command()
+def verify(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    epoch: Annotated[int | None, typer.Argument(help="Number of one epoch; default: the youngest ones.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many of the youngest epochs.")] = 1000,
+    as_json: JsonOption = False,
+) -> None:
+    """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 2 if any differs."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        found = [v for one in _decided(runtime, ledger, epoch, limit) for v in verify_epoch(runtime, one)]
+        _print(as_json, found, show_verifications)
+        if not all(v.agrees for v in found):
+            raise typer.Exit(DISAGREES_EXIT)
+
+
+@app.command()
+def recover(
+    ledger: LedgerOption,
+    staging: StagingOption,
+    pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
+    hold: Annotated[float | None, typer.Option(help="Seconds that an undecided attempt is left alone.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
+    with _reported(as_json):
+        names = [pipeline] if pipeline else [found.name for found in Report(ledger).pipelines(limit=1)]
+        patience = timedelta(seconds=hold) if hold is not None else None
+        reports = []
+        for name in names:
+            with _runtime(name, ledger, staging) as runtime:
+                reports.append(recover_pipeline(runtime, patience))
+        _print(as_json, reports, show_problems)
+        if any(report.problems for report in reports):
+            raise typer.Exit(RETRYABLE_EXIT)
+
+
+@app.command()
+def abort(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Void an undecided epoch's attempt and what it left; a new run takes the epoch up again."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        before = runtime.ledger.epoch(pipeline, epoch)
+        if before.state in DECIDED:
+            raise operate.refusal(before, "abort")
+        _say(as_json, "aborted", abort_epoch(runtime, epoch, Role.OPERATOR, reason=reason))
+
+
+@app.command()
+def replan(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    definition: Annotated[
+        str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Freeze an undecided epoch anew: today's range, today's sinks."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
+        _say(as_json, "replanned", operate.replan(runtime, epoch, reason))
+
+
+@app.command()
+def void(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Give an undecided epoch's range up, for good: nothing will ever read it."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        _say(as_json, "voided", operate.void(runtime, epoch, reason))
+
+
+@app.command()
+def resolve(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    sink: Annotated[str, typer.Argument(help="Name of the sink.")],
+    word: Annotated[Word, typer.Argument(help="Whether the sink shows the epoch.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what became of a decided epoch in a sink, where nobody can prove it."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        _say(as_json, "resolved", operate.resolve(runtime, epoch, sink, word.value, reason))
+
+
+@app.command()
+def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
+    """Bring the ledger's schema up to date."""
+    with _reported(as_json):
+        applied = migrate_ledger(ledger)
+        typer.echo(json.dumps(applied) if as_json else f"applied: {', '.join(applied) or 'nothing, it is up to date'}")
+
+
+@app.command()
+def env(
+    home: Annotated[
+        Path, typer.Option(envvar="LOCKSTEP_HOME", help="Where the running stack keeps what it has.")
+    ] = Path(".lockstep"),
+    as_json: JsonOption = False,
+) -> None:
+    """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
+    with _reported(as_json):
+        try:
+            found: dict[str, str] = json.loads((home / "env.json").read_text())
+        except FileNotFoundError as error:
+            raise InvalidPipeline(
+                f"no stack runs from {home}: start one with `make up`, or set LOCKSTEP_HOME"
+            ) from error
+        if as_json:
+            typer.echo(json.dumps(found))
+        else:
+            typer.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items()))
+
+
+@contextmanager
+def _runtime(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
+    opened = Ledger(ledger)
+    try:
+        yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
+    finally:
+        opened.close()
+
+
+def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> list[Epoch]:
+    if epoch is not None:
+        return [runtime.ledger.epoch(runtime.pipeline, epoch)]
+    found = Report(ledger).pipeline(runtime.pipeline, limit=limit)
+    if found is None:
+        raise UnknownEpoch(f"the ledger has no pipeline {runtime.pipeline!r}")
+    return sorted((s.epoch for s in found.epochs if s.epoch.state in DECIDED), key=lambda one: one.id)
+
+
+def _load(pipeline: str, definition: str | None) -> Pipeline:
+    module, _, name = (definition or f"spark_apps.{pipeline}:pipeline").partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name or "pipeline")
+    except (ImportError, AttributeError) as error:
+        raise InvalidPipeline(f"{module}:{name} can't be imported: {error}; say --definition module:name") from error
+    if not isinstance(found, Pipeline) or found.name != pipeline:
+        raise InvalidPipeline(f"{module}:{name} is not pipeline {pipeline!r}")
+    return found
+
+
+def _say(as_json: bool, done: str, epoch: Epoch) -> None:
+    _print(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}, attempt {one.attempt}"))
+
+
+def _print(as_json: bool, value: object, show: object) -> None:
+    if as_json:
+        typer.echo(json.dumps(to_json(_plain(value)), default=str))
+    else:
+        show(value)  # type: ignore[operator]
+
+
+def _plain(value: object) -> Json:
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+@contextmanager
+def _reported(as_json: bool) -> Iterator[None]:
+    """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
+    try:
+        yield
+    except LockstepError as error:
+        kind = type(error).__name__
+        typer.echo(json.dumps({"error": kind, "message": str(error)}) if as_json else f"{kind}: {error}", err=True)
+        raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error

@@ -1,0 +1,91 @@
+"""The command line's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
+from lockstep.roles.recover import RecoveryReport
+from lockstep.roles.verify import Verification
+from lockstep.states import DECIDED, EpochState
+
+_out = Console()
+
+
+def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
+    """`lockstep status`: a table a pipeline, then what is stuck."""
+    if not pipelines:
+        _out.print("no pipeline has run yet")
+    for found in pipelines:
+        counts = ", ".join(f"{n} {state}" for state, n in found.counts.items())
+        table = Table(title=f"{found.name} ({found.identity}): {counts or 'no epochs'}", title_justify="left")
+        for column in ("epoch", "interval", "state", "attempt", "age", "rows", "sinks"):
+            table.add_column(column, justify="right" if column in ("epoch", "attempt", "age", "rows") else "left")
+        for one in found.epochs:
+            table.add_row(*_epoch_row(one))
+        _out.print(table)
+        for hole in found.holes:
+            _out.print(f"  hole: no epoch for {hole}")
+        for one in found.epochs:
+            if one.stuck:
+                _out.print(f"  [bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
+
+
+def show_history(entries: Sequence[HistoryEntry]) -> None:
+    """`lockstep status --epoch`: every transition."""
+    table = Table()
+    for column in ("at", "who", "from", "to", "attempt", "token", "role", "actor", "reason"):
+        table.add_column(column)
+    for one in entries:
+        numbers = ["" if n is None else str(n) for n in (one.attempt, one.token)]
+        at = one.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        row = (at, one.sink or "epoch", one.source or "", one.target, *numbers, one.role, one.actor, one.reason or "")
+        table.add_row(*map(escape, row))
+    _out.print(table)
+
+
+def show_verifications(found: Sequence[Verification]) -> None:
+    """`lockstep verify`: one line an output and sink."""
+    table = Table()
+    for column in ("epoch", "sink", "output", "rows sealed", "rows shown", "digest", ""):
+        table.add_column(column, justify="right" if column in ("epoch", "rows sealed", "rows shown") else "left")
+    for one in found:
+        verdict = "[green]agrees[/]" if one.agrees else f"[bold red]{escape(one.problem or '')}[/]"
+        shown = "" if one.rows_shown is None else f"{one.rows_shown:,}"
+        table.add_row(
+            str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, one.digest_sealed[:12], verdict
+        )
+    _out.print(table)
+    differing = sum(not one.agrees for one in found)
+    _out.print(f"{len(found)} compared, {differing} differ" if differing else f"{len(found)} compared, all agree")
+
+
+def show_problems(reports: Sequence[RecoveryReport]) -> None:
+    """`lockstep recover`: what was done, what is left."""
+    for one in reports:
+        done = [f"{len(one.finished)} finished", f"{len(one.voided)} voided", f"{one.swept} swept"]
+        _out.print(f"{one.pipeline}: {', '.join(done)}")
+        for problem in one.problems:
+            _out.print(f"  [bold red]problem[/]: {escape(problem)}")
+
+
+def _epoch_row(one: EpochStatus) -> tuple[str, ...]:
+    epoch = one.epoch
+    colour = "green" if epoch.state in DECIDED else "red" if epoch.state is EpochState.VOID else "yellow"
+    sinks = ", ".join(f"{p.sink} {p.publication or p.state}" for p in one.participants)
+    rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
+    span = f"{epoch.interval.start:%Y-%m-%d %H:%M} → {epoch.interval.end:%Y-%m-%d %H:%M}" if epoch.interval else ""
+    return (str(epoch.id), span, f"[{colour}]{epoch.state}[/]", str(epoch.attempt), _age(one.age), rows, sinks)
+
+
+def _age(age: timedelta) -> str:
+    seconds = int(age.total_seconds())
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,77 @@
+"""What a person may do to an epoch that is stuck: refused where unsafe, and written to the history with its reason."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lockstep.epoch import Epoch, Identity
+from lockstep.errors import IllegalTransition, LedgerConflict, UnknownEpoch
+from lockstep.roles.begin import claims_of, make_plan
+from lockstep.roles.sweep import roll_back
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Publication
+from lockstep.states import EpochState, ParticipantState, Role
+
+
+def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
+    """Give an undecided epoch's range up for good. Raises `IllegalTransition` for a decided one."""
+    epoch = runtime.ledger.void_epoch(runtime.pipeline, epoch_id, reason)
+    roll_back(runtime, epoch)
+    return epoch
+
+
+def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
+    """Freeze an undecided epoch anew: today's range, today's sinks. Raises `IllegalTransition` for a decided one."""
+    old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    before = None
+    if runtime.defined.identity is Identity.CURSOR:
+        _require_last(runtime, old)
+        before = runtime.ledger.epoch(runtime.pipeline, epoch_id - 1) if epoch_id > 1 else None
+    plan = make_plan(runtime, old.interval, before, replaced=old)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims_of(runtime, plan), reason)
+    roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
+    return epoch
+
+
+def resolve(
+    runtime: Runtime, epoch_id: int, sink_name: str, word: Literal["applied", "not-applied"], reason: str
+) -> Epoch:
+    """Take a person's word for a decided epoch whose outcome in one sink nobody can prove.
+
+    "applied": the sink shows it; it is recorded as published. "not-applied": the target, as it is now, doesn't hold it;
+    the next publish writes it there from the WAL. Refused where the target proves the contrary.
+    """
+    epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    if epoch.state is not EpochState.COMMITTED:
+        raise IllegalTransition(
+            f"can't resolve {epoch}: it is {epoch.state}; only a committed epoch's outcome can be unknown"
+        )
+    participant = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
+    if participant is None or participant.vote is None:
+        raise UnknownEpoch(f"{epoch} was decided without sink {sink_name}")
+    if participant.state is ParticipantState.PUBLISHED:
+        raise IllegalTransition(f"can't resolve {epoch}: sink {sink_name} has published already")
+    if word == "applied":
+        return runtime.ledger.record_publication(
+            epoch, sink_name, participant.vote.token, Publication.RESOLVED.value, Role.OPERATOR, reason
+        )
+    with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+        sink.preflight(None)
+        marker = sink.find_marker(epoch_id)
+        if marker is not None and marker.manifest_hash == epoch.manifest_hash:
+            raise LedgerConflict(f"{epoch}: the target of {sink_name} holds its marker: it was applied")
+        runtime.ledger.retarget_participant(epoch, sink_name, sink.target_id(), reason)
+    return epoch
+
+
+def refusal(epoch: Epoch, verb: str) -> IllegalTransition:
+    """Why a decided epoch stays as it is."""
+    return IllegalTransition(f"can't {verb} {epoch}: it is {epoch.state}; the decision stands, every sink will show it")
+
+
+def _require_last(runtime: Runtime, epoch: Epoch) -> None:
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    if last is not None and last.id != epoch.id:
+        raise IllegalTransition(
+            f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or void this one"
+        )

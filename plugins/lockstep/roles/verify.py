@@ -1,0 +1,80 @@
+"""verify: read an epoch's rows back from its sinks and compare them with what was sealed. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.epoch import Epoch
+from lockstep.errors import LockstepError
+from lockstep.runtime import Runtime, open_wal
+from lockstep.sinks.base import Sink
+from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.wal.digest import digest_batches
+from lockstep.wal.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Verification:
+    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL."""
+
+    epoch: int
+    sink: str
+    output: str
+    rows_sealed: int
+    rows_shown: int | None
+    digest_sealed: str
+    digest_shown: str | None
+    problem: str | None
+
+    @property
+    def agrees(self) -> bool:
+        return self.problem is None
+
+
+def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
+    """Compare every sink of a decided epoch with its manifest; an undecided epoch has nothing to verify.
+
+    Raises `WalCorrupt` if the kept manifest isn't what the ledger knows.
+    """
+    if epoch.state not in DECIDED:
+        return []
+    manifest = manifest_of(runtime, epoch)
+    participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
+    found: list[Verification] = []
+    for name, participant in participants.items():
+        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+            shown = participant.state is ParticipantState.PUBLISHED
+            found.extend(_verify_sink(epoch, sink, manifest, shown))
+    return found
+
+
+def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
+    """The manifest that the ledger decided: in the WAL, or kept beside it after cleanup."""
+    if epoch.state is EpochState.CLEANED:
+        return runtime.staging.kept_manifest(
+            runtime.ledger.deployment(), epoch.pipeline, epoch.id, epoch.manifest_hash or ""
+        )
+    return open_wal(runtime.staging, epoch).manifest
+
+
+def _verify_sink(epoch: Epoch, sink: Sink, manifest: Manifest, published: bool) -> Iterator[Verification]:
+    for output in sink.outputs:
+        sealed = manifest.outputs[output]
+        rows, digest, problem = None, None, None
+        try:
+            rows, digest = _read(sink, epoch.id, output, sealed.schema)
+        except LockstepError as error:
+            problem = f"can't be read back: {error}"
+        if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
+            problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
+        if problem and not published:
+            problem = f"not published yet: {problem}"
+        yield Verification(epoch.id, sink.name, output, sealed.rows, rows, sealed.digest, digest, problem)
+
+
+def _read(sink: Sink, epoch: int, output: str, schema: pa.Schema) -> tuple[int, str]:
+    digest = digest_batches(schema, sink.read(epoch, output, schema))
+    return digest.rows, digest.hexdigest()
