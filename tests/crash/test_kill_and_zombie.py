@@ -1,0 +1,111 @@
+"""kill -9 at every crash point, and the zombie sweep: stopped at every crash point, overtaken, released.
+
+Each scenario takes an epoch of its own, strikes a real process there, finishes the epoch in one of three ways, and
+compares the multiset of rows in every sink with what a crash-free run shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from tests.crash.victims import Action, Hit, sacrifice
+from tests.crash.world import World
+
+
+def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """Dry run: every point that a crash-free epoch reaches, by task."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    day = next(world.days)
+    hits = []
+    for task in world.tasks():
+        reached: Counter[CrashPoint] = Counter()
+        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        world.run_task(task, RunKey("dry", f"day {day}"), day)
+        stop()
+        hits += [Hit(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+    world.require_exactly_once(day)
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    return hits
+
+
+def _retry(world: World, run: RunKey, day: int, task: str) -> None:
+    """Airflow tries the struck task again, under the same attempt, then goes on."""
+    world.run(run, day, start=task)
+
+
+def _new_run(world: World, run: RunKey, day: int, task: str) -> None:
+    """Another run of the same interval, once the lease is over."""
+    world.expire_leases()
+    world.run(RunKey(run.dag_id, f"{run.run_id} again"), day)
+
+
+def _recovery(world: World, run: RunKey, day: int, task: str) -> None:
+    """The recovery DAG; what it had to void, a new run brings."""
+    world.expire_leases()
+    report = world.recover()
+    assert report.problems == []
+    if world.state_of(day) != "cleaned":
+        world.run(RunKey(run.dag_id, f"{run.run_id} after recovery"), day)
+
+
+RESUMES = {"retry": _retry, "new run": _new_run, "recovery": _recovery}
+
+
+@pytest.mark.parametrize("resume", RESUMES)
+@pytest.mark.parametrize("action", ["kill", "hang"])
+def test_every_row_is_shown_once_wherever_a_process(
+    world: World,
+    action: Action,
+    resume: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: os.PathLike[str],
+    subtests: pytest.Subtests,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the epoch."""
+    hits = _hits(world, monkeypatch)
+    assert len(hits) > 40
+    for hit in hits:
+        with subtests.test(str(hit)):
+            _strike(world, hit, action, RESUMES[resume], tmp_path)
+
+
+def _strike(
+    world: World,
+    hit: Hit,
+    action: Action,
+    resume: Callable[[World, RunKey, int, str], None],
+    folder: os.PathLike[str],
+) -> None:
+    day = next(world.days)
+    run = RunKey("crash", f"{hit} {day}")
+    tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
+    victim = sacrifice(tasks, hit, action, _log_in(folder))
+    try:
+        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
+        if hit.task.startswith(("begin", "stage", "prepare")):
+            world.require_nothing_shown(day)
+        resume(world, run, day, hit.task)
+        world.require_exactly_once(day)
+        if action == "hang":
+            victim.release()
+            world.require_exactly_once(day)
+    finally:
+        victim.kill()
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+def _log_in(folder: os.PathLike[str]):  # type: ignore[no-untyped-def]
+    from pathlib import Path
+
+    return Path(folder) / "victim.log"

@@ -1,0 +1,94 @@
+"""Child processes that die, or stop, at a crash point. Forked: everything is imported already."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+
+Action = Literal["kill", "hang"]
+
+
+@dataclass
+class Victim:
+    """A child process. `status` is what waitpid gave last."""
+
+    pid: int
+    log: Path
+    status: int = 0
+
+    @property
+    def killed(self) -> bool:
+        return os.WIFSIGNALED(self.status) and os.WTERMSIG(self.status) == signal.SIGKILL
+
+    @property
+    def stopped(self) -> bool:
+        return os.WIFSTOPPED(self.status)
+
+    @property
+    def finished(self) -> bool:
+        return os.WIFEXITED(self.status)
+
+    def release(self) -> None:
+        """Let a stopped child go on to its end; it may well end with an error."""
+        os.kill(self.pid, signal.SIGCONT)
+        _, self.status = os.waitpid(self.pid, 0)
+
+    def kill(self) -> None:
+        if self.stopped:
+            os.kill(self.pid, signal.SIGKILL)
+            _, self.status = os.waitpid(self.pid, 0)
+
+
+@dataclass(frozen=True)
+class Hit:
+    """Where a victim is struck: the nth time that `task` reaches `point`."""
+
+    task: str
+    point: CrashPoint
+    nth: int
+
+    def __str__(self) -> str:
+        return f"{self.task}@{self.point}#{self.nth}"
+
+
+def sacrifice(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> Victim:
+    """Run `tasks` in a forked child that is struck at `hit`; return when it has died, stopped or ended."""
+    pid = os.fork()
+    if pid == 0:
+        _live(tasks, hit, action, log)
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    return Victim(pid, log, status)
+
+
+def _live(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> None:
+    code = 0
+    try:
+        os.environ["LOCKSTEP_TESTING"] = "1"
+        for task, work in tasks:
+            if task == hit.task:
+                crash.observe(_strike(hit, action))
+            work()
+    except BaseException:
+        log.write_text(traceback.format_exc())
+        code = 1
+    finally:
+        os._exit(code)
+
+
+def _strike(hit: Hit, action: Action) -> Callable[[CrashPoint], None]:
+    reached = count(1)
+
+    def strike(point: CrashPoint) -> None:
+        if point is hit.point and next(reached) == hit.nth:
+            os.kill(os.getpid(), signal.SIGKILL if action == "kill" else signal.SIGSTOP)
+
+    return strike

@@ -1,0 +1,252 @@
+"""A small world for crash tests: a ledger on one server, a warehouse on another, staging and files in one folder.
+
+The staging job is a plain pyarrow writer that leaves what Spark leaves; the real Spark has its own kill tests in
+tests/spark and tests/e2e. Everything after it is the production code.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.epoch import Identity, Interval, Position, RunKey
+from lockstep.ledger import Ledger, migrate
+from lockstep.pipeline import Pipeline
+from lockstep.roles.abort import abort
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sources.base import Source
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.staging import Staging
+
+ROWS = 20
+FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+class Numbers(Source):
+    """ROWS rows a day, the same whenever they are read."""
+
+    identity = Identity.INTERVAL
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        assert interval is not None
+        return {"day": (interval.start - FIRST_DAY).days}
+
+    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
+        raise AssertionError("the crash suite stages without Spark")
+
+
+def rows_of_day(day: int) -> list[tuple[int, int, str]]:
+    """The rows that day's epoch must show, once each; two are equal on purpose."""
+    rows = [(day, number, f"row {number} of day {day}") for number in range(ROWS - 1)]
+    return [*rows, rows[0]]
+
+
+def untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"numbers": inputs["numbers"]}
+
+
+def write_parquet(request_uri: str) -> None:
+    """Do what the Spark job does: write each output's files and the result."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
+    day = request.sources["numbers"].end["day"]
+    columns = list(zip(*rows_of_day(day), strict=True))
+    table = pa.table(
+        {"day": pa.array(columns[0], pa.int64()), "number": pa.array(columns[1], pa.int32()), "label": columns[2]}
+    )
+    for output in request.outputs:
+        (folder / output).mkdir()
+        half = ROWS // 2
+        pq.write_table(table.slice(0, half), folder / output / "part-00000.parquet")
+        pq.write_table(table.slice(half), folder / output / "part-00001.parquet")
+    result = StageResult(dict.fromkeys(request.outputs, ROWS), {"numbers": SourceCount(ROWS, 0)}, "test")
+    (folder / RESULT).write_text(json.dumps(result.to_json()))
+
+
+@dataclass(frozen=True)
+class World:
+    """Picklable by fork: every process makes its own connections."""
+
+    ledger_dsn: str
+    warehouse_dsn: str
+    folder: Path
+    pipeline: Pipeline
+    days: Iterator[int] = field(default_factory=count)  #: each scenario takes an interval of its own
+
+    def runtime(self) -> Runtime:
+        ledger = Ledger(self.ledger_dsn)
+        return Runtime.of(
+            self.pipeline, ledger, Staging(str(self.folder / "staging")), {"warehouse": self.warehouse_dsn}
+        )
+
+    # --- what Airflow does ---
+
+    def tasks(self) -> tuple[str, ...]:
+        """The DAG's tasks in order."""
+        sinks = [sink.name for sink in self.pipeline.sinks]
+        return (
+            "begin",
+            "stage",
+            *(f"prepare.{s}" for s in sinks),
+            "commit",
+            *(f"publish.{s}" for s in sinks),
+            "cleanup",
+        )
+
+    def run_task(self, task: str, run: RunKey, day: int) -> None:
+        """One task as Airflow runs it: in a fresh runtime, asking the ledger for its attempt."""
+        runtime = self.runtime()
+        role, _, sink = task.partition(".")
+        match role:
+            case "begin":
+                begin(runtime, run, interval_of(day))
+            case "stage":
+                stage(runtime, run, write_parquet)
+            case "prepare":
+                prepare(runtime, run, sink)
+            case "commit":
+                commit(runtime, run)
+            case "publish":
+                publish(runtime, run, sink)
+            case "cleanup":
+                cleanup(runtime, run)
+            case "abort":
+                abort(runtime, run, "a test")
+            case "recover":
+                recover(runtime, hold=timedelta(0))
+        runtime.ledger.close()
+
+    def run(self, run: RunKey, day: int, start: str = "begin") -> None:
+        """Every task of one DAG run from `start` on."""
+        tasks = self.tasks()
+        for task in tasks[tasks.index(start) :]:
+            self.run_task(task, run, day)
+
+    def recover(self) -> RecoveryReport:
+        """One round that regards every unleased attempt as dead."""
+        return recover(self.runtime(), hold=timedelta(0))
+
+    def expire_leases(self) -> None:
+        """What waiting for 30 s does; no safety rests on it."""
+        self._execute(self.ledger_dsn, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
+        self._execute(self.ledger_dsn, "UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
+
+    # --- what must be true afterwards ---
+
+    def shown_in_warehouse(self, day: int) -> Counter[tuple[int, int, str]]:
+        rows = self._execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers WHERE day = %s", (day,))
+        return Counter(rows)
+
+    def shown_in_files(self, day: int) -> Counter[tuple[int, int, str]]:
+        rows: Counter[tuple[int, int, str]] = Counter()
+        for path in files(str(self.folder / "out")):
+            table = pq.ParquetFile(path).read()
+            rows.update(
+                r for r in zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True) if r[0] == day
+            )
+        return rows
+
+    def bare_files(self, day: int) -> Counter[tuple[int, int, str]]:
+        """What a reader sees who lists the folder and knows nothing of markers."""
+        rows: Counter[tuple[int, int, str]] = Counter()
+        for path in (self.folder / "out").glob("*.parquet"):
+            table = pq.ParquetFile(path).read()
+            rows.update(
+                r for r in zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True) if r[0] == day
+            )
+        return rows
+
+    def prepared(self) -> list[str]:
+        return [
+            gid
+            for (gid,) in self._execute(
+                self.warehouse_dsn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
+            )
+        ]
+
+    def left_in_staging(self) -> list[str]:
+        root = self.folder / "staging"
+        return sorted(str(p.relative_to(root)) for p in root.glob("*/*/epoch=*/*"))
+
+    def left_in_sink(self) -> list[str]:
+        state = self.folder / "out" / ".lockstep"
+        return sorted(p.name for p in state.iterdir() if p.is_dir()) if state.is_dir() else []
+
+    def require_exactly_once(self, day: int) -> None:
+        expected = Counter(rows_of_day(day))
+        assert self.shown_in_warehouse(day) == expected
+        assert self.shown_in_files(day) == expected
+        assert self.bare_files(day) == expected
+
+    def require_nothing_shown(self, day: int) -> None:
+        assert not self.shown_in_warehouse(day)
+        assert not self.shown_in_files(day)
+
+    def require_tidy(self) -> None:
+        assert self.prepared() == []
+        assert self.left_in_staging() == []
+        assert self.left_in_sink() == []
+
+    def state_of(self, day: int) -> str | None:
+        found = Ledger(self.ledger_dsn).epoch_of_interval(self.pipeline.name, interval_of(day))
+        return found.state.value if found else None
+
+    @staticmethod
+    def _execute(dsn: str, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        connection = psycopg2.connect(dsn)
+        try:
+            with connection, connection.cursor() as cursor:
+                cursor.execute(sql, parameters)
+                return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+
+def interval_of(day: int) -> Interval:
+    start = FIRST_DAY + timedelta(days=day)
+    return Interval(start, start + timedelta(days=1))
+
+
+def make_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, protocol: str) -> World:
+    """A world whose pipeline writes to Postgres by `protocol` and to files, decided together."""
+    migrate(ledger_dsn)
+    World._execute(
+        warehouse_dsn,
+        "CREATE TABLE IF NOT EXISTS public.numbers (day bigint, number int, label text, lockstep_epoch bigint)",
+    )
+    pipeline = Pipeline(
+        name="numbers",
+        sources={"numbers": Numbers()},
+        transform=untouched,
+        sinks=[
+            PostgresSink(
+                "warehouse",
+                tables={"numbers": "public.numbers"},
+                connection="warehouse",
+                protocol=protocol,
+                lock_timeout=0.3,
+            ),
+            FileSink("files", output="numbers", path=str(folder / "out"), format="parquet"),
+        ],
+    )
+    return World(ledger_dsn, warehouse_dsn, folder, pipeline)
