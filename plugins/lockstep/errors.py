@@ -58,6 +58,10 @@ class PublishBlocked(Retryable):
     """A decided epoch can't be published yet: it stays committed and is tried again."""
 
 
+class RecoveryIncomplete(Retryable):
+    """A round of recovery left problems; the message lists them, the next round tries again."""
+
+
 # --- terminal --------------------------------------------------------------------------------------------------------
 
 
@@ -147,3 +151,7 @@ class SinkRejected(Terminal):
 
 class InvalidPipeline(Terminal):
     """The pipeline's definition is wrong; found before anything ran."""
+
+
+class NotConfigured(Terminal):
+    """A connection or setting isn't defined; the message names it and where to put it."""

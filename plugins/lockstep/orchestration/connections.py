@@ -1,0 +1,78 @@
+"""What the roles need from Airflow's Connections, resolved when asked for and never while a DAG file is parsed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from lockstep.errors import NotConfigured
+
+LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
+STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
+STAGING_VARIABLE = "LOCKSTEP_STAGING"
+
+#: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
+_LIBPQ_EXTRAS = frozenset(
+    {"channel_binding", "connect_timeout", "krbsrvname", "options", "passfile", "require_auth", "service", "sslcert"}
+    | {"sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "target_session_attrs"}
+)
+
+
+class AirflowConnections(Mapping[str, str]):
+    """{connection id: DSN}: each is looked up when it is first asked for. Raises `NotConfigured`."""
+
+    def __getitem__(self, conn_id: str) -> str:
+        return dsn_of(connection(conn_id))
+
+    def __iter__(self) -> Iterator[str]:
+        raise TypeError("Airflow's Connections can be looked up by id, not listed")
+
+    def __len__(self) -> int:
+        raise TypeError("Airflow's Connections can be looked up by id, not counted")
+
+
+def connection(conn_id: str) -> Connection:
+    """Airflow's Connection by id; Airflow masks its password in every log. Raises `NotConfigured`."""
+    try:
+        found: Connection = Connection.get(conn_id)
+    except AirflowNotFoundException as error:
+        raise NotConfigured(
+            f"Airflow has no Connection {conn_id!r}: define it under Admin > Connections, by `airflow connections add` "
+            f"or as AIRFLOW_CONN_{conn_id.upper()}"
+        ) from error
+    return found
+
+
+def dsn_of(found: Connection) -> str:
+    """A libpq connection string for a Postgres Connection, Airflow's own URI for any other."""
+    if found.conn_type not in ("postgres", "postgresql"):
+        return str(found.get_uri())
+    parts = {
+        "host": found.host,
+        "port": found.port,
+        "dbname": found.schema,
+        "user": found.login,
+        "password": found.password,
+        **{name: value for name, value in found.extra_dejson.items() if name in _LIBPQ_EXTRAS},
+    }
+    return " ".join(f"{name}={_quoted(str(value))}" for name, value in parts.items() if value not in (None, ""))
+
+
+def staging_uri() -> str:
+    """LOCKSTEP_STAGING, or else what the Connection `lockstep_staging` says. Raises `NotConfigured`."""
+    if uri := os.environ.get(STAGING_VARIABLE):
+        return uri
+    found = connection(STAGING)
+    uri = found.extra_dejson.get("uri") or found.host
+    if not uri:
+        raise NotConfigured(f"Connection {STAGING!r} names no place: put the staging URI (s3://…, /…) into its host")
+    return str(uri)
+
+
+def _quoted(value: str) -> str:
+    """A value of a libpq connection string; backslash escapes, as its manual says."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,130 @@
+"""The DAG of a pipeline: begin → stage → prepare[sink…] → commit → publish[sink…] → cleanup, and abort beside it.
+
+Airflow decides when a task runs, and only the ledger whether it counts: the tasks after `begin` run even where a person
+skipped what comes before them, and refuse by what the ledger says. `abort` fires on a failure before the commit, may
+run beside a living sibling, and leaves the run failed, because `cleanup`, the other leaf, never got to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from airflow.sdk import DAG, Asset, Label, TaskGroup, TriggerRule, WeightRule
+
+from lockstep.epoch import Identity
+from lockstep.orchestration.intervals import interval_params, timetable_of
+from lockstep.orchestration.operators import (
+    AbortOperator,
+    BeginOperator,
+    CleanupOperator,
+    CommitOperator,
+    PrepareOperator,
+    PublishOperator,
+    StageOperator,
+)
+from lockstep.orchestration.retrying import BEGIN_RETRIES, require_hold, retry_arguments
+from lockstep.pipeline import Pipeline
+
+OWNER = TAG = "lockstep"
+PARALLEL_INTERVALS = 8  #: runs at once of an interval pipeline, unless the DAG says otherwise
+SPARK = "spark"  #: id of the Connection to Spark
+
+_DOCS = {
+    "begin": "Freezes what this epoch reads and opens an attempt. What older attempts left is rolled back.",
+    "stage": "Spark writes the epoch's output as files; this task then seals them. Clear it to stage again.",
+    "prepare": "The sink takes the sealed rows without showing them, then votes. Nothing is visible yet.",
+    "commit": "One row in the ledger: the decision. It counts the votes there; Airflow's task states don't matter.",
+    "publish": "The sink shows the epoch, once, however often this runs. Repeated until it has worked.",
+    "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
+    "abort": "Runs when a task before the commit failed: voids this attempt, rolls back what it left. To try again, "
+    "clear the run from `begin`.",
+}
+
+
+def epoch_dag(
+    pipeline: Pipeline,
+    *,
+    schedule: Any = None,
+    start_date: datetime | None = None,
+    dag_id: str | None = None,
+    spark_conn_id: str = SPARK,
+    spark_submit: Mapping[str, Any] | None = None,
+    default_args: Mapping[str, Any] | None = None,
+    params: Mapping[str, Any] | None = None,
+    tags: tuple[str, ...] | list[str] | set[str] = (),
+    **dag_args: Any,
+) -> DAG:
+    """The DAG that moves `pipeline`'s epochs: one run, one epoch.
+
+    `schedule`: a cron string or a timedelta makes real data intervals in UTC. `spark_conn_id`: `sc://…` for Spark
+    Connect, or a master for spark-submit, with `spark_submit` as further arguments of Airflow's SparkSubmitHook.
+    `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Raises `InvalidPipeline`
+    when recovery would void attempts that are still being retried.
+    """
+    defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": _describe(pipeline)}
+    dag = DAG(
+        dag_id or pipeline.name,
+        schedule=timetable_of(pipeline, schedule),
+        start_date=start_date,
+        default_args={"owner": OWNER, **retry_arguments(), **(default_args or {})},
+        params={**interval_params(pipeline), **(params or {})},
+        tags={TAG, *tags},
+        **{**defaults, **dag_args},
+    )
+    with dag:
+        _tasks(pipeline, spark_conn_id, spark_submit or {}, default_args or {})
+    return dag
+
+
+def _tasks(
+    pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], default_args: Mapping[str, Any]
+) -> None:
+    common: dict[str, Any] = {"pipeline": pipeline, "weight_rule": WeightRule.UPSTREAM}
+    later = {**common, "trigger_rule": TriggerRule.NONE_FAILED}
+    begin = BeginOperator(
+        task_id="begin", doc_md=_DOCS["begin"], retries=default_args.get("retries", BEGIN_RETRIES), **common
+    )
+    stage = StageOperator(
+        task_id="stage", doc_md=_DOCS["stage"], spark_conn_id=spark_conn_id, spark_submit=spark_submit, **later
+    )
+    with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
+        prepared = [
+            PrepareOperator(task_id=sink.name, sink=sink.name, doc_md=_DOCS["prepare"], **later)
+            for sink in pipeline.sinks
+        ]
+    commit = CommitOperator(task_id="commit", doc_md=_DOCS["commit"], **later)
+    with TaskGroup("publish", tooltip=_DOCS["publish"]) as publishing:
+        for sink in pipeline.sinks:
+            asset = asset_of(pipeline.name, sink.name)
+            PublishOperator(task_id=sink.name, sink=sink.name, asset=asset, doc_md=_DOCS["publish"], **later)
+    cleanup = CleanupOperator(task_id="cleanup", doc_md=_DOCS["cleanup"], **later)
+    abort = AbortOperator(task_id="abort", doc_md=_DOCS["abort"], trigger_rule=TriggerRule.ONE_FAILED, **common)
+
+    begin >> Label("a frozen range") >> stage >> Label("a sealed WAL") >> preparing
+    preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
+    [begin, stage, *prepared, commit] >> Label("a failure before the commit") >> abort
+    require_hold(pipeline, [begin, stage, max(prepared, key=lambda task: task.retries or 0), commit])
+
+
+def asset_of(pipeline: str, sink: str) -> Asset:
+    """What a pipeline publishes in a sink; its events carry epoch id and rows. Schedule other DAGs on it."""
+    return Asset(name=f"{pipeline}.{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
+
+
+def _runs_at_once(pipeline: Pipeline) -> int:
+    match pipeline.identity:
+        case Identity.INTERVAL:
+            return PARALLEL_INTERVALS
+        case Identity.CURSOR:
+            return pipeline.max_in_flight
+
+
+def _describe(pipeline: Pipeline) -> str:
+    rows = [f"| {sink.name} | {', '.join(sink.outputs)} | {sink.guarantee.value} |" for sink in pipeline.sinks]
+    return (
+        f"**{pipeline.name}** moves {', '.join(pipeline.sources)} in epochs, each by two-phase commit: retry, clear "
+        "or kill any task, every input row shows up in every sink once.\n\n"
+        + "\n".join(["| sink | outputs | guarantee |", "|---|---|---|", *rows])
+    )

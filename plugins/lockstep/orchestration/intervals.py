@@ -1,0 +1,88 @@
+"""Which data interval a run moves: the one in its params, or else the one that Airflow's timetable gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param
+
+from lockstep.epoch import Identity, Interval
+from lockstep.errors import IntervalMissing
+from lockstep.pipeline import Pipeline
+
+START, END = "interval_start", "interval_end"
+_WAY_OUT = (
+    f'trigger it with the params {START} and {END}, for instance {{"{START}": "2013-01-01T00:00:00+00:00", '
+    f'"{END}": "2013-01-02T00:00:00+00:00"}}'
+)
+_NOT_INTERVALS = frozenset({"@once", "@continuous"})
+
+
+def timetable_of(pipeline: Pipeline, schedule: Any) -> Any:
+    """What Airflow shall be given: for an interval pipeline a cron string or a timedelta becomes a timetable of real
+    data intervals, in UTC; anything else stays as it is."""
+    if pipeline.identity is not Identity.INTERVAL:
+        return schedule
+    if isinstance(schedule, str) and schedule not in _NOT_INTERVALS:
+        return CronDataIntervalTimetable(schedule, timezone="UTC")
+    if isinstance(schedule, timedelta):
+        return DeltaDataIntervalTimetable(schedule)
+    return schedule
+
+
+def interval_params(pipeline: Pipeline) -> dict[str, Param]:
+    """The fields of the trigger form; a cursor pipeline takes no interval."""
+    if pipeline.identity is not Identity.INTERVAL:
+        return {}
+    given = "Leave both empty to use the data interval of the run itself."
+    return {START: _moment("Start of the interval", given), END: _moment("End of the interval, exclusive", given)}
+
+
+def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
+    """The run's interval; None for a cursor pipeline. Params come from whoever triggered the run: nothing is believed.
+
+    Raises `IntervalMissing` if there is none, or an empty one.
+    """
+    if pipeline.identity is not Identity.INTERVAL:
+        return None
+    given = _given(context["params"])
+    bounds = given or (context.get("data_interval_start"), context.get("data_interval_end"))
+    if bounds[0] is None or bounds[1] is None:
+        raise IntervalMissing(f"pipeline {pipeline.name} needs a data interval and this run has none: {_WAY_OUT}")
+    try:
+        return Interval(_plain(bounds[0]), _plain(bounds[1]))
+    except IntervalMissing as error:
+        raise IntervalMissing(f"pipeline {pipeline.name} can't use this run's {error}: {_WAY_OUT}") from error
+
+
+def _given(params: Mapping[str, Any]) -> tuple[datetime, datetime] | None:
+    start, end = params.get(START), params.get(END)
+    if start is None and end is None:
+        return None
+    if start is None or end is None:
+        raise IntervalMissing(f"only one of the params {START} and {END} is given: {_WAY_OUT}")
+    return _parsed(START, start), _parsed(END, end)
+
+
+def _parsed(name: str, text: Any) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except (TypeError, ValueError) as error:
+        raise IntervalMissing(f"param {name} is {str(text)[:60]!r}, no ISO 8601 date and time: {_WAY_OUT}") from error
+
+
+def _plain(moment: datetime) -> datetime:
+    """Airflow's moments are pendulum's, whose arithmetic and pickles differ."""
+    return datetime.fromisoformat(moment.isoformat())
+
+
+def _moment(title: str, given: str) -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title=title,
+        description=f"ISO 8601 with a time zone. {given}",
+    )

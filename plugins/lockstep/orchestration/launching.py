@@ -1,0 +1,141 @@
+"""How a stage task gets its job to Spark: through Spark Connect in this process, or through spark-submit.
+
+Both run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
+folder of its own, so the provider's durable resume, which would skip the job, is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException
+
+from lockstep.errors import StageFailed
+from lockstep.orchestration.connections import connection
+from lockstep.orchestration.shipping import file_of, ship
+from lockstep.pipeline import Pipeline
+
+APPLICATION = "spark_apps.stage_epoch"
+_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
+#: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
+_LOCAL_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+class Launcher(Protocol):
+    """Runs the staging job of a request; `cancel` ends it from a signal handler."""
+
+    reference: str  #: `module:name` of the pipeline for another process, "" for this one
+
+    def __call__(self, request_uri: str) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> Launcher:
+    """The launcher that the Connection asks for. `submit`: further arguments of Airflow's SparkSubmitHook."""
+    found = connection(conn_id)
+    if found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://"):
+        return ConnectLauncher(pipeline, conn_id)
+    return SubmitLauncher(pipeline, conn_id, found, submit)
+
+
+class ConnectLauncher:
+    """Spark Connect: host `sc://…`, conn_type `sc` or `spark_connect`."""
+
+    reference = ""
+
+    def __init__(self, pipeline: Pipeline, conn_id: str) -> None:
+        self._pipeline = pipeline
+        self._conn_id = conn_id
+        self._session: Any = None
+
+    def __call__(self, request_uri: str) -> None:
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        from lockstep.compute.session import connect
+        from lockstep.compute.stage import run_request
+
+        self._session = connect(SparkConnectHook(self._conn_id).get_connection_url())
+        run_request(request_uri, self._session, self._pipeline)
+
+    def cancel(self) -> None:
+        if self._session is not None:
+            self._session.interruptAll()
+
+
+class SubmitLauncher:
+    """spark-submit for `local[*]`, `spark://…`, `yarn` and `k8s://…`, by the provider's SparkSubmitHook."""
+
+    def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
+        self.reference = pipeline.reference()
+        self._conn_id = conn_id
+        self._master = found.host or "" if found.conn_type == "spark" else str(found.conn_type)
+        self._arguments = dict(submit)
+        self._hook: Any = None
+
+    def __call__(self, request_uri: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+            self._hook = self._make_hook(request_uri, Path(folder))
+            try:
+                self._hook.submit(str(self._application), env=self._environment())
+            except AirflowException as error:
+                self._raise_told(request_uri)
+                raise StageFailed(f"spark-submit failed, see this task's log: {_first_line(error)}") from error
+
+    def cancel(self) -> None:
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _make_hook(self, request_uri: str, folder: Path) -> Any:
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+        arguments = dict(self._arguments)
+        self._application = arguments.pop("application", None) or file_of(APPLICATION)
+        conf = {**(_LOCAL_CONF if self._is_local else {}), **arguments.pop("conf", {})}
+        code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
+        return SparkSubmitHook(
+            conn_id=self._conn_id,
+            conf=conf,
+            py_files=",".join(filter(None, code)),
+            name=arguments.pop("name", f"lockstep {self.reference}"),
+            application_args=["--request", request_uri],
+            **arguments,
+        )
+
+    @property
+    def _is_local(self) -> bool:
+        return self._master.startswith("local")
+
+    @property
+    def _packages(self) -> tuple[str, ...]:
+        return ("lockstep", APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
+
+    def _environment(self) -> dict[str, str]:
+        """spark-submit stands beside our Python; where driver and executors share its machine they share it too."""
+        here = str(Path(sys.executable).parent)
+        environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
+        if self._is_local or self._master.startswith("spark"):
+            environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        return environment
+
+    def _raise_told(self, request_uri: str) -> None:
+        """Raise what the application wrote down before it died, if it got to."""
+        from lockstep.wal.request import read_error
+
+        with suppress(FileNotFoundError):
+            raise read_error(request_uri)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]

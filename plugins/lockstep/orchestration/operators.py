@@ -1,0 +1,171 @@
+"""One operator a role. Each opens the runtime, calls its role, closes; what it returns is for people to read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator, Context
+
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import RecoveryIncomplete
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.report import Report
+from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
+from lockstep.orchestration.intervals import interval_of
+from lockstep.orchestration.launching import Launcher, launcher
+from lockstep.pipeline import Pipeline
+from lockstep.roles.abort import abort
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import recover
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.wal.staging import Staging
+
+
+@contextmanager
+def opened(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
+    """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
+    task = context["ti"]
+    actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}#{task.try_number}"
+    with closing(Ledger(dsn_of(connection(LEDGER)), actor)) as ledger:
+        yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
+
+
+class EpochOperator(BaseOperator):
+    """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
+
+    def __init__(self, *, pipeline: Pipeline, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id)
+        with opened(self.pipeline.name, self.pipeline, context) as runtime:
+            return self.act(runtime, run, context)
+
+    @abstractmethod
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        """Call the role."""
+
+
+class BeginOperator(EpochOperator):
+    """Freeze the source ranges, open an attempt."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        migrate(dsn_of(connection(LEDGER)))
+        return super().execute(context)
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return _told(begin(runtime, run, interval_of(self.pipeline, context)))
+
+
+class StageOperator(EpochOperator):
+    """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
+
+    def __init__(self, *, spark_conn_id: str, spark_submit: Mapping[str, Any], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.spark_conn_id = spark_conn_id
+        self.spark_submit = dict(spark_submit)
+        self._launcher: Launcher | None = None
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        self._launcher = launcher(self.pipeline, self.spark_conn_id, self.spark_submit)
+        return _told(stage(runtime, run, self._launcher, self._launcher.reference))
+
+    def on_kill(self) -> None:
+        """End the Spark job: nobody will seal what it still writes."""
+        if self._launcher is not None:
+            self._launcher.cancel()
+
+
+class PrepareOperator(EpochOperator):
+    """Bring one sink's vote into the ledger."""
+
+    def __init__(self, *, sink: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.sink = sink
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        vote = prepare(runtime, run, self.sink)
+        return {"sink": self.sink, "rows": dict(vote.rows) if vote else "decided before"}
+
+
+class CommitOperator(EpochOperator):
+    """Decide, if every sink of the plan has voted."""
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return _told(commit(runtime, run))
+
+
+class PublishOperator(EpochOperator):
+    """Make the decided epoch visible in one sink, and tell Airflow's assets of it (at least once)."""
+
+    def __init__(self, *, sink: str, asset: Asset, **arguments: Any) -> None:
+        super().__init__(outlets=[asset], **arguments)
+        self.sink = sink
+        self.asset = asset
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        epoch = publish(runtime, run, self.sink)
+        told = {**_told(epoch), "sink": self.sink, "rows": _rows(epoch, runtime.sink_of(epoch, self.sink).outputs)}
+        context["outlet_events"][self.asset].extra = told
+        return told
+
+
+class CleanupOperator(EpochOperator):
+    """Let go of the WAL once every sink has published."""
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return _told(cleanup(runtime, run))
+
+
+class AbortOperator(EpochOperator):
+    """Void this run's undecided attempt, roll back what it left. The run stays failed: `cleanup` never got to run."""
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        epoch = abort(runtime, run, f"a task of run {run.run_id} failed before the commit")
+        return _told(epoch) if epoch else {"epoch": None}
+
+
+class ListPipelinesOperator(BaseOperator):
+    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not."""
+
+    def execute(self, context: Context) -> list[str]:
+        dsn = dsn_of(connection(LEDGER))
+        migrate(dsn)
+        with closing(Report(dsn)) as report:
+            return [pipeline.name for pipeline in report.pipelines(limit=0)]
+
+
+class RecoverOperator(BaseOperator):
+    """One round of recovery for a pipeline, by its name alone. Raises `RecoveryIncomplete` with what is left."""
+
+    def __init__(self, *, pipeline: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        minutes = context["params"].get("hold_minutes")
+        with opened(self.pipeline, None, context) as runtime:
+            report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
+        if report.problems:
+            raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
+        return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
+
+
+def _told(epoch: Epoch) -> dict[str, Any]:
+    span = str(epoch.interval) if epoch.interval else None
+    return {"pipeline": epoch.pipeline, "epoch": epoch.id, "interval": span, "state": epoch.state.value}
+
+
+def _rows(epoch: Epoch, outputs: tuple[str, ...]) -> dict[str, int]:
+    counted = (epoch.summary or {}).get("outputs", {})
+    return {output: counted[output]["rows"] for output in outputs if output in counted}

@@ -1,0 +1,44 @@
+"""The DAG that recovers every pipeline of the ledger, so that a deleted or paused DAG leaves nothing hanging."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param
+
+from lockstep.orchestration.dag import OWNER, TAG
+from lockstep.orchestration.operators import ListPipelinesOperator, RecoverOperator
+
+_HOLD = Param(
+    None,
+    type=["null", "integer"],
+    minimum=0,
+    title="Hold, in minutes",
+    description="Void undecided attempts that began longer ago than this. Empty: two hours.",
+)
+
+
+def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
+    """List the pipelines that the ledger knows, then recover each in a task of its own. `dag_args` are Airflow's.
+
+    A task fails with the problems that are left. There are no retries: the next run is one.
+    """
+    defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "is_paused_upon_creation": False}
+    with DAG(
+        dag_id,
+        schedule=CronTriggerTimetable(schedule, timezone="UTC"),
+        start_date=datetime(2024, 1, 1, tzinfo=UTC),
+        default_args={"owner": OWNER, "retries": 0},
+        params={"hold_minutes": _HOLD},
+        tags={TAG},
+        doc_md=__doc__,
+        **{**defaults, **dag_args},
+    ) as dag:
+        pipelines = ListPipelinesOperator(task_id="pipelines", doc_md="Asks the ledger which pipelines there are.")
+        RecoverOperator.partial(
+            task_id="recover",
+            doc_md="Finishes decided epochs, voids dead attempts, sweeps what nobody owns.",
+            map_index_template="{{ task.pipeline }}",
+        ).expand(pipeline=pipelines.output)
+    return dag
