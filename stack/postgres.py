@@ -28,6 +28,7 @@ import psycopg2
 from psycopg2 import sql
 
 from stack.errors import PortInUse, StackError
+from stack.secret_file import write_secret
 
 SYSTEM_USER = "lockstep_postgres"
 SUPERUSER = "postgres"
@@ -209,20 +210,20 @@ class PostgresServer:
             self._initdb(unfinished)
         else:
             subprocess.run(["cp", "-a", str(self._template.data), str(unfinished)], check=True)
-            _write_secret(self._password, self._template._password.read_text())
+            write_secret(self._password, self._template._password.read_text())
         unfinished.rename(self.data)
 
     def _initdb(self, data: Path) -> None:
         data.mkdir(mode=0o700)
         _give_away(data)
         handed_over = self.place / "initdb.password"
-        _write_secret(handed_over, secrets.token_urlsafe(24))
+        write_secret(handed_over, secrets.token_urlsafe(24))
         _give_away(handed_over)
         options = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C.UTF-8"]
         self._run("initdb", "-D", str(data), "-U", SUPERUSER, f"--pwfile={handed_over}", *options)
         with (data / "postgresql.conf").open("a") as conf:
             conf.write("include 'lockstep.conf'\n")
-        _write_secret(self._password, handed_over.read_text())
+        write_secret(self._password, handed_over.read_text())
         handed_over.unlink()
 
     @property
@@ -261,7 +262,7 @@ class PostgresServer:
         others = []
         if self.passfile.exists():
             others = [line for line in self.passfile.read_text().splitlines() if not line.startswith(address)]
-        _write_secret(self.passfile, "\n".join([*others, f"{address}*:{SUPERUSER}:{password}", ""]))
+        write_secret(self.passfile, "\n".join([*others, f"{address}*:{SUPERUSER}:{password}", ""]))
 
     def _last_log_line(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
@@ -304,15 +305,6 @@ def _lives(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _write_secret(path: Path, text: str) -> None:
-    """Replace `path` whole; nobody else can read it at any moment."""
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    unfinished.touch(mode=0o600)
-    unfinished.write_text(text)
-    unfinished.rename(path)
 
 
 def _system_user() -> dict[str, Any]:
