@@ -62,19 +62,26 @@ def explore(protocol: Protocol) -> Exploration:
     return found
 
 
+RARE = ("crash", "a person", "begin", "abort")
+
+
 def wander(protocol: Protocol, seed: int, steps: int) -> Exploration:
-    """One long random walk, for spaces too large to search: with more processes and folders at once."""
+    """Random histories, one after another, for spaces too large to search: with more processes and folders at once.
+
+    What sets an epoch back is rare, or no history would get past its first steps.
+    """
     chance, world, found = random.Random(seed), World(), Exploration()
     settled: set[World] = set()
     for found.steps in range(1, steps + 1):
         ways = list(successors(protocol, world))
-        if not ways:
-            return found
-        label, after = chance.choice([way for way in ways if not way[0].startswith("crash")] or ways)
-        if chance.random() < 0.1:
-            label, after = chance.choice(ways)
+        over = world.ledger.state in (EpochState.CLEANED, EpochState.VOID) and chance.random() < 0.2
+        if over or not ways:
+            world, found.trace = World(), []
+            continue
+        weights = [1 if label.startswith(RARE) and world.ledger.state else 20 for label, _ in ways]
+        label, after = chance.choices(ways, weights)[0]
         world = compact(without_spent(protocol, after))
-        found.trace.append(f"{found.steps:>3}. {label:<60} {_glance(world)}")
+        found.trace.append(f"{len(found.trace) + 1:>3}. {label:<60} {_glance(world)}")
         found.violation = broken(world) or unsettled(protocol, world, settled)
         if found.violation:
             break

@@ -73,7 +73,7 @@ def test_an_arrow_without_its_fence_turns_the_model_red(
     assert found.violation, f"nobody notices that {arrow} lost its fence"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_histories_of_five_processes_keep_every_invariant(seed: int) -> None:
-    found = wander(Protocol(most_processes=5, most_folders=3), seed, steps=300)
+    found = wander(Protocol(most_processes=5, most_folders=3), seed, steps=1500)
     assert not found.violation, found
