@@ -327,6 +327,25 @@ def test_archive_goes_on_where_a_crash_stopped_it(staged: Staged, monkeypatch: p
     assert [path.read_text() for path in sorted(kept.iterdir())] == ["0", "1", "2"]
 
 
+def test_two_cleanups_at_once_keep_every_quarantined_record(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
+    (staged.path / "quarantine").mkdir()
+    for number in range(3):
+        (staged.path / "quarantine" / f"part-{number}.json").write_text(str(number))
+    staged.seal()
+    moves, move = count(), type(staged.staging._storage).move
+    kept = staged.root / DEPLOYMENT / "flights" / "quarantine" / "epoch=3"
+
+    def outrun(self: object, source: str, target: str) -> None:
+        move(staged.staging._storage, source, target)  # type: ignore[arg-type]
+        if next(moves) == 0:  # the other one comes first to the very same file
+            move(staged.staging._storage, source, target)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(staged.staging._storage), "move", outrun)
+    staged.staging.archive(FOLDER, DEPLOYMENT, "flights", 3)
+    staged.staging.discard_epoch(DEPLOYMENT, "flights", 3)
+    assert [path.read_text() for path in sorted(kept.iterdir())] == ["0", "1", "2"]
+
+
 # --- storage that says no ---
 
 

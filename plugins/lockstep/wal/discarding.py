@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.wal.storage import Kind, Storage, tree
+from lockstep.wal.storage import Entry, Kind, Storage, tree
 
 
 def delete_folder(storage: Storage, folder: str, before: CrashPoint, after: CrashPoint) -> None:
@@ -39,8 +39,14 @@ def forget_epoch(storage: Storage, folder: str) -> None:
 
 
 def move_files(storage: Storage, source: str, target: str) -> None:
-    """Move each file below `source` to the same place below `target`, over what an earlier try left there."""
+    """Move each file below `source` to the same place below `target`, over what an earlier try left there.
+
+    On return every file that was there has been moved, by this call or by another one at the same time.
+    """
+    entries: list[Entry] = []
     with suppress(FileNotFoundError):
-        for entry in tree(storage, source):
-            if entry.kind is Kind.FILE:
+        entries = tree(storage, source)
+    for entry in entries:
+        if entry.kind is Kind.FILE:
+            with suppress(FileNotFoundError):  # another cleanup has moved it
                 storage.move(entry.path, target + entry.path.removeprefix(source))

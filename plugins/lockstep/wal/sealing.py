@@ -13,7 +13,7 @@ from lockstep.errors import StageFailed, WalCorrupt
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.manifest import OutputManifest, WalFile, bare
 from lockstep.wal.parquet import ParquetRows, fingerprint
-from lockstep.wal.storage import Entry, Kind, Storage, reported
+from lockstep.wal.storage import Entry, Kind, Storage, plain_children, reported
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
 _THREADS = max(2, min(4, os.cpu_count() or 1))
@@ -32,7 +32,8 @@ def seal_outputs(
     """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output.
 
     Raises `StageFailed` when it isn't what the job counted, and whenever an fsync fails: what it was to save may be
-    lost for good, and a second fsync would call it saved. Raises `InvalidPipeline` for a type that can't be digested.
+    lost for good, and a second fsync would call it saved. Raises `StagingRefused` for a link, `InvalidPipeline` for a
+    type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
     names = [(output, entry) for output, entries in found.items() for entry in entries]
@@ -48,7 +49,9 @@ def seal_outputs(
 
 def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> dict[str, list[Entry]]:
     with reported("list", folder):
-        folders = [entry for entry in storage.children(folder) if not _hidden(entry) and entry.name != QUARANTINE]
+        folders = [
+            entry for entry in plain_children(storage, folder) if not _hidden(entry) and entry.name != QUARANTINE
+        ]
     wrong = [entry.name for entry in folders if entry.kind is not Kind.FOLDER or entry.name not in outputs]
     missing = sorted(set(outputs) - {entry.name for entry in folders})
     if wrong or missing:
@@ -58,7 +61,7 @@ def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> di
 
 def _list_files(storage: Storage, folder: str) -> list[Entry]:
     with reported("list", folder):
-        files = [entry for entry in storage.children(folder) if not _hidden(entry)]
+        files = [entry for entry in plain_children(storage, folder) if not _hidden(entry)]
     wrong = [entry.name for entry in files if entry.kind is not Kind.FILE or not entry.name.endswith(".parquet")]
     if wrong:
         raise StageFailed(f"{folder}: expected Parquet files only, found {wrong}; outputs can't be partitioned")
@@ -68,8 +71,8 @@ def _list_files(storage: Storage, folder: str) -> list[Entry]:
 
 
 def _hidden(entry: Entry) -> bool:
-    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too. A link is never skipped."""
-    return entry.name.startswith(("_", ".")) and entry.kind is not Kind.LINK
+    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
+    return entry.name.startswith(("_", "."))
 
 
 def _seal_file(storage: Storage, entry: Entry) -> _SealedFile:

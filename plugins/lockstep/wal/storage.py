@@ -94,17 +94,22 @@ def reported(doing: str, path: str) -> Iterator[None]:
         raise StagingUnavailable(f"staging can't {doing} {path or 'its root'}: {error.strerror or error}") from error
 
 
+def plain_children(storage: Storage, folder: str) -> list[Entry]:
+    """The files and folders in `folder`. `StagingRefused` if anything else, such as a link, is among them."""
+    entries = storage.children(folder)
+    for entry in entries:
+        if entry.kind in (Kind.LINK, Kind.OTHER):
+            raise StagingRefused(f"{entry.path} is a {entry.kind}; Lockstep follows and deletes none: remove it")
+    return entries
+
+
 def tree(storage: Storage, folder: str) -> list[Entry]:
-    """Everything under `folder`, each folder after what it holds. `StagingRefused` if a link is among it."""
+    """Everything under `folder`, each folder after what it holds. Raises as `plain_children` does."""
     found = []
-    for entry in storage.children(folder):
-        match entry.kind:
-            case Kind.FOLDER:
-                found += [*tree(storage, entry.path), entry]
-            case Kind.FILE:
-                found.append(entry)
-            case Kind.LINK | Kind.OTHER:
-                raise StagingRefused(f"{entry.path} is a {entry.kind}; Lockstep follows and deletes none: remove it")
+    for entry in plain_children(storage, folder):
+        if entry.kind is Kind.FOLDER:
+            found += tree(storage, entry.path)
+        found.append(entry)
     return found
 
 
