@@ -8,7 +8,7 @@ wrong is an OSError, which `reported` turns into `StagingUnavailable`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -108,7 +108,8 @@ def tree(storage: Storage, folder: str) -> list[Entry]:
     found = []
     for entry in plain_children(storage, folder):
         if entry.kind is Kind.FOLDER:
-            found += tree(storage, entry.path)
+            with suppress(FileNotFoundError):  # somebody else deletes here too
+                found += tree(storage, entry.path)
         found.append(entry)
     return found
 
