@@ -36,6 +36,8 @@ COMPONENTS: Mapping[str, list[str]] = {
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 
+HEALTH = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+
 Settings = dict[str, dict[str, str]]
 
 
@@ -100,12 +102,17 @@ class Airflow:
 
     @property
     def healthy(self) -> bool:
+        """Whether every component has reported lately, and tasks can ask for their context."""
         with suppress(OSError, ValueError):
-            with urllib.request.urlopen(f"{self.url}/api/v2/monitor/health", timeout=5) as answer:  # noqa: S310
-                parts: dict[str, dict[str, Any]] = json.load(answer)
-            wanted = ("metadatabase", "scheduler", "dag_processor", "triggerer")
-            return all(parts.get(part, {}).get("status") == "healthy" for part in wanted)
+            parts = self._ask("/api/v2/monitor/health")
+            self._ask("/execution/health")  # built at the first question: the first task shouldn't wait for it
+            return all(parts[part]["status"] == "healthy" for part in HEALTH)
         return False
+
+    def _ask(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=10) as answer:  # noqa: S310
+            found: dict[str, Any] = json.load(answer)
+            return found
 
     def _launch(self, name: str, arguments: list[str]) -> Started:
         return self._processes.start(

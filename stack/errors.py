@@ -12,8 +12,12 @@ class PortInUse(StackError):
 
     def __init__(self, port: int, service: str = "") -> None:
         self.port = port
-        name = f"{service}: " if service else ""
-        super().__init__(f"{name}port {port} of 127.0.0.1 is in use: free it, or choose another by LOCKSTEP_PORT_*")
+        remedy = f"free it, or set LOCKSTEP_PORT_{service.upper()} to another" if service else "free it"
+        super().__init__(f"port {port} of 127.0.0.1{f', wanted by {service},' if service else ''} is in use: {remedy}")
+
+
+class AlreadyAtWork(StackError):
+    """Another `up` or `down` of the same home is running."""
 
 
 class JavaMissing(StackError):

@@ -1,0 +1,90 @@
+"""`python -m stack up | down | status | env | demo | clean`: what the Makefile calls."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from stack.errors import StackError
+from stack.lifecycle import Stack, checkout_stack
+
+NOT_RUNNING = 3  # as `systemctl status` and its like say it
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.command()
+def up() -> None:
+    """Start PostgreSQL, Spark Connect and Airflow; print the UI's address and login."""
+    stack = checkout_stack()
+    print("the stack is up" if stack.up() else "the stack is up already")
+    _print_addresses(stack)
+
+
+@app.command()
+def down() -> None:
+    """Stop everything that `up` started."""
+    print("stopped" if checkout_stack().down() else "nothing was running")
+
+
+@app.command()
+def status() -> None:
+    """Show each process; exit code 3 when the stack isn't up."""
+    stack = checkout_stack()
+    for service in stack.services():
+        state = f"pid {service.pid}" if service.pid else "not running"
+        print(f"{service.name:<22} {state:<14} {service.address}")
+    if not stack.is_up:
+        raise typer.Exit(NOT_RUNNING)
+
+
+@app.command()
+def env() -> None:
+    """Print export lines of the running stack; no passwords in them."""
+    home = checkout_stack().home
+    if not home.environment.exists():
+        raise StackError("the stack isn't up: run `make up`")
+    for name, value in json.loads(home.environment.read_text()).items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+@app.command()
+def demo(days: Annotated[int, typer.Option(min=1, max=365, help="Days of 2013, from January 1.")] = 14) -> None:
+    """Land real flights, backfill them through the DAG, reconcile, and stop."""
+    from stack.demo import run_demo
+
+    raise typer.Exit(run_demo(days))
+
+
+@app.command()
+def clean() -> None:
+    """Stop everything and delete all data of the stack."""
+    checkout_stack().clean()
+
+
+def _print_addresses(stack: Stack) -> None:
+    password = json.loads(stack.airflow.passwords.read_text())["admin"]
+    print(f"Airflow   {stack.airflow.url}   user admin   password {password}")
+    print('`eval "$(.venv/bin/lockstep env)"` points psql, Spark and lockstep at it; `make down` stops it')
+
+
+def _end_orderly(signum: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + signum)  # so that a half-started stack is stopped
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, _end_orderly)
+    try:
+        app()
+    except StackError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
