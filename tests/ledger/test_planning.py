@@ -1,0 +1,169 @@
+"""Intervals in any order, cursor numbers without a gap, files that belong to one epoch."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep.epoch import Identity, RunKey
+from lockstep.errors import IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
+from lockstep.ledger import Ledger
+from tests.ledger.epochs import (
+    CLICKS,
+    FLIGHTS,
+    OTHER_RUN,
+    RUN,
+    SINKS,
+    a_plan,
+    attempt_of,
+    clicked,
+    committed,
+    day,
+    planned,
+    published,
+    show,
+    voted,
+)
+
+
+def test_an_equal_interval_is_found_not_planned_again(ledger: Ledger) -> None:
+    epoch = planned(ledger)
+    assert ledger.epoch_of_interval(FLIGHTS, day(1)) == epoch
+    assert ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=day(1), after=None) is None
+    assert ledger.find_run(OTHER_RUN) is None
+
+
+@pytest.mark.parametrize("interval", [day(1, 2), day(2, 3), day(1, 9), day(3)])
+def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, interval) -> None:  # type: ignore[no-untyped-def]
+    ledger.plan_epoch(FLIGHTS, a_plan(), {}, RUN, interval=day(2, 3), after=None)
+    if interval == day(2, 3):
+        interval = day(4, 4)
+    with pytest.raises(IntervalOverlap, match=r"overlaps flights epoch 1 \[2013-01-02"):
+        ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=interval, after=None)
+
+
+def test_intervals_that_touch_do_not_overlap(ledger: Ledger) -> None:
+    assert [planned(ledger, number).id for number in (2, 1, 3)] == [1, 2, 3]
+
+
+def test_a_void_interval_stays_taken(ledger: Ledger) -> None:
+    ledger.void_epoch(FLIGHTS, planned(ledger).id, "no data that day")
+    assert ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=day(1), after=None) is None
+
+
+def test_a_refused_plan_uses_up_no_number(ledger: Ledger) -> None:
+    planned(ledger, 1, claims={"landing": ["a"]})
+    with pytest.raises(SourceClaimed):
+        planned(ledger, 2, OTHER_RUN, claims={"landing": ["a"]})
+    assert planned(ledger, 3).id == 2
+
+
+def test_the_interval_comes_back_in_utc(ledger: Ledger) -> None:
+    assert ledger.epoch(FLIGHTS, planned(ledger).id).interval == day(1)
+
+
+def test_a_pipeline_keeps_its_identity(ledger: Ledger) -> None:
+    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    with pytest.raises(InvalidPipeline, match="another name"):
+        ledger.ensure_pipeline(FLIGHTS, Identity.CURSOR)
+
+
+def test_cursor_epochs_are_dense(ledger: Ledger) -> None:
+    assert [clicked(ledger, after).id for after in range(3)] == [1, 2, 3]
+    last = ledger.last_epoch(CLICKS)
+    assert last is not None
+    assert last.id == 3
+
+
+def test_the_next_cursor_epoch_is_planned_once(ledger: Ledger) -> None:
+    clicked(ledger, 0)
+    assert ledger.plan_epoch(CLICKS, a_plan(), {}, OTHER_RUN, interval=None, after=0) is None
+
+
+def test_a_cursor_epoch_starts_where_the_last_one_ends(ledger: Ledger) -> None:
+    """Its predecessor was replanned between the look and the plan."""
+    clicked(ledger, 0)
+    ledger.replan_epoch(CLICKS, 1, a_plan(None, 15), {}, "more rows came")
+    with pytest.raises(OutOfOrder, match="epoch 1 was replanned meanwhile"):
+        clicked(ledger, 1)
+
+
+def test_the_count_in_flight_is_of_unpublished_epochs(ledger: Ledger) -> None:
+    first, second, third = clicked(ledger, 0), clicked(ledger, 1), clicked(ledger, 2)
+    assert ledger.in_flight(CLICKS) == 3
+    committed(ledger, first)
+    assert ledger.in_flight(CLICKS) == 3
+    for sink in SINKS:
+        show(ledger, first, sink)
+    assert ledger.in_flight(CLICKS) == 2
+    ledger.void_epoch(CLICKS, second.id, "poison")
+    assert ledger.in_flight(CLICKS) == 1
+    assert [epoch.id for epoch in ledger.unfinished_epochs(CLICKS)] == [first.id, third.id]
+
+
+def test_cursor_epochs_are_decided_in_order(ledger: Ledger) -> None:
+    first, second = (voted(ledger, clicked(ledger, after)) for after in range(2))
+    with pytest.raises(OutOfOrder, match="epoch 1 is staged"):
+        ledger.commit_epoch(attempt_of(second))
+    with pytest.raises(OutOfOrder):
+        ledger.require_predecessor_decided(second)
+    ledger.commit_epoch(attempt_of(first))
+    ledger.require_predecessor_decided(second)
+    ledger.commit_epoch(attempt_of(second))
+
+
+def test_a_void_epoch_does_not_let_the_next_one_pass_the_one_before(ledger: Ledger) -> None:
+    first, second, third = (clicked(ledger, after) for after in range(3))
+    ledger.void_epoch(CLICKS, second.id, "poison")
+    voted(ledger, third)
+    with pytest.raises(OutOfOrder, match="epoch 1 is planned"):
+        ledger.commit_epoch(attempt_of(third))
+    committed(ledger, first)
+    decided = ledger.commit_epoch(attempt_of(third))
+    with pytest.raises(OutOfOrder, match="epoch 1 is prepared in warehouse"):
+        ledger.require_predecessor_published(decided, "warehouse")
+
+
+def test_each_sink_publishes_cursor_epochs_in_order(ledger: Ledger) -> None:
+    first, second = (committed(ledger, clicked(ledger, after)) for after in range(2))
+    with pytest.raises(OutOfOrder, match="epoch 1 is prepared in warehouse"):
+        ledger.require_predecessor_published(second, "warehouse")
+    show(ledger, first, "warehouse")
+    ledger.require_predecessor_published(second, "warehouse")
+    with pytest.raises(OutOfOrder):
+        ledger.require_predecessor_published(second, "delays")
+
+
+def test_a_sink_waits_only_for_epochs_that_it_has_a_part_in(ledger: Ledger) -> None:
+    committed(ledger, clicked(ledger, 0, sinks=["warehouse"]))
+    second = committed(ledger, clicked(ledger, 1))
+    ledger.require_predecessor_published(second, "delays")
+    with pytest.raises(OutOfOrder):
+        ledger.require_predecessor_published(second, "warehouse")
+
+
+def test_interval_epochs_wait_for_nobody(ledger: Ledger) -> None:
+    planned(ledger, 1)
+    later = planned(ledger, 2, OTHER_RUN)
+    ledger.require_predecessor_decided(later)
+    later = committed(ledger, later)
+    ledger.require_predecessor_published(later, "warehouse")
+
+
+def test_a_file_belongs_to_one_epoch(ledger: Ledger) -> None:
+    planned(ledger, 1, claims={"landing": ["a.csv", "b.csv", "a.csv"]})
+    with pytest.raises(SourceClaimed, match=r"b\.csv \(epoch 1\)"):
+        planned(ledger, 2, OTHER_RUN, claims={"landing": ["b.csv", "c.csv"]})
+    assert ledger.claimed(FLIGHTS, "landing", ["a.csv", "b.csv", "c.csv"]) == {"a.csv", "b.csv"}
+    assert ledger.epoch_of_interval(FLIGHTS, day(2)) is None
+
+
+def test_claims_are_per_source(ledger: Ledger) -> None:
+    planned(ledger, 1, claims={"landing": ["a.csv"]})
+    planned(ledger, 2, claims={"weather": ["a.csv"]})
+    assert ledger.claimed(FLIGHTS, "other", ["a.csv"]) == set()
+
+
+def test_a_published_epoch_keeps_its_claims(ledger: Ledger) -> None:
+    published(ledger, planned(ledger, 1, claims={"landing": ["a.csv"]}))
+    with pytest.raises(SourceClaimed):
+        planned(ledger, 2, RunKey("flights", "next"), claims={"landing": ["a.csv"]})

@@ -1,0 +1,243 @@
+"""The database enforces the state machine of lockstep.states, whoever asks, and keeps its history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import psycopg2
+import pytest
+
+from lockstep.ledger import Ledger
+from lockstep.states import TRANSITIONS, UNDECIDED, EpochState, ParticipantState, Role
+from tests.ledger.epochs import (
+    HASH,
+    OTHER_RUN,
+    RUN,
+    SINKS,
+    Sql,
+    attempt_of,
+    cleaned,
+    committed,
+    planned,
+    seal,
+    show,
+    vote_all,
+)
+
+SUBJECTS = {EpochState: "epoch", ParticipantState: "participant"}
+ILLEGAL = "LS001"
+
+
+def declared() -> set[tuple[str, str | None, str, str]]:
+    return {
+        (SUBJECTS[kind], arrow.source, arrow.target, role)
+        for kind, arrows in TRANSITIONS.items()
+        for arrow in arrows
+        for role in arrow.roles
+    }
+
+
+def test_the_database_knows_exactly_the_declared_arrows_and_roles(sql: Sql) -> None:
+    assert set(sql("SELECT * FROM lockstep.legal_transition")) == declared()
+
+
+def refused(sql: Sql, statement: str, *parameters: object) -> str:
+    """The server's words, when it refuses; the state of the session is as before."""
+    sql("SAVEPOINT before")
+    with pytest.raises(psycopg2.Error) as caught:
+        sql(statement, *parameters)
+    sql("ROLLBACK TO SAVEPOINT before")
+    assert caught.value.pgcode == ILLEGAL
+    return str(caught.value)
+
+
+def place(sql: Sql, table: str, state: str) -> None:
+    """Put the one epoch, or one participant of it, into `state`, past every trigger, with what its checks want."""
+    if table == "epoch":
+        sql(
+            "UPDATE lockstep.epoch SET state = %s, wal = %s, manifest_hash = %s",
+            state,
+            *((None, None) if state in ("planned", "void") else ("folder", HASH)),
+        )
+    else:
+        publication = "committed" if state == "published" else None
+        vote = (None, None, None) if state == "pending" else (1, 1, "target")
+        sql(
+            "UPDATE lockstep.participant SET state = %s, attempt = %s, token = %s, target_id = %s, publication = %s",
+            state,
+            *vote,
+            publication,
+        )
+
+
+@pytest.mark.parametrize("role", [*Role, "nobody"])
+def test_every_arrow_that_is_not_declared_is_refused_even_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+    planned(ledger)
+    for kind, table in SUBJECTS.items():
+        for source, target in product(kind, kind):
+            if (table, source, target, role) in declared() or source == target == EpochState(EpochState.PLANNED):
+                continue
+            if source == target and table == "epoch":
+                continue  # no change of state: what else may change is guarded elsewhere
+            if source == target == ParticipantState.PENDING:
+                continue
+            with sql.unwatched():
+                place(sql, table, source)
+            sql.act_as(role)
+            changes = {"pending": "token = NULL", "published": "publication = 'sent', token = 2"}
+            change = changes.get(target, "token = 2") if table == "participant" else "reason = ''"
+            refused(sql, f"UPDATE lockstep.{table} SET state = %s, {change}", target)
+            sql.rollback()
+
+
+@pytest.mark.parametrize("state", [*EpochState])
+def test_no_role_but_begin_inserts_an_epoch_and_only_a_planned_one(ledger: Ledger, sql: Sql, state: str) -> None:
+    for role in Role:
+        if (role, state) == (Role.BEGIN, EpochState.PLANNED):
+            continue
+        sql.act_as(role)
+        refused(
+            sql,
+            "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+            " VALUES ('clicks', 1, %s, 1, '{}', 'folder', %s)",
+            state,
+            HASH,
+        )
+
+
+def test_every_transition_has_a_row_with_role_actor_and_time(ledger: Ledger, sql: Sql) -> None:
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    cleaned(ledger, planned(ledger))
+    rows = sql("SELECT sink, source_state, target_state, role, actor, at FROM lockstep.transition ORDER BY id")
+    assert [row[:4] for row in rows] == [
+        (None, None, "planned", "begin"),
+        *[(sink, None, "pending", "begin") for sink in SINKS],
+        (None, "planned", "staged", "stage"),
+        *[(sink, "pending", "prepared", "prepare") for sink in SINKS],
+        (None, "staged", "committed", "commit"),
+        *[(sink, "prepared", "published", "publish") for sink in SINKS],
+        (None, "committed", "published", "publish"),
+        (None, "published", "cleaned", "cleanup"),
+    ]
+    assert {row[4] for row in rows} == {"tester"}
+    assert all(before < row[5] for row in rows)
+
+
+def test_a_raised_attempt_stands_in_the_history_with_its_reason(ledger: Ledger, sql: Sql) -> None:
+    epoch = seal(ledger, planned(ledger))
+    vote_all(ledger, epoch)
+    ledger.raise_attempt(epoch.pipeline, epoch.id, Role.ABORT, reason="disk full")
+    rows = sql(
+        "SELECT sink, source_state, target_state, role, reason FROM lockstep.transition ORDER BY id DESC LIMIT 3"
+    )
+    assert sorted(rows, key=str) == sorted(
+        [
+            (None, "staged", "staged", "abort", "disk full"),
+            *[(sink, "prepared", "pending", "abort", "disk full") for sink in SINKS],
+        ],
+        key=str,
+    )
+
+
+def test_repeating_a_step_writes_no_second_transition(ledger: Ledger, sql: Sql) -> None:
+    epoch = committed(ledger, planned(ledger))
+    count = "SELECT count(*) FROM lockstep.transition"
+    before = sql.one(count)
+    sql.commit()
+    ledger.commit_epoch(attempt_of(epoch))
+    ledger.seal_epoch(attempt_of(epoch), "folder", HASH, {}, "v1")
+    assert sql.one(count) == before
+
+
+@pytest.mark.parametrize("table", ["transition", "execution", "deployment", "epoch", "participant"])
+@pytest.mark.parametrize("verb", ["DELETE FROM lockstep.{}", "TRUNCATE lockstep.{} CASCADE"])
+def test_what_was_recorded_stays(ledger: Ledger, sql: Sql, table: str, verb: str) -> None:
+    committed(ledger, planned(ledger))
+    sql.act_as("operator")
+    refused(sql, verb.format(table))
+
+
+@pytest.mark.parametrize("role", ["commit", "operator", "begin"])
+def test_a_decided_epoch_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+    committed(ledger, planned(ledger))
+    sql.act_as(role)
+    for change in (
+        "attempt = attempt + 1",
+        "attempt = attempt - 1",
+        "wal = 'another'",
+        "wal = NULL, manifest_hash = NULL",
+        f"manifest_hash = '{'b' * 64}'",
+        "plan = '{}'",
+        "span = span + tstzrange(upper(span), upper(span) + interval '1 d')",
+        "id = id + 1",
+    ):
+        refused(sql, f"UPDATE lockstep.epoch SET {change}")
+
+
+@pytest.mark.parametrize("role", [*Role])
+def test_a_decided_vote_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+    epoch = committed(ledger, planned(ledger))
+    sql.act_as(role)
+    for change in ("token = token + 1", "attempt = attempt + 1", "handle = 'x'", "state = 'pending'", "epoch = 2"):
+        refused(sql, f"UPDATE lockstep.participant SET {change}")
+    refused(sql, "DELETE FROM lockstep.participant")
+    sql.rollback()
+    show(ledger, epoch, SINKS[0])
+    sql.act_as(role)
+    refused(sql, "UPDATE lockstep.participant SET target_id = 'x' WHERE state = 'published'")
+
+
+def test_the_wal_is_set_once(ledger: Ledger, sql: Sql) -> None:
+    epoch = seal(ledger, planned(ledger), "first")
+    assert seal(ledger, epoch, "second", "b" * 64).wal == "first"
+    for role in Role:
+        sql.act_as(role)
+        refused(sql, "UPDATE lockstep.epoch SET wal = 'second'")
+        refused(sql, "UPDATE lockstep.epoch SET wal = NULL, manifest_hash = NULL")
+
+
+def test_a_plan_is_frozen_for_all_but_an_operator(ledger: Ledger, sql: Sql) -> None:
+    planned(ledger)
+    for role in set(Role) - {Role.OPERATOR}:
+        sql.act_as(role)
+        refused(sql, "UPDATE lockstep.epoch SET plan = '{}'")
+
+
+def test_nothing_is_decided_by_hand_without_this_attempts_votes(ledger: Ledger, sql: Sql) -> None:
+    epoch = seal(ledger, planned(ledger))
+    decide = "UPDATE lockstep.epoch SET state = 'committed'"
+    sql.act_as("commit")
+    assert "lacks a vote" in refused(sql, decide)
+    sql.rollback()
+    vote_all(ledger, epoch)
+    ledger.take_over(epoch.pipeline, epoch.id, RUN)
+    sql.act_as("commit")
+    assert "lacks a vote" in refused(sql, decide)
+
+
+def test_an_epoch_is_not_published_by_hand_before_its_last_sink(ledger: Ledger, sql: Sql) -> None:
+    show(ledger, committed(ledger, planned(ledger)), SINKS[0])
+    sql.act_as("publish")
+    assert "has not published" in refused(sql, "UPDATE lockstep.epoch SET state = 'published'")
+
+
+def test_no_vote_is_written_by_hand_under_a_stale_attempt(ledger: Ledger, sql: Sql) -> None:
+    epoch = seal(ledger, planned(ledger))
+    sql.act_as("prepare")
+    refused(
+        sql,
+        "UPDATE lockstep.participant SET state = 'prepared', attempt = %s, token = 99, target_id = 't'",
+        epoch.attempt - 1,
+    )
+
+
+def test_the_attempt_never_decreases(ledger: Ledger, sql: Sql) -> None:
+    epoch = planned(ledger)
+    assert epoch.state in UNDECIDED
+    sql.act_as("begin")
+    refused(sql, "UPDATE lockstep.epoch SET attempt = attempt - 1")
+
+
+def test_a_run_without_an_attempt_is_unknown(ledger: Ledger) -> None:
+    assert ledger.find_run(OTHER_RUN) is None
