@@ -54,6 +54,10 @@ class StageFailed(Retryable):
     """The Spark job failed, or what it wrote is not what it counted; this execution's folder is rubbish."""
 
 
+class SparkUnavailable(Retryable):
+    """Spark can't be reached."""
+
+
 class PublishBlocked(Retryable):
     """A decided epoch can't be published yet: it stays committed and is tried again."""
 
@@ -147,6 +151,10 @@ class TargetChanged(Terminal):
 
 class SinkRejected(Terminal):
     """A sink refuses the epoch's rows (constraint, type, value); nothing of it is shown."""
+
+
+class SparkRefused(Terminal):
+    """Spark can't be used as it is: its versions disagree, or its address has no meaning."""
 
 
 class InvalidPipeline(Terminal):

@@ -6,11 +6,15 @@ The driver gets no ledger login: all it needs stands in `_request.json`, all it 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
+from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
+from lockstep.errors import LockstepError, StageFailed
 from lockstep.wal.manifest import SourceCount
+from lockstep.wal.staging import Staging
 
 REQUEST = "_request.json"
 RESULT = "_result.json"
@@ -76,3 +80,42 @@ class StageResult:
     def from_json(cls, value: Json) -> StageResult:
         counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
         return cls(dict(value["rows"]), counts, value["code_version"])
+
+
+def read_request(request_uri: str) -> StageRequest:
+    """The request at `request_uri`. Raises `StageFailed` if it is missing or isn't JSON."""
+    staging, folder = _place(request_uri)
+    return StageRequest.from_json(staging.read_json(folder, REQUEST))
+
+
+def write_result(request_uri: str, result: StageResult) -> None:
+    """Write what was counted beside the request, once: `StagingRefused` if a result is there."""
+    staging, folder = _place(request_uri)
+    staging.write_json(folder, RESULT, result.to_json())
+
+
+def write_error(request_uri: str, error: Exception) -> None:
+    """Write why the job failed beside the request, if that can be written at all: the error itself matters more."""
+    staging, folder = _place(request_uri)
+    named = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
+    message = str(error) if isinstance(error, LockstepError) else f"{type(error).__name__}: {error}"
+    with suppress(LockstepError, OSError):
+        staging.write_json(folder, ERROR, {"error": named, "message": message})
+
+
+def read_error(request_uri: str) -> LockstepError:
+    """The error that the job wrote down, of the class it had. Raises `FileNotFoundError` if it didn't get to."""
+    staging, folder = _place(request_uri)
+    try:
+        told = staging.read_json(folder, ERROR)
+    except StageFailed as error:
+        raise FileNotFoundError(f"{folder}/{ERROR}") from error
+    found = getattr(errors, str(told["error"]), StageFailed)
+    known = isinstance(found, type) and issubclass(found, LockstepError)
+    return (found if known else StageFailed)(str(told["message"]))
+
+
+def _place(request_uri: str) -> tuple[Staging, str]:
+    """The execution's folder as a staging of its own: a driver knows no other."""
+    parent, folder, _ = request_uri.rsplit("/", 2)
+    return Staging(parent), folder

@@ -1,0 +1,21 @@
+"""How the functions of a pipeline reach Spark's Python workers: by value, with whatever of its package they use.
+
+A worker needs neither the pipeline's module nor Lockstep on its path, and a warm server never runs yesterday's code.
+Under spark-submit --py-files also brings what such a function imports when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pyspark import cloudpickle
+
+from lockstep.pipeline import Pipeline
+
+
+def ship_by_value(pipeline: Pipeline) -> None:
+    """Have Spark pickle the functions of the transform's package by value from now on, in this process."""
+    module = getattr(pipeline.transform, "__module__", None) or "__main__"
+    package = sys.modules.get(module.partition(".")[0])
+    if package is not None and package.__name__ not in ("__main__", "lockstep"):
+        cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]

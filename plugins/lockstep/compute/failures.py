@@ -1,0 +1,42 @@
+"""From what Spark throws to what a caller can act on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, StageFailed
+
+_STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
+_UNREADABLE = "FAILED_READ_FILE"
+_CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Raise Spark's errors as `InvalidPipeline`, `BadRecords` or `StageFailed`, without their stack traces."""
+    try:
+        yield
+    except LockstepError:
+        raise
+    except (AnalysisException, ParseException) as error:
+        if "PATH_ALREADY_EXISTS" in str(error):
+            raise StageFailed(f"{doing}: {_first(error)}") from error
+        raise InvalidPipeline(f"{doing}: {_first(error)}") from error
+    except PySparkException as error:
+        if _UNREADABLE in str(error):
+            raise BadRecords(f"{doing}: {_first(error)} {_cause(error)}") from error
+        raise StageFailed(f"{doing}: {_first(error)} {_cause(error)}".rstrip()) from error
+
+
+def _first(error: BaseException) -> str:
+    """The message up to the stack trace, which Spark Connect appends."""
+    return " ".join(str(error).split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
+
+
+def _cause(error: BaseException) -> str:
+    causes = [" ".join(found.split()) for found in _CAUSE.findall(str(error))]
+    return f"({causes[-1]})" if causes else ""

@@ -1,0 +1,121 @@
+"""A Spark session that writes what the WAL can be read from: through Spark Connect, or in a driver of our own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from urllib.parse import urlsplit
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from lockstep.errors import SparkRefused, SparkUnavailable
+
+PINNED = "4.2.0"
+CONNECT_PORT = 15002
+CONNECT_SECONDS = 10
+#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+
+
+def connect(target: str | SparkSession | None) -> SparkSession:
+    """A session with the required settings; on one that is handed in they are set for good.
+
+    `target`: "sc://host:port" for Spark Connect, "local[*]", "spark://…", "yarn" or "k8s://…" for a driver in this
+    process, None for the driver that spark-submit has started. Raises `SparkUnavailable`, `SparkRefused`.
+    """
+    require_versions()
+    spark = _session(target) if target is None or isinstance(target, str) else target
+    _announce(spark)
+    for name, value in REQUIRED.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether `spark` is a client of a Spark Connect server."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def tag_of(token: int) -> str:
+    """The tag that every Spark operation of an execution carries."""
+    return f"lockstep-{token}"
+
+
+@contextmanager
+def tagged(spark: SparkSession, token: int) -> Iterator[None]:
+    """Tag what this thread asks of Spark, so that `cancel` can find it."""
+    spark.addTag(tag_of(token))
+    try:
+        yield
+    finally:
+        spark.removeTag(tag_of(token))
+
+
+def cancel(spark: SparkSession, token: int) -> None:
+    """Ask Spark to end what the execution `token` started. What it wrote till then is never sealed."""
+    spark.interruptTag(tag_of(token))
+
+
+def require_versions() -> None:
+    """Raise `SparkRefused` unless pyspark is the pinned version and pyspark-client, if there is one, agrees."""
+    found = {"pyspark's code": pyspark.__version__}
+    for package in ("pyspark", "pyspark-client"):
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    wrong = {name: number for name, number in found.items() if number != PINNED}
+    if wrong:
+        raise SparkRefused(
+            f"found {', '.join(f'{name} {number}' for name, number in wrong.items())}, expected {PINNED}: pyspark and "
+            f"pyspark-client install into one folder; install pyspark=={PINNED} and pyspark-client=={PINNED}"
+        )
+
+
+def _session(target: str | None) -> SparkSession:
+    if target is not None and target.startswith("sc://"):
+        return _remote(target)
+    if os.environ.get(_CONNECT_MODE) or os.environ.get("SPARK_REMOTE"):
+        raise SparkRefused(
+            f"Spark {target or 'of spark-submit'}: this process is a Spark Connect client already; start the driver in "
+            "another one"
+        )
+    builder = SparkSession.builder.appName("lockstep")
+    if target is not None:
+        builder = builder.master(target)
+    return builder.getOrCreate()
+
+
+def _remote(url: str) -> SparkSession:
+    found = urlsplit(url)
+    try:  # pyspark's own tries go on for minutes
+        socket.create_connection((found.hostname or "", found.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise SparkUnavailable(f"no Spark Connect server answers at {found.hostname}:{found.port}: {error}") from error
+    spark = SparkSession.builder.remote(url).create()
+    atexit.register(_close, spark)  # one that is collected while the interpreter ends hangs in gRPC
+    if spark.version != PINNED:
+        raise SparkRefused(f"the Spark Connect server is {spark.version}, this client {PINNED}: they must agree")
+    return spark
+
+
+def _close(spark: SparkSession) -> None:
+    with suppress(Exception):
+        spark.stop()
+
+
+def _announce(spark: SparkSession) -> None:
+    """`pyspark.sql.functions` makes columns for one kind of session; this variable tells it which."""
+    if is_remote(spark):
+        os.environ[_CONNECT_MODE] = "1"
+    else:
+        os.environ.pop(_CONNECT_MODE, None)

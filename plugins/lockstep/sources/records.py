@@ -1,0 +1,122 @@
+"""The records of frozen files as Spark reads them, the malformed ones among them marked.
+
+Spark drops, nulls or shortens a malformed row without a word unless it reads with an explicit schema in PERMISSIVE mode
+into a column for the raw record. That column is filled only for the columns that a query asks for, whatever the option
+columnPruning says, so whoever counts must ask for all of them: `Records.every_column` does.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
+FILE = "_lockstep_file"  #: URI of the file it stands in
+
+
+@dataclass(frozen=True)
+class Records:
+    """`frame` has `columns`, and with `marked` also BAD and FILE."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    marked: bool = False
+
+    @property
+    def every_column(self) -> str:
+        """An SQL condition that is always true and reads every column: the optimizer must not see through it."""
+        return f"size(array({', '.join(f'{_quoted(name)} IS NULL' for name in self.columns)})) >= 0"
+
+    def good(self) -> DataFrame:
+        """The records that parse, with the schema's columns."""
+        if not self.marked:
+            return self.frame
+        return self.frame.where(f"{BAD} IS NULL AND {self.every_column}").drop(BAD, FILE)
+
+    def bad(self) -> DataFrame:
+        """The malformed ones: `file`, `record`."""
+        return self.frame.where(f"{BAD} IS NOT NULL AND {self.every_column}").selectExpr(
+            f"{FILE} AS file", f"{BAD} AS record"
+        )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read one kind of file. `schema`: DDL, or None where the files know it (Parquet)."""
+
+    format: str
+    schema: str | None
+    options: Mapping[str, str]
+
+    @property
+    def marks(self) -> bool:
+        return self.format in ("csv", "json")
+
+    def read(self, spark: SparkSession, paths: Iterable[str]) -> Records:
+        """Exactly the records of `paths`; with no path an empty frame with the schema."""
+        names = [f"file://{_literal(path)}" for path in paths]
+        if not names:
+            return self._nothing(spark)
+        reader = spark.read.format(self.format).options(**self._forced())
+        if self.schema is not None:
+            reader = reader.schema(f"{self.schema}, {BAD} STRING" if self.marks else self.schema)
+        frame = reader.load(names)
+        if not self.marks:
+            return Records(frame, tuple(frame.columns))
+        frame = frame.selectExpr("*", f"_metadata.file_path AS {FILE}")
+        return Records(frame, tuple(frame.columns)[:-2], marked=True)
+
+    def _nothing(self, spark: SparkSession) -> Records:
+        frame = spark.createDataFrame([], self.schema or "value STRING")
+        return Records(frame, tuple(frame.columns))
+
+    def _forced(self) -> dict[str, str]:
+        """The user's options, and those that no user can turn off: they would lose rows without a word."""
+        forced = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+        if self.marks:
+            forced |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+        if self.format == "csv":
+            forced |= {"columnPruning": "false", "enforceSchema": "false"}
+        return {**self.options, **forced}
+
+
+def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
+    """The line, counted from 1, on which each raw record starts in the file; None where it isn't found.
+
+    Equal records get one line after the other. Reads the file once: only for messages about failures.
+    """
+    wanted = [(index, record.splitlines()[0] if record else record) for index, record in enumerate(records)]
+    found: list[int | None] = [None] * len(wanted)
+    path = Path(path_of(uri))
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            hit = next((pair for pair in wanted if pair[1].strip() == text.strip()), None)
+            if hit is not None:
+                found[hit[0]] = number
+                wanted.remove(hit)
+            if not wanted:
+                break
+    return found
+
+
+def path_of(uri: str) -> str:
+    """The local path that Spark's file URI means."""
+    return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
+
+
+def _literal(path: str) -> str:
+    """Spark takes every path for a glob pattern."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,1 @@
+"""What Spark drivers run, and the pipelines that they load: nothing here imports Airflow."""
