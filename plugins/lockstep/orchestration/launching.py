@@ -21,6 +21,7 @@ from lockstep.errors import StageFailed
 from lockstep.orchestration.connections import connection
 from lockstep.orchestration.shipping import file_of, ship
 from lockstep.pipeline import Pipeline
+from lockstep.wal.request import read_error, read_request
 
 APPLICATION = "spark_apps.stage_epoch"
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
@@ -33,7 +34,7 @@ _LOCAL_CONF = {
 
 
 class Launcher(Protocol):
-    """Runs the staging job of a request; `cancel` ends it from a signal handler."""
+    """Runs the staging job of a request; `cancel` ends it from another thread."""
 
     reference: str  #: `module:name` of the pipeline for another process, "" for this one
 
@@ -58,20 +59,27 @@ class ConnectLauncher:
     def __init__(self, pipeline: Pipeline, conn_id: str) -> None:
         self._pipeline = pipeline
         self._conn_id = conn_id
-        self._session: Any = None
+        self._running: tuple[Any, int] | None = None
 
     def __call__(self, request_uri: str) -> None:
-        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-
         from lockstep.compute.session import connect
         from lockstep.compute.stage import run_request
 
-        self._session = connect(SparkConnectHook(self._conn_id).get_connection_url())
-        run_request(request_uri, self._session, self._pipeline)
+        session = connect(self.url())
+        self._running = session, read_request(request_uri).token
+        run_request(request_uri, session, self._pipeline)
+
+    def url(self) -> str:
+        """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        return str(SparkConnectHook(self._conn_id).get_connection_url())
 
     def cancel(self) -> None:
-        if self._session is not None:
-            self._session.interruptAll()
+        from lockstep.compute.session import cancel
+
+        if self._running is not None:
+            cancel(*self._running)
 
 
 class SubmitLauncher:
@@ -80,7 +88,7 @@ class SubmitLauncher:
     def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
         self.reference = pipeline.reference()
         self._conn_id = conn_id
-        self._master = found.host or "" if found.conn_type == "spark" else str(found.conn_type)
+        self.master = _master_of(found)
         self._arguments = dict(submit)
         self._hook: Any = None
 
@@ -115,7 +123,7 @@ class SubmitLauncher:
 
     @property
     def _is_local(self) -> bool:
-        return self._master.startswith("local")
+        return self.master.startswith("local")
 
     @property
     def _packages(self) -> tuple[str, ...]:
@@ -125,16 +133,21 @@ class SubmitLauncher:
         """spark-submit stands beside our Python; where driver and executors share its machine they share it too."""
         here = str(Path(sys.executable).parent)
         environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
-        if self._is_local or self._master.startswith("spark"):
+        if self._is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment
 
     def _raise_told(self, request_uri: str) -> None:
         """Raise what the application wrote down before it died, if it got to."""
-        from lockstep.wal.request import read_error
-
         with suppress(FileNotFoundError):
             raise read_error(request_uri)
+
+
+def _master_of(found: Connection) -> str:
+    """As SparkSubmitHook reads it: the scheme may stand in conn_type, the port may stand apart."""
+    host = found.host or ""
+    whole = found.conn_type == "spark" and ("://" in host or not found.port)
+    return (host if whole else f"{found.conn_type}://{host}") + (f":{found.port}" if found.port else "")
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -81,9 +82,10 @@ class StageOperator(EpochOperator):
         return _told(stage(runtime, run, self._launcher, self._launcher.reference))
 
     def on_kill(self) -> None:
-        """End the Spark job: nobody will seal what it still writes."""
+        """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and
+        the code that it interrupts may hold the client's locks."""
         if self._launcher is not None:
-            self._launcher.cancel()
+            threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class PrepareOperator(EpochOperator):

@@ -1,0 +1,51 @@
+"""Two small pipelines, one of intervals and one of a cursor, for tests that only look at their DAGs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lockstep.epoch import Identity, Interval, Position
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.files import FileSink
+from lockstep.sources.base import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Days(Source):
+    """Whatever lies in an interval."""
+
+    identity = Identity.INTERVAL
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return str(interval)
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        return spark.createDataFrame([(str(end),)], "day string")
+
+
+class Numbers(Days):
+    """Whatever came since the last epoch."""
+
+    identity = Identity.CURSOR
+
+
+def unchanged(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return inputs
+
+
+def pipeline_of(source: Source, *, hold: timedelta = timedelta(hours=2)) -> Pipeline:
+    return Pipeline(
+        name="orders",
+        sources={"orders": source},
+        transform=unchanged,
+        sinks=[FileSink(name, output="orders", path=f"out/{name}", format="parquet") for name in ("raw", "copy")],
+        max_in_flight=3,
+        hold=hold,
+    )
+
+
+ORDERS = pipeline_of(Days())

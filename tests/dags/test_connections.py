@@ -1,0 +1,95 @@
+"""Airflow's Connections as the roles get them: DSNs by id, the staging URI, Spark by any spelling."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from airflow.sdk import Connection
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg2.extensions import parse_dsn
+
+from lockstep.errors import NotConfigured
+from lockstep.orchestration.connections import AirflowConnections, dsn_of, staging_uri
+from lockstep.orchestration.launching import ConnectLauncher, SubmitLauncher, launcher
+from tests.dags.pipelines import ORDERS
+
+text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), min_size=1, max_size=20)
+
+
+@given(password=text, user=text)
+def test_libpq_reads_back_any_login(password: str, user: str) -> None:
+    made = Connection(conn_id="w", conn_type="postgres", host="db", login=user, password=password, schema="s")
+    assert parse_dsn(dsn_of(made)) == {"host": "db", "dbname": "s", "user": user, "password": password}
+
+
+def test_only_extras_that_libpq_knows_reach_it() -> None:
+    extra = json.dumps({"sslmode": "verify-full", "cursor": "dictcursor", "options": "-c search_path=a b"})
+    found = parse_dsn(dsn_of(Connection(conn_id="w", conn_type="postgres", host="/run/pg", extra=extra)))
+    assert found == {"host": "/run/pg", "sslmode": "verify-full", "options": "-c search_path=a b"}
+
+
+def test_connections_are_looked_up_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    connections = AirflowConnections()
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", "postgresql://clerk:s%40fe@db:5433/shop?sslmode=require")
+    assert parse_dsn(connections["shop"])["password"] == "s@fe"
+
+
+def test_a_missing_connection_is_named_with_the_way_to_define_it() -> None:
+    with pytest.raises(NotConfigured, match=r"no Connection 'nowhere'.*AIRFLOW_CONN_NOWHERE"):
+        AirflowConnections()["nowhere"]
+
+
+def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCKSTEP_STAGING", raising=False)
+    monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "host": "s3://wal/all"}))
+    assert staging_uri() == "s3://wal/all"
+    monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "extra": {"uri": "/wal"}}))
+    assert staging_uri() == "/wal"
+    monkeypatch.setenv("LOCKSTEP_STAGING", "file:///staging")
+    assert staging_uri() == "file:///staging"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "sc://127.0.0.1:15002",
+        "spark-connect://127.0.0.1:15002",
+        json.dumps({"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": 15002}),
+        json.dumps({"conn_type": "spark", "host": "sc://127.0.0.1:15002"}),
+    ],
+)
+def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
+    found = launcher(ORDERS, "spark", {})
+    assert isinstance(found, ConnectLauncher)
+    assert found.url().rstrip("/") == "sc://127.0.0.1:15002"
+
+
+@pytest.mark.parametrize(
+    ("spelling", "master"),
+    [
+        (json.dumps({"conn_type": "spark", "host": "local[*]"}), "local[*]"),
+        ("spark://master:7077", "spark://master:7077"),
+        (json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077}), "spark://master:7077"),
+        (json.dumps({"conn_type": "spark", "host": "yarn"}), "yarn"),
+    ],
+)
+def test_every_other_spark_goes_through_spark_submit(
+    monkeypatch: pytest.MonkeyPatch, spelling: str, master: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
+    found = launcher(ORDERS, "spark", {})
+    assert isinstance(found, SubmitLauncher)
+    assert found.master == master
+
+
+def test_no_password_is_logged_while_a_connection_is_resolved(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
+    with caplog.at_level(logging.DEBUG):
+        AirflowConnections()["shop"]
+    assert "hunter2" not in caplog.text

@@ -1,0 +1,160 @@
+"""What `epoch_dag` makes of a pipeline: phases, rules, retries, form. How it behaves, tests/e2e shows."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, TriggerRule
+from airflow.serialization.serialized_objects import DagSerialization
+
+from lockstep import errors
+from lockstep.errors import InvalidPipeline, Retryable, Terminal
+from lockstep.orchestration.dag import asset_of, epoch_dag
+from lockstep.orchestration.recovery import recovery_dag
+from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def dag() -> DAG:
+    return epoch_dag(ORDERS, schedule="@daily", start_date=START, tags={"sales"})
+
+
+def test_the_phases_follow_each_other(dag: DAG) -> None:
+    upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
+    assert upstream == {
+        "begin": set(),
+        "stage": {"begin"},
+        "prepare.raw": {"stage"},
+        "prepare.copy": {"stage"},
+        "commit": {"prepare.raw", "prepare.copy"},
+        "publish.raw": {"commit"},
+        "publish.copy": {"commit"},
+        "cleanup": {"publish.raw", "publish.copy"},
+        "abort": {"begin", "stage", "prepare.raw", "prepare.copy", "commit"},
+    }
+
+
+def test_abort_fires_on_the_first_failure_before_the_commit_and_every_other_task_on_none(dag: DAG) -> None:
+    rules = {task.task_id: task.trigger_rule for task in dag.tasks}
+    assert rules.pop("abort") == TriggerRule.ONE_FAILED
+    assert rules.pop("begin") == TriggerRule.ALL_SUCCESS
+    assert set(rules.values()) == {TriggerRule.NONE_FAILED}
+
+
+def test_cleanup_is_a_leaf_so_that_an_aborted_run_ends_failed(dag: DAG) -> None:
+    assert {task.task_id for task in dag.leaves} == {"cleanup", "abort"}
+
+
+def test_no_task_is_a_teardown(dag: DAG) -> None:
+    assert not any(task.is_teardown or task.is_setup for task in dag.tasks)
+
+
+def test_every_task_says_what_it_does_and_whose_it_is(dag: DAG) -> None:
+    assert dag.tags == {"lockstep", "sales"}
+    assert all(task.owner == "lockstep" and task.doc_md for task in dag.tasks)
+
+
+def test_edges_are_labelled(dag: DAG) -> None:
+    assert dag.edge_info["prepare.downstream_join_id"]["commit"]["label"] == "votes"
+    assert dag.edge_info["commit"]["publish.upstream_join_id"]["label"] == "decided"
+    assert dag.edge_info["commit"]["abort"]["label"] == "a failure before the commit"
+
+
+def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
+    assert {task.weight_rule for task in dag.tasks} == {"upstream"}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in vars(errors).values() if isinstance(kind, type)])
+def test_terminal_errors_end_the_retries_and_others_do_not(dag: DAG, kind: type[Exception]) -> None:
+    for task in dag.tasks:
+        assert task.retries and task.retry_policy is not None
+        decision = task.retry_policy.evaluate(kind("what was found"), try_number=1, max_tries=task.retries)
+        assert (decision.action.value == "fail") == issubclass(kind, Terminal)
+
+
+def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
+    for task in dag.tasks:
+        assert (task.retry_delay, task.max_retry_delay) == (timedelta(seconds=5), timedelta(minutes=5))
+        assert task.retry_exponential_backoff > 1
+
+
+def test_arguments_of_the_user_win() -> None:
+    dag = epoch_dag(
+        ORDERS,
+        schedule="@daily",
+        start_date=START,
+        dag_id="other",
+        default_args={"owner": "sales", "retries": 1},
+        max_active_runs=2,
+        catchup=True,
+    )
+    assert (dag.dag_id, dag.max_active_runs, dag.catchup) == ("other", 2, True)
+    assert {(task.owner, task.retries) for task in dag.tasks} == {("sales", 1)}
+
+
+def test_a_hold_shorter_than_the_retries_is_refused() -> None:
+    with pytest.raises(InvalidPipeline, match="hold is 0:01:00"):
+        epoch_dag(pipeline_of(Days(), hold=timedelta(minutes=1)), schedule="@daily", start_date=START)
+
+
+@pytest.mark.parametrize("cron", ["@daily", "@hourly", "*/10 * * * *"])
+def test_a_cron_string_makes_real_data_intervals_in_utc(cron: str) -> None:
+    dag = epoch_dag(ORDERS, schedule=cron, start_date=START)
+    assert isinstance(dag.timetable, CronDataIntervalTimetable)
+    assert dag.timetable.timezone == "UTC"
+
+
+def test_a_timedelta_makes_real_data_intervals() -> None:
+    dag = epoch_dag(ORDERS, schedule=timedelta(hours=6), start_date=START)
+    assert isinstance(dag.timetable, DeltaDataIntervalTimetable)
+
+
+@pytest.mark.parametrize("schedule", [None, "@once"])
+def test_other_schedules_stay_as_they_are(schedule: str | None) -> None:
+    assert epoch_dag(ORDERS, schedule=schedule, start_date=START).schedule == schedule
+
+
+def test_past_intervals_are_not_caught_up_with_unless_asked_for(dag: DAG) -> None:
+    assert dag.catchup is False
+
+
+def test_the_trigger_form_asks_for_the_interval_of_an_interval_pipeline_only(dag: DAG) -> None:
+    for name in ("interval_start", "interval_end"):
+        param = dag.params.get_param(name)
+        assert param.value is None and param.description
+        assert param.schema["type"] == ["null", "string"] and param.schema["format"] == "date-time"
+    assert not epoch_dag(pipeline_of(Numbers())).params
+
+
+def test_a_cursor_pipeline_runs_as_many_epochs_at_once_as_it_allows() -> None:
+    assert epoch_dag(pipeline_of(Numbers())).max_active_runs == 3
+
+
+def test_each_sink_publishes_an_asset_of_its_own(dag: DAG) -> None:
+    assets = {task.task_id: task.outlets for task in dag.tasks if task.outlets}
+    assert assets == {"publish.raw": [asset_of("orders", "raw")], "publish.copy": [asset_of("orders", "copy")]}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [epoch_dag(ORDERS, schedule="@daily", start_date=START), epoch_dag(pipeline_of(Numbers())), recovery_dag()],
+    ids=["interval", "cursor", "recovery"],
+)
+def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(made: DAG) -> None:
+    made.check_cycle()
+    text = json.dumps(DagSerialization.to_dict(made))
+    back = DagSerialization.from_dict(json.loads(text))
+    assert json.dumps(DagSerialization.to_dict(made)) == text
+    assert {task.task_id: task.upstream_task_ids for task in back.tasks} == {
+        task.task_id: task.upstream_task_ids for task in made.tasks
+    }
+    assert "out/raw" not in text
+
+
+def test_every_error_is_either_retryable_or_terminal() -> None:
+    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)} - {errors.LockstepError}
+    assert all(issubclass(kind, Retryable) != issubclass(kind, Terminal) for kind in kinds)

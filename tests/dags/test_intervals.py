@@ -1,0 +1,58 @@
+"""Which interval a run moves. Params are whatever somebody typed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pendulum
+import pytest
+from airflow.sdk import Context
+
+from lockstep.epoch import Interval
+from lockstep.errors import IntervalMissing
+from lockstep.orchestration.intervals import interval_of
+from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
+
+FIRST, SECOND = pendulum.datetime(2024, 1, 1), pendulum.datetime(2024, 1, 2)
+
+
+def run(start: Any = None, end: Any = None, **context: Any) -> Context:
+    return cast(Context, {"params": {"interval_start": start, "interval_end": end}, **context})
+
+
+def test_the_data_interval_counts_when_no_params_are_given() -> None:
+    found = interval_of(ORDERS, run(data_interval_start=FIRST, data_interval_end=SECOND))
+    assert found == Interval(FIRST, SECOND)
+    assert found is not None and type(found.start).__module__ == "datetime"
+
+
+def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_time_zone() -> None:
+    given = run(
+        "2024-03-01T02:00:00+02:00", "2024-03-02T00:00:00Z", data_interval_start=FIRST, data_interval_end=SECOND
+    )
+    assert str(interval_of(ORDERS, given)) == "[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)"
+
+
+@pytest.mark.parametrize(
+    ("context", "found"),
+    [
+        (run(), "this run has none"),
+        (run(data_interval_start=None, data_interval_end=None), "this run has none"),
+        (run(data_interval_start=FIRST, data_interval_end=FIRST), "is empty"),
+        (run("2024-03-02T00:00:00Z", "2024-03-01T00:00:00Z"), "is empty"),
+        (run("2024-03-01T00:00:00Z", None), "only one of the params"),
+        (run(None, "2024-03-01T00:00:00Z"), "only one of the params"),
+        (run("2024-03-01T00:00:00", "2024-03-02T00:00:00"), "has no time zone"),
+        (run("yesterday", "2024-03-02T00:00:00Z"), "'yesterday', no ISO 8601"),
+        (run(20240301, "2024-03-02T00:00:00Z"), "no ISO 8601"),
+        (run({"$ne": None}, []), "no ISO 8601"),
+    ],
+)
+def test_a_run_without_a_real_interval_is_refused_and_told_what_to_give(context: Context, found: str) -> None:
+    with pytest.raises(IntervalMissing, match=found) as refused:
+        interval_of(ORDERS, context)
+    assert "interval_start" in str(refused.value) and "interval_end" in str(refused.value)
+
+
+def test_a_cursor_pipeline_takes_no_interval() -> None:
+    assert interval_of(pipeline_of(Numbers()), run(data_interval_start=FIRST, data_interval_end=SECOND)) is None
