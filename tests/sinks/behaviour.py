@@ -32,9 +32,8 @@ from tests.sinks.wal import SealedRows, sealed, table
 
 Behaviour = Callable[[SinkUnderTest], None]
 BEHAVIOURS: list[Behaviour] = []  #: for every sink
-CRASHES: list[Behaviour] = []  #: for every sink; slow, one forked process for each crash point
 VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
-VOTING_CRASHES: list[Behaviour] = []  #: the same, slow
+CRASHES: list[Behaviour] = []  #: those of both that fork a process for each crash point, and take seconds
 
 ROWS = 1000
 CRASH_ROWS = 500
@@ -52,12 +51,12 @@ def every_voting_sink(behaviour: Behaviour) -> Behaviour:
 
 def every_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
     CRASHES.append(behaviour)
-    return behaviour
+    return every_sink(behaviour)
 
 
 def every_voting_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
-    VOTING_CRASHES.append(behaviour)
-    return behaviour
+    CRASHES.append(behaviour)
+    return every_voting_sink(behaviour)
 
 
 # --- visibility ------------------------------------------------------------------------------------------------------

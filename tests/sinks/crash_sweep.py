@@ -62,7 +62,8 @@ class Child:
         return False
 
     def release(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        if self.code is None:
+            os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
         if self.code is None:
@@ -88,6 +89,15 @@ def fork(action: Callable[[], object], *, quiet: bool = False) -> Child:
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+@contextmanager
+def ended(child: Child) -> Iterator[Child]:
+    """`child`, which outlives the block in no case."""
+    try:
+        yield child
+    finally:
+        child.end()
 
 
 # --- the ledger's part -----------------------------------------------------------------------------------------------
@@ -150,7 +160,7 @@ def prepares_and_publishes(round: Round) -> None:
     at = round.epoch(round.first_token)
     vote = prepare(round.target, at, round.wal)
     if round.decision.record(vote):
-        publish(round.target, at, vote, round.wal)
+        publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
 
 
 def prepares_and_aborts(round: Round) -> None:
@@ -166,7 +176,7 @@ def repairs_what_was_lost(round: Round) -> None:
     vote = prepare(round.target, at, round.wal)
     if round.decision.record(vote):
         round.target.lose(str(vote.handle))
-        publish(round.target, at, vote, round.wal)
+        publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
 
 
 Story = Callable[[Round], None]
@@ -198,10 +208,10 @@ def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: 
     """
     with tempfile.TemporaryDirectory() as folder:
         rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
-        dry = next(rounds)
-        steps = _steps_of(story, trace, dry, Path(folder, "steps"))
-        finish(dry)
-        done = [dry]
+        done = [next(rounds), next(rounds)]
+        finish(done[0])  # whatever is made once for a target
+        steps = _steps_of(story, trace, done[1], Path(folder, "steps"))
+        finish(done[1])
         for index, step in enumerate(steps):
             round = next(rounds)
             try:
@@ -246,11 +256,8 @@ def _child_at_step(round: Round, story: Story, trace: Trace, index: int, action:
         trace(lambda _: os.kill(os.getpid(), action) if next(steps) == index else None)
         story(round)
 
-    child = fork(run, quiet=True)  # a released zombie may well raise
-    try:
+    with ended(fork(run, quiet=True)) as child:  # a released zombie may well raise
         yield child
-    finally:
-        child.end()
 
 
 def _compare(round: Round, done: Sequence[Round]) -> None:

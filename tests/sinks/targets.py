@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,5 +48,7 @@ class FilesUnderTest(SinkUnderTest):
         return data + [str(p) for p in state.iterdir() if p.name != "target.json" and not p.match("epoch=*.json")]
 
     def lose(self, handle: str) -> None:
-        token = handle.split(":")[5]
-        shutil.rmtree(self.path / ".lockstep" / token, ignore_errors=True)
+        lost = self.folder / f"lost-{handle}"
+        with suppress(FileNotFoundError):
+            (self.path / ".lockstep" / handle.split(":")[5]).rename(lost)
+            shutil.rmtree(lost)

@@ -135,7 +135,8 @@ class FileTarget:
     def begin(self, txn: Txn) -> Path:
         """Make the pending folder of `txn`; what the same token left before is taken away."""
         self.discard(txn)
-        made, folder = self.scratch(txn), self.state / str(txn.token)
+        made, folder = self.scratch(txn), self.folder(txn)
+        sync_folder(made)
         made.rename(folder)
         sync_folder(self.state)
         return folder

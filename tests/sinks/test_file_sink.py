@@ -1,0 +1,341 @@
+"""FileSink: whose folder it is, what its files are called, and what it does when something was damaged by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lockstep.epoch import Vote
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    OutcomeUnknown,
+    PreflightRefused,
+    SinkRejected,
+    SinkUnavailable,
+    TargetChanged,
+    TargetOwned,
+)
+from lockstep.sinks import file_format, file_target, file_writer
+from lockstep.sinks.base import Publication
+from lockstep.sinks.files import FileSink, files
+from tests.sinks.targets import FilesUnderTest
+from tests.sinks.under_test import (
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    sweep,
+)
+from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, sealed, table
+
+ROWS = 1000
+OTHER_DEPLOYMENT = "99999999-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilesUnderTest:
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
+    return FilesUnderTest(tmp_path, "parquet")
+
+
+def names(target: FilesUnderTest) -> list[str]:
+    return [Path(path).name for path in files(str(target.path))]
+
+
+def state(target: FilesUnderTest) -> Path:
+    return target.path / ".lockstep"
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_final_names_carry_sink_epoch_output_and_number_but_no_attempt(target: FilesUnderTest) -> None:
+    publish(target, epoch(3, token=77), prepare(target, epoch(3, token=77), sealed(ROWS)), sealed(ROWS))
+    assert names(target) == [f"files-epoch=3-rows-{number:05d}.parquet" for number in range(4)]
+
+
+def test_the_pending_folder_is_named_by_its_token(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(token=77), sealed(ROWS))
+    assert (state(target) / "77" / "_handle").read_text() == vote.handle
+    assert sorted(path.name for path in state(target).iterdir()) == ["77", "target.json"]
+
+
+def test_files_are_listed_by_epoch_and_only_with_their_marker(target: FilesUnderTest) -> None:
+    for number, token in ((10, 1), (9, 2)):
+        wal = sealed(10, start=100 * number)
+        publish(target, epoch(number, token=token), prepare(target, epoch(number, token=token), wal), wal)
+    (target.path / "files-epoch=11-rows-00000.parquet").write_bytes(b"half a publication")
+    assert names(target) == ["files-epoch=9-rows-00000.parquet", "files-epoch=10-rows-00000.parquet"]
+
+
+def test_a_folder_without_any_publication_lists_no_file(tmp_path: Path) -> None:
+    assert files(str(tmp_path / "nowhere")) == []
+
+
+def test_a_relative_path_leads_to_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    sink = FileSink("files", output=OUTPUT, path="out/rows")
+    assert sink.arguments()["path"] == str(tmp_path / "out/rows")
+    assert files("out/rows") == []
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/out", "file:///tmp/out", "hdfs://name/out"])
+def test_a_uri_is_refused(path: str) -> None:
+    with pytest.raises(InvalidPipeline, match="POSIX"):
+        FileSink("files", output=OUTPUT, path=path)
+
+
+def test_an_unknown_format_is_refused_by_name() -> None:
+    with pytest.raises(InvalidPipeline, match="'orc' must be one of parquet, csv, json"):
+        FileSink("files", output=OUTPUT, path="out", format="orc")
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_belongs_to_one_sink_of_one_pipeline_of_one_deployment(target: FilesUnderTest) -> None:
+    prepare(target, epoch(), sealed(ROWS))
+    for context in (target.context(pipeline="pipe2"), target.context(deployment=OTHER_DEPLOYMENT)):
+        with opened(target, context) as sink, pytest.raises(TargetOwned, match="sink files of pipeline pipe "):
+            sink.preflight(None)
+    other = FileSink("other", output=OUTPUT, path=str(target.path))
+    with other.opened(target.context()), pytest.raises(TargetOwned, match="shared=True"):
+        other.preflight(None)
+
+
+def test_a_shared_and_an_unshared_sink_do_not_mix(target: FilesUnderTest) -> None:
+    with opened(target, shared=True) as sink:
+        sink.preflight(None)
+    with opened(target) as sink, pytest.raises(TargetOwned):
+        sink.preflight(None)
+
+
+def test_owners_that_share_a_folder_do_not_meet(target: FilesUnderTest) -> None:
+    contexts = [target.context(), target.context(pipeline="pipe2"), target.context(deployment=OTHER_DEPLOYMENT)]
+    wals = [sealed(ROWS, start=5000 * number) for number in range(3)]
+    for context, wal in zip(contexts, wals, strict=True):
+        vote = prepare(target, epoch(), wal, context, shared=True)
+        with opened(target, context, shared=True) as sink:
+            assert sink.publish(epoch(), vote, wal) is Publication.COMMITTED
+            assert sink.pending() == []
+    expect_rows(target, *wals)
+
+
+def test_preflight_can_be_repeated_and_keeps_the_target(target: FilesUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+        first = sink.target_id()
+        sink.preflight(None)
+        sink.preflight({OUTPUT: SCHEMA})
+        assert sink.target_id() == first
+    assert [path.name for path in state(target).iterdir()] == ["target.json"]
+    assert [path.name for path in target.path.iterdir()] == [".lockstep"]
+
+
+def test_a_symlink_on_the_way_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:
+    (tmp_path / "real").mkdir()
+    target.path.symlink_to(tmp_path / "real")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="real path"):
+        sink.preflight(None)
+
+
+def test_a_state_folder_swapped_for_a_symlink_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    state(target).rename(tmp_path / "moved")
+    state(target).symlink_to(tmp_path / "moved")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="symlink"):
+        sink.publish(epoch(), vote, sealed(ROWS))
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(target: FilesUnderTest) -> None:
+    target.path.write_text("not a folder")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="not a folder"):
+        sink.preflight(None)
+
+
+def test_a_full_disk_is_refused_before_any_row(target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_target, "ROOM", 1 << 60)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="MB free"):
+        sink.preflight(None)
+
+
+def test_foreign_folders_are_neither_listed_nor_touched(target: FilesUnderTest) -> None:
+    (vote,) = [prepare(target, epoch(token=10), sealed(ROWS))]
+    handle = str(vote.handle)
+    foreign = {
+        "11": handle.replace(":pipe:", ":pipe2:"),
+        "12": handle.replace(":files:", ":files2:"),
+        "13": handle.replace("1111", "9999", 1),
+        "14": "not a handle",
+        "notes": handle,
+        handle.replace(":pipe:", ":pipe2:") + "~abcd": "",
+    }
+    for folder, content in foreign.items():
+        (state(target) / folder).mkdir()
+        (state(target) / folder / "_handle").write_text(content)
+    assert [txn.handle for txn in pending(target)] == [handle]
+    sweep(target)
+    assert sorted(path.name for path in state(target).iterdir()) == sorted([*foreign, "target.json"])
+
+
+def test_abort_of_a_foreign_handle_is_refused(target: FilesUnderTest) -> None:
+    prepare(target, epoch(), sealed(ROWS))
+    (txn,) = pending(target)
+    with opened(target, target.context(pipeline="pipe2")) as sink, pytest.raises(LedgerConflict):
+        sink.abort(txn)
+    assert pending(target) == [txn]
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
+@pytest.mark.parametrize("name", ["_vote.json", "_handle", "files-epoch=1-rows-00002.parquet"])
+def test_damaged_pending_files_are_written_again(
+    target: FilesUnderTest, name: str, damage: Callable[[Path], None]
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    damage(state(target) / "10" / name)
+    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+    expect_proof(target, epoch(), sealed(ROWS))
+
+
+def test_a_damaged_marker_is_never_believed(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    publish(target, epoch(), vote, sealed(ROWS))
+    flip(state(target) / "epoch=1.json")
+    for ask in (lambda: publish(target, epoch(), vote, sealed(ROWS)), lambda: files(str(target.path))):
+        with pytest.raises(OutcomeUnknown, match="damaged"):
+            ask()
+
+
+def test_a_target_without_its_id_is_not_written_to(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    (state(target) / "target.json").unlink()
+    with pytest.raises(TargetChanged, match="mount or restore"):
+        publish(target, epoch(), vote, sealed(ROWS))
+    assert names(target) == []
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink])
+def test_a_published_file_that_is_gone_or_cut_is_not_read_as_a_short_epoch(
+    target: FilesUnderTest, damage: Callable[[Path], None]
+) -> None:
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    damage(target.path / names(target)[1])
+    with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
+        list(sink.read(1, OUTPUT, SCHEMA))
+
+
+def test_an_epoch_that_is_published_is_not_prepared_again(target: FilesUnderTest) -> None:
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    with pytest.raises(LedgerConflict, match="published"):
+        prepare(target, epoch(token=11), sealed(ROWS))
+
+
+def test_a_wal_without_the_output_is_refused(target: FilesUnderTest) -> None:
+    with pytest.raises(InvalidPipeline, match="'others'"):
+        prepare(target, epoch(), [SealedRows(table(1), output=OUTPUT), SealedRows(table(1), output="others")])
+    with opened(target) as sink, pytest.raises(SinkRejected, match="no output"):
+        sink.prepare(epoch(token=11), [])
+
+
+# --- a publication that was cut off, and other bytes after it ---------------------------------------------------------
+
+
+def cut_off_publication(target: FilesUnderTest) -> Vote:
+    """Two of four files are shown, the pending folder is gone."""
+    vote = prepare(target, epoch(), sealed(ROWS))
+    for number in range(2):
+        name = f"files-epoch=1-rows-{number:05d}.parquet"
+        (target.path / name).hardlink_to(state(target) / "10" / name)
+    target.lose(str(vote.handle))
+    return vote
+
+
+def test_a_repair_takes_over_what_a_cut_off_publication_had_shown(target: FilesUnderTest) -> None:
+    vote = cut_off_publication(target)
+    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+@pytest.mark.parametrize("rows_per_file", [200, 600])
+def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(
+    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch, rows_per_file: int
+) -> None:
+    vote = cut_off_publication(target)
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", rows_per_file)  # as a new pyarrow might
+    with pytest.raises(OutcomeUnknown, match="move it away") as refusal:
+        publish(target, epoch(token=12), vote, sealed(ROWS))
+    assert names(target) == []
+    for path in target.path.glob("files-epoch=1-*"):
+        assert str(target.path) in str(refusal.value)
+        path.unlink()
+    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+
+
+def test_a_repair_that_would_show_fewer_files_than_stand_there_stops(
+    target: FilesUnderTest,
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    target.lose(str(vote.handle))
+    (target.path / "files-epoch=1-rows-00009.parquet").write_bytes(b"of another writer")
+    with pytest.raises(OutcomeUnknown, match="rows-00009"):
+        publish(target, epoch(token=12), vote, sealed(ROWS))
+    assert names(target) == []
+
+
+def test_a_foreign_file_under_a_final_name_is_never_replaced(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    stranger = target.path / "files-epoch=1-rows-00001.parquet"
+    stranger.write_bytes(b"a stranger's")
+    with pytest.raises(OutcomeUnknown, match="other bytes"):
+        publish(target, epoch(), vote, sealed(ROWS))
+    assert stranger.read_bytes() == b"a stranger's"
+    stranger.unlink()
+    assert publish(target, epoch(), vote, sealed(ROWS)) is Publication.COMMITTED
+    expect_rows(target, sealed(ROWS))
+
+
+def test_commit_of_a_vanished_transaction_is_retryable(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    (txn,) = pending(target)
+    target.lose(str(vote.handle))
+    with opened(target) as sink, pytest.raises(SinkUnavailable, match="gone or damaged"):
+        sink.commit(txn)
+
+
+def test_the_marker_lists_every_file_with_rows_size_and_sha256(target: FilesUnderTest) -> None:
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    marker = json.loads((state(target) / "epoch=1.json").read_text())
+    assert marker["manifest_hash"] == epoch().manifest_hash and marker["pipeline"] == "pipe"
+    assert sum(one["rows"] for one in marker["files"]) == ROWS
+    assert [one["bytes"] for one in marker["files"]] == [Path(path).stat().st_size for path in files(str(target.path))]
+
+
+def test_the_output_is_missing_from_the_schemas(target: FilesUnderTest) -> None:
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="'rows'"):
+        sink.preflight({"others": pa.schema([])})

@@ -1,0 +1,237 @@
+"""FileSink when its process dies or hangs before any effect on the file system, and when the file system refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.errors import SinkUnavailable
+from lockstep.sinks import file_format, file_writer
+from tests.sinks import crash_sweep
+from tests.sinks.targets import FilesUnderTest
+from tests.sinks.under_test import (
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    sweep,
+)
+from tests.sinks.wal import sealed
+
+EFFECTS = ("mkdir", "rename", "link", "unlink", "rmdir", "fsync")
+ROWS = 500
+NOBODY = 65534
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory, where there is one: a killed process leaves the same there as on a disk, only sooner."""
+    shm = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-", dir=shm)) if os.access(shm, os.W_OK) else tmp_path
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
+
+
+@pytest.fixture
+def target(tmp_path: Path, small_files: None) -> FilesUnderTest:
+    return FilesUnderTest(tmp_path, "parquet")
+
+
+def effects(on_step: crash_sweep.OnStep) -> None:
+    """A Trace: every change of the file system that this process makes below a target, told before it is made."""
+
+    def told(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if "decision-" not in str(args[0]):
+                on_step(f"{name} {args[0]}")
+            return real(*args, **kwargs)
+
+        return call
+
+    for name in EFFECTS:
+        setattr(os, name, told(name, getattr(os, name)))
+    real_open = os.open
+
+    def opening(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if flags & os.O_CREAT:
+            on_step(f"create {path}")
+        return real_open(path, flags, *args, **kwargs)
+
+    os.open = opening  # type: ignore[assignment]
+
+
+STORIES = (crash_sweep.prepares_and_publishes, crash_sweep.prepares_and_aborts, crash_sweep.repairs_what_was_lost)
+
+
+@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
+    memory: Path, small_files: None, story: crash_sweep.Story, action: signal.Signals
+) -> None:
+    target = FilesUnderTest(memory, "parquet")
+    steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS)
+    assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
+
+
+@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_process_may_die_or_hang_while_it_claims_the_folder(memory: Path, action: signal.Signals) -> None:
+    def claim(number: int, on_step: crash_sweep.OnStep) -> None:
+        effects(on_step)
+        with opened(FilesUnderTest(memory / str(number), "parquet")) as sink:
+            sink.preflight(None)
+
+    def claim_interrupted(number: int) -> None:
+        steps = count()
+        claim(number, lambda _: os.kill(os.getpid(), action) if next(steps) == number else None)
+
+    for number in range(50):
+        with crash_sweep.ended(crash_sweep.fork(partial(claim_interrupted, number))) as child:
+            if not child.wait_until_stopped() and child.code == 0:
+                break
+            target = FilesUnderTest(memory / str(number), "parquet")
+            vote = prepare(target, epoch(), sealed(ROWS))
+            child.release()
+            assert child.wait() in (0, 1, -signal.SIGKILL)
+        publish(target, epoch(), vote, sealed(ROWS))
+        with opened(target) as sink:
+            sink.preflight(None)
+        expect_rows(target, sealed(ROWS))
+        expect_settled(target)
+    assert 10 < number < 50
+
+
+def test_every_file_is_durable_before_the_vote_and_every_name_before_the_marker(
+    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    real_fsync, real_link = os.fsync, os.link
+
+    def fsync(descriptor: int) -> None:
+        log.append(f"fsync {Path(f'/proc/self/fd/{descriptor}').readlink().relative_to(target.path)}")
+        real_fsync(descriptor)
+
+    def link(source: Any, to: Any, **kwargs: Any) -> None:
+        log.append(f"link {Path(to).relative_to(target.path)}")
+        real_link(source, to, **kwargs)
+
+    with opened(target) as sink:
+        sink.preflight(None)
+        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(os, "link", link)
+        vote = sink.prepare(epoch(), sealed(ROWS))
+        voted, log = log, []
+        sink.publish(epoch(), vote, sealed(ROWS))
+    names = [f"files-epoch=1-rows-{number:05d}.parquet" for number in range(2)]
+    pend = ".lockstep/10"
+    durable = [f"fsync {pend}/{name}" for name in (*names, "_vote.json")]
+    assert voted[-5:] == [*durable, f"fsync {pend}", "fsync .lockstep"]
+    assert log[:5] == [*(f"link {name}" for name in names), "fsync .", "link .lockstep/epoch=1.json", "fsync .lockstep"]
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
+def test_an_fsync_that_fails_is_never_taken_for_durable(
+    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    real = os.fsync
+    for failing in range(100):
+        calls = 0
+
+        def fsync(descriptor: int, failing: int = failing) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == failing + 1:
+                raise OSError(number, os.strerror(number))
+            real(descriptor)
+
+        at = epoch(failing + 1, token=10 * failing + 10, manifest=str(failing))
+        wal = sealed(ROWS, start=failing * 10_000)
+        with opened(target) as sink:
+            sink.preflight(None)
+            monkeypatch.setattr(os, "fsync", fsync)
+            try:
+                vote = sink.prepare(at, wal)
+                sink.publish(at, vote, wal)
+                break
+            except SinkUnavailable as error:
+                assert os.strerror(number) in str(error)
+            finally:
+                monkeypatch.setattr(os, "fsync", real)
+        sweep(target)
+        vote = None
+    assert failing > 8, "fewer calls of fsync than there are things to keep"
+    assert vote is not None
+
+
+def in_child(action: Callable[[], None]) -> None:
+    assert crash_sweep.fork(action).wait() == 0
+
+
+def test_a_disk_that_fills_up_is_named_and_gets_its_room_back(target: FilesUnderTest) -> None:
+    def run() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with opened(target) as sink:
+            sink.preflight(None)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))  # a real refusal by the system, of any write beyond
+            with pytest.raises(SinkUnavailable, match="can't be read or written now"):
+                sink.prepare(epoch(), sealed(20_000))
+            assert sink.pending() == []
+
+    in_child(run)
+    expect_rows(target)
+    expect_settled(target)
+    vote = prepare(target, epoch(token=11), sealed(ROWS))
+    publish(target, epoch(token=11), vote, sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_folder_without_permission_is_named_and_published_later(target: FilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    for folder in (target.path, *target.path.parents):
+        if folder.stat().st_mode & 0o005 != 0o005:
+            folder.chmod(folder.stat().st_mode | 0o005)
+
+    def as_nobody() -> None:
+        os.seteuid(NOBODY)
+        with opened(target) as sink:
+            for ask in (lambda: sink.preflight(None), lambda: sink.publish(epoch(), vote, sealed(ROWS))):
+                with pytest.raises(SinkUnavailable, match="ermi"):
+                    ask()
+
+    in_child(as_nobody)
+    expect_rows(target)
+    publish(target, epoch(), vote, sealed(ROWS))
+    expect_proof(target, epoch(), sealed(ROWS))
+
+
+def test_a_sweeper_that_meets_a_writing_process_stops_it(target: FilesUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+        txn = sink.begin_transaction(epoch())  # type: ignore[attr-defined]
+        assert sweep(target) == [txn]
+        with pytest.raises(SinkUnavailable):
+            for batches in sealed(ROWS):
+                sink.write(txn, batches)  # type: ignore[attr-defined]
+    assert pending(target) == []
+    expect_settled(target)
