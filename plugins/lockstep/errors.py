@@ -73,6 +73,10 @@ class Fenced(Terminal):
     """A younger attempt or execution has taken over; what this one does counts for nothing."""
 
 
+class AlreadyDecided(Terminal):
+    """The decision was taken meanwhile; `stage` and `prepare` take it for success."""
+
+
 class IllegalTransition(Terminal):
     """The state machine has no such arrow from the state that was found."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from psycopg2.extras import Json as Jsonb
 
 from lockstep.epoch import Attempt, Epoch, Json, Vote
-from lockstep.errors import Fenced, UnknownEpoch
+from lockstep.errors import AlreadyDecided, Fenced, UnknownEpoch
 from lockstep.ledger import guards, steps
 from lockstep.ledger.beginning import Beginning
 from lockstep.ledger.operating import Operating
@@ -28,15 +28,18 @@ class Ledger(Beginning, Operating):
     def take_token(self, attempt: Attempt, role: Role, sink: str | None = None) -> int:
         """A fresh execution token. For `prepare` it also outdates the sink's earlier executions, and their vote.
 
-        Raises `Fenced` when `stage` or `prepare` starts under a stale attempt.
+        Raises `Fenced` when `stage` or `prepare` starts under a stale attempt, `AlreadyDecided` when it comes too late: a
+        token above the decided one would let it roll the decided branch back.
         """
 
         def work(tx: Transaction) -> int:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
-            if role in (Role.STAGE, Role.PREPARE) and row["state"] not in DECIDED:
+            if role in (Role.STAGE, Role.PREPARE):
+                if row["state"] in DECIDED:
+                    raise AlreadyDecided(f"{guards.name(row)} is {row['state']}: {role} has nothing left to do")
                 guards.require_current(row, attempt)
             token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
-            if role is Role.PREPARE and row["state"] in UNDECIDED:
+            if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
             return token
 

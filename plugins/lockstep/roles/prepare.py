@@ -6,7 +6,7 @@ import logging
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import SinkRejected
+from lockstep.errors import AlreadyDecided, SinkRejected
 from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
@@ -30,9 +30,13 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
     runtime.ledger.require_current(attempt)
     runtime.ledger.require_predecessor_decided(epoch)
     sink = runtime.sink_of(epoch, sink_name)
-    with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
-        voted = _standing_vote(runtime, attempt, epoch, sink)
-        return voted or _vote(runtime, attempt, epoch, sink)
+    try:
+        with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
+            voted = _standing_vote(runtime, attempt, epoch, sink)
+            return voted or _vote(runtime, attempt, epoch, sink)
+    except AlreadyDecided as late:
+        _log.info("%s", late)
+        return None
 
 
 def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
+from lockstep.errors import AlreadyDecided
 from lockstep.roles.lease import kept
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
@@ -31,7 +32,10 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
         _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
         return epoch
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
-    token = runtime.ledger.take_token(attempt, Role.STAGE)
+    try:
+        token = runtime.ledger.take_token(attempt, Role.STAGE)
+    except AlreadyDecided:
+        return runtime.epoch_of(attempt)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with kept(runtime.ledger, attempt, Role.STAGE):
         return _stage(runtime, attempt, epoch, token, launch, reference)
