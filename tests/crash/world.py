@@ -19,7 +19,7 @@ import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.epoch import Identity, Interval, Position, RunKey
+from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -91,13 +91,12 @@ class World:
     warehouse_dsn: str
     folder: Path
     pipeline: Pipeline
+    staging_folder: Path = Path()
     days: Iterator[int] = field(default_factory=count)  #: each scenario takes an interval of its own
 
     def runtime(self) -> Runtime:
         ledger = Ledger(self.ledger_dsn)
-        return Runtime.of(
-            self.pipeline, ledger, Staging(str(self.folder / "staging")), {"warehouse": self.warehouse_dsn}
-        )
+        return Runtime.of(self.pipeline, ledger, Staging(str(self.staging_folder)), {"warehouse": self.warehouse_dsn})
 
     # --- what Airflow does ---
 
@@ -148,13 +147,26 @@ class World:
 
     def expire_leases(self) -> None:
         """What waiting for 30 s does; no safety rests on it."""
-        self._execute(self.ledger_dsn, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
-        self._execute(self.ledger_dsn, "UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
+        self.execute(self.ledger_dsn, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
+        self.execute(self.ledger_dsn, "UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
+
+    def run_until(self, run: RunKey, day: int, last: str) -> None:
+        """The run's tasks up to and with `last`."""
+        tasks = self.tasks()
+        for task in tasks[: tasks.index(last) + 1]:
+            self.run_task(task, run, day)
+
+    def epoch_of(self, day: int) -> Epoch:
+        ledger = Ledger(self.ledger_dsn)
+        found = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
+        ledger.close()
+        assert found is not None
+        return found
 
     # --- what must be true afterwards ---
 
     def shown_in_warehouse(self, day: int) -> Counter[tuple[int, int, str]]:
-        rows = self._execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers WHERE day = %s", (day,))
+        rows = self.execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers WHERE day = %s", (day,))
         return Counter(rows)
 
     def shown_in_files(self, day: int) -> Counter[tuple[int, int, str]]:
@@ -179,13 +191,13 @@ class World:
     def prepared(self) -> list[str]:
         return [
             gid
-            for (gid,) in self._execute(
+            for (gid,) in self.execute(
                 self.warehouse_dsn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"
             )
         ]
 
     def left_in_staging(self) -> list[str]:
-        root = self.folder / "staging"
+        root = self.staging_folder
         return sorted(str(p.relative_to(root)) for p in root.glob("*/*/epoch=*/*"))
 
     def left_in_sink(self) -> list[str]:
@@ -208,11 +220,20 @@ class World:
         assert self.left_in_sink() == []
 
     def state_of(self, day: int) -> str | None:
-        found = Ledger(self.ledger_dsn).epoch_of_interval(self.pipeline.name, interval_of(day))
+        ledger = Ledger(self.ledger_dsn)
+        found = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
+        ledger.close()
         return found.state.value if found else None
 
+    def publications(self, day: int) -> dict[str, str | None]:
+        """How each sink came to show the day's epoch."""
+        ledger = Ledger(self.ledger_dsn)
+        found = ledger.participants(self.pipeline.name, self.epoch_of(day).id)
+        ledger.close()
+        return {name: participant.publication for name, participant in found.items()}
+
     @staticmethod
-    def _execute(dsn: str, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+    def execute(dsn: str, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
         connection = psycopg2.connect(dsn)
         try:
             with connection, connection.cursor() as cursor:
@@ -230,7 +251,7 @@ def interval_of(day: int) -> Interval:
 def make_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, protocol: str) -> World:
     """A world whose pipeline writes to Postgres by `protocol` and to files, decided together."""
     migrate(ledger_dsn)
-    World._execute(
+    World.execute(
         warehouse_dsn,
         "CREATE TABLE IF NOT EXISTS public.numbers (day bigint, number int, label text, lockstep_epoch bigint)",
     )
@@ -249,4 +270,4 @@ def make_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, protocol: str)
             FileSink("files", output="numbers", path=str(folder / "out"), format="parquet"),
         ],
     )
-    return World(ledger_dsn, warehouse_dsn, folder, pipeline)
+    return World(ledger_dsn, warehouse_dsn, folder, pipeline, folder / "staging")
