@@ -1,0 +1,434 @@
+"""Faults that no crash point causes: people, other programs, disks and servers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2 import sql
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.errors import (
+    EpochBusy,
+    Fenced,
+    LedgerConflict,
+    NotPrepared,
+    Retryable,
+    StageFailed,
+    StagingUnavailable,
+    TargetChanged,
+    WalCorrupt,
+)
+from lockstep.ledger import Ledger
+from lockstep.roles.begin import begin
+from stack.postgres import PostgresServer
+from tests.crash.victims import Hit, sacrifice
+from tests.crash.world import World, interval_of, make_world
+
+TWO_PHASE = pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+WRITE_AHEAD = pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+
+
+def _run(day: int, name: str = "run") -> RunKey:
+    return RunKey("faults", f"{name} {day}")
+
+
+# --- runs against each other ---
+
+
+def test_the_second_run_of_an_epoch_waits_and_then_finds_it_published(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.warehouse")
+    with pytest.raises(EpochBusy):
+        begin(world.runtime(), _run(day, "second"), interval_of(day))
+    world.run(_run(day), day, start="prepare.files")
+    published = world.epoch_of(day)
+    world.run(_run(day, "second"), day)
+    assert world.epoch_of(day) == published
+    world.require_exactly_once(day)
+
+
+def test_a_run_whose_epoch_was_taken_over_is_fenced_at_every_task(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "stage")
+    world.expire_leases()
+    begin(world.runtime(), _run(day, "second"), interval_of(day))
+    for task in ("stage", "prepare.warehouse", "prepare.files", "commit", "publish.warehouse", "publish.files"):
+        with pytest.raises(Fenced, match="clear from begin"):
+            world.run_task(task, _run(day), day)
+    world.require_nothing_shown(day)
+    world.run(_run(day, "second"), day)
+    world.require_exactly_once(day)
+
+
+def test_runs_of_one_epoch_in_processes_at_once_show_it_once(world: World) -> None:
+    days = [next(world.days) for _ in range(4)]
+    children = [_fork(partial(_run_stubbornly, world, day, name)) for day in days for name in ("one", "other")]
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
+    for day in days:
+        world.require_exactly_once(day)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+
+
+def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    children = [
+        _fork(partial(_stubbornly, world.recover)),
+        _fork(partial(_stubbornly, partial(world.run, _run(day), day, "publish.warehouse"))),
+    ]
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    world.require_exactly_once(day)
+    assert world.state_of(day) == "cleaned"
+
+
+# --- Airflow's task state is not believed ---
+
+
+def test_a_sink_that_did_not_vote_cannot_be_committed_over(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.warehouse")
+    with pytest.raises(NotPrepared, match="lacks the vote of files"):
+        world.run_task("commit", _run(day), day)
+    with pytest.raises(NotPrepared, match="not committed"):
+        world.run_task("publish.warehouse", _run(day), day)
+    world.require_nothing_shown(day)
+    world.run(_run(day), day, start="prepare.files")
+    world.require_exactly_once(day)
+
+
+def test_abort_after_the_decision_changes_nothing(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    world.run_task("abort", _run(day), day)
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
+def test_an_aborted_attempt_shows_nothing_and_a_new_run_brings_the_epoch(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.files")
+    world.run_task("abort", _run(day), day)
+    world.require_nothing_shown(day)
+    assert world.prepared() == []
+    assert world.left_in_sink() == []
+    with pytest.raises(Fenced, match="votes are per attempt: clear from begin"):
+        world.run_task("commit", _run(day), day)
+    world.run(_run(day, "next"), day)
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+# --- crashes of abort and recover themselves ---
+
+
+@pytest.mark.parametrize(
+    "point", ["abort.before_raise", "abort.after_raise", "rollback.before_sink", "rollback.after_sink"]
+)
+@pytest.mark.parametrize("nth", [1, 2])
+def test_abort_may_die_anywhere(world: World, point: str, nth: int, tmp_path: Path) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.files")
+    hit = Hit("abort", CrashPoint(point), nth)
+    victim = sacrifice([("abort", partial(world.run_task, "abort", _run(day), day))], hit, "kill", tmp_path / "log")
+    assert victim.killed or nth == 2
+    world.require_nothing_shown(day)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_nothing_shown(day)
+    assert world.prepared() == []
+    assert world.left_in_sink() == []
+    world.run(_run(day, "next"), day)
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+@pytest.mark.parametrize(
+    "point", ["publish.before_sink", "publish.before_record", "publish.after_record", "cleanup.after_archive"]
+)
+def test_recovery_may_die_anywhere(world: World, point: str, tmp_path: Path) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    for nth in (1, 2):
+        hit = Hit("recover", CrashPoint(point), nth)
+        sacrifice([("recover", partial(world.run_task, "recover", _run(day), day))], hit, "kill", tmp_path / "log")
+    assert world.recover().problems == []
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+# --- a person, other programs ---
+
+
+@TWO_PHASE
+def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    [gid] = world.prepared()
+    _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+    assert world.publications(day)["warehouse"] == "repaired"
+
+
+@TWO_PHASE
+def test_transactions_of_others_are_never_touched(world: World) -> None:
+    day = next(world.days)
+    world.run(_run(day), day)
+    deployment = Ledger(world.ledger_dsn).deployment()
+    epoch = world.epoch_of(day)
+    gids = [
+        "another application's",
+        f"lockstep:{deployment}:numbers2:warehouse:{epoch.id}:1:{'a' * 12}",
+        f"lockstep:{deployment}:numbers:warehouse2:{epoch.id}:1:{'a' * 12}",
+        f"lockstep:{uuid.uuid4()}:numbers:warehouse:{epoch.id}:1:{'a' * 12}",
+        f"lockstep:{deployment}:numbers:warehouse:{epoch.id}:1",
+    ]
+    _autocommit(world.warehouse_dsn, sql.SQL("CREATE TABLE IF NOT EXISTS foreign_rows (n int)"))
+    for gid in gids:
+        _prepare_foreign(world.warehouse_dsn, gid)
+    try:
+        assert world.recover().problems == []
+        assert sorted(world.prepared()) == sorted(gids)
+    finally:
+        for gid in gids:
+            _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+
+
+@TWO_PHASE
+def test_a_token_that_the_ledger_never_issued_is_an_alarm_and_not_a_rollback(world: World) -> None:
+    day = next(world.days)
+    world.run(_run(day), day)
+    gid = (
+        f"lockstep:{Ledger(world.ledger_dsn).deployment()}:numbers:warehouse:{world.epoch_of(day).id}:999999:{'a' * 12}"
+    )
+    _autocommit(world.warehouse_dsn, sql.SQL("CREATE TABLE IF NOT EXISTS foreign_rows (n int)"))
+    _prepare_foreign(world.warehouse_dsn, gid)
+    try:
+        [problem] = world.recover().problems
+        assert "never issued token 999999" in problem
+        assert world.prepared() == [gid]
+    finally:
+        _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+
+
+def test_a_connection_that_leads_elsewhere_after_the_vote_gets_nothing(
+    world: World, warehouse_server: PostgresServer
+) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    name = f"elsewhere_{uuid.uuid4().hex[:8]}"
+    warehouse_server.create_database(name)
+    elsewhere = make_world(world.ledger_dsn, warehouse_server.dsn(name), world.folder, "two_phase").warehouse_dsn
+    moved = replace(world, warehouse_dsn=elsewhere)
+    with pytest.raises((TargetChanged, Retryable)):
+        moved.run_task("publish.warehouse", _run(day), day)
+    assert not moved.shown_in_warehouse(day)
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
+def test_a_marker_of_another_life_stops_the_epoch(world: World, ledger_server: PostgresServer, tmp_path: Path) -> None:
+    """The same deployment's ledger, restored to before the epoch: the sinks know more than it does."""
+    day = next(world.days)
+    world.run(_run(day), day)
+    epoch = world.epoch_of(day)
+    world.execute(
+        world.warehouse_dsn,
+        "UPDATE lockstep_marker SET manifest_hash = %s WHERE pipeline = 'numbers' AND epoch = %s",
+        ("f" * 64, epoch.id),
+    )
+    with pytest.raises(LedgerConflict):
+        world.run_task("publish.warehouse", _run(day), day)
+    world.execute(
+        world.warehouse_dsn,
+        "UPDATE lockstep_marker SET manifest_hash = %s WHERE pipeline = 'numbers' AND epoch = %s",
+        (epoch.manifest_hash, epoch.id),
+    )
+    world.require_exactly_once(day)
+
+
+# --- the WAL ---
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_wal_is_refused_and_staged_again_before_the_decision(world: World, damage: str) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "stage")
+    _damage(world, day, damage)
+    with pytest.raises(WalCorrupt):
+        world.run_task("prepare.warehouse", _run(day), day)
+    world.require_nothing_shown(day)
+    world.run(_run(day), day)
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+@TWO_PHASE
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_wal_after_the_decision_fails_closed(world: World, damage: str) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    [gid] = world.prepared()
+    _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+    path = _damage(world, day, damage)
+    with pytest.raises(WalCorrupt):
+        world.run_task("publish.warehouse", _run(day), day)
+    assert not world.shown_in_warehouse(day)
+    assert world.state_of(day) == "committed"
+    path.parent.mkdir(exist_ok=True)
+    path.with_suffix(".backup").rename(path)
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
+def test_a_full_disk_in_staging_fails_the_attempt_and_nothing_else(world: World) -> None:
+    day = next(world.days)
+    with _tiny_disk(world.folder / f"tiny-{day}") as disk:
+        small = replace(world, staging_folder=disk)
+        (disk / "ballast").write_bytes(b"x" * (disk_free(disk) - 8192))
+        with pytest.raises((StagingUnavailable, StageFailed, OSError)):
+            small.run(_run(day), day)
+        world.require_nothing_shown(day)
+        (disk / "ballast").unlink()
+        small.run(_run(day), day)
+        world.require_exactly_once(day)
+        assert small.left_in_staging() == []
+
+
+# --- servers ---
+
+
+def test_the_decision_survives_an_immediate_stop_of_the_ledger(world: World, ledger_server: PostgresServer) -> None:
+    for _ in range(3):
+        day = next(world.days)
+        world.run_until(_run(day), day, "commit")
+        ledger_server.stop("immediate")
+        ledger_server.start()
+        assert world.state_of(day) == "committed"
+        world.run(_run(day), day, start="publish.warehouse")
+        world.require_exactly_once(day)
+
+
+def test_what_a_role_with_synchronous_commit_off_published_survives_an_immediate_stop(
+    world: World, warehouse_server: PostgresServer
+) -> None:
+    _autocommit(world.warehouse_dsn, sql.SQL("ALTER ROLE CURRENT_USER SET synchronous_commit = off"))
+    try:
+        for _ in range(3):
+            day = next(world.days)
+            world.run_until(_run(day), day, "publish.warehouse")
+            warehouse_server.stop("immediate")
+            warehouse_server.start()
+            world.run(_run(day), day, start="publish.files")
+            world.require_exactly_once(day)
+    finally:
+        _autocommit(world.warehouse_dsn, sql.SQL("ALTER ROLE CURRENT_USER RESET synchronous_commit"))
+
+
+def test_a_sink_that_is_down_after_the_decision_is_published_when_it_is_back(
+    world: World, warehouse_server: PostgresServer
+) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    warehouse_server.stop("immediate")
+    try:
+        with pytest.raises(Retryable):
+            world.run_task("publish.warehouse", _run(day), day)
+        assert world.recover().problems
+        assert world.state_of(day) == "committed"
+    finally:
+        warehouse_server.start()
+    assert world.recover().problems == []
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+# --- means ---
+
+
+def _fork(work: partial[None]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with suppress(BaseException):
+            work()
+            code = 0
+        os._exit(code)
+    return pid
+
+
+def _stubbornly(work: partial[object]) -> None:
+    tries = Retrying(
+        retry=retry_if_exception_type((Retryable, Fenced)),
+        stop=stop_after_delay(60),
+        wait=wait_fixed(0.1),
+        reraise=True,
+    )
+    tries(work)
+
+
+def _run_stubbornly(world: World, day: int, name: str) -> None:
+    _stubbornly(partial(world.run, _run(day, name), day))
+
+
+def _damage(world: World, day: int, damage: str) -> Path:
+    wal = world.epoch_of(day).wal
+    assert wal is not None
+    path = world.staging_folder / wal / "numbers" / "part-00000.parquet"
+    data = path.read_bytes()
+    path.with_suffix(".backup").write_bytes(data)
+    match damage:
+        case "truncated":
+            path.write_bytes(data[:-10])
+        case "flipped":
+            path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+        case "missing":
+            path.unlink()
+    return path
+
+
+@contextmanager
+def _tiny_disk(folder: Path) -> Iterator[Path]:
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"a size-limited tmpfs needs root and mount: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def disk_free(folder: Path) -> int:
+    """Bytes left on the file system of `folder`."""
+    stat = os.statvfs(folder)
+    return stat.f_bavail * stat.f_frsize
+
+
+def _autocommit(dsn: str, statement: sql.Composable) -> None:
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+    connection.close()
+
+
+def _prepare_foreign(dsn: str, gid: str) -> None:
+    connection = psycopg2.connect(dsn)
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO foreign_rows VALUES (1)")
+        cursor.execute("PREPARE TRANSACTION %s", (gid,))
+    connection.close()
