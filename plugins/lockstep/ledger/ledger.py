@@ -28,8 +28,8 @@ class Ledger(Beginning, Operating):
     def take_token(self, attempt: Attempt, role: Role, sink: str | None = None) -> int:
         """A fresh execution token. For `prepare` it also outdates the sink's earlier executions, and their vote.
 
-        Raises `Fenced` when `stage` or `prepare` starts under a stale attempt, `AlreadyDecided` when it comes too late: a
-        token above the decided one would let it roll the decided branch back.
+        Raises `Fenced` when `stage` or `prepare` starts under a stale attempt, `AlreadyDecided` when it comes too late:
+        a token above the decided one would let it roll the decided branch back.
         """
 
         def work(tx: Transaction) -> int:
