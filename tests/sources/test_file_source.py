@@ -1,0 +1,190 @@
+"""What a file source plans: which files an epoch gets, and what it notices about them afterwards. No Spark needed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Identity, Interval
+from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
+from lockstep.sources import FileSource, SourceContext
+
+DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
+SCHEMA = "id BIGINT, name STRING"
+
+
+def daily(folder: Path, **arguments: Any) -> FileSource:
+    return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.csv", schema=SCHEMA, **arguments)
+
+
+def watched(folder: Path | str, taken: Iterable[str] = (), **arguments: Any) -> FileSource:
+    source = FileSource(str(folder), schema=SCHEMA, **arguments)
+    source.open(SourceContext("pipeline", "source", lambda paths: set(paths) & set(taken)))
+    return source
+
+
+def land(path: Path, text: str = "id,name\n1,x\n", *, age: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    moment = 1_700_000_000_000_000_000 - age * 1_000_000_000
+    os.utime(path, ns=(moment, moment))
+    return path
+
+
+def names(position: Any) -> list[str]:
+    return [Path(file["path"]).name for file in position["files"]]
+
+
+def test_an_interval_takes_the_file_its_template_means(tmp_path: Path) -> None:
+    landed = land(tmp_path / "2013-01-02.csv")
+    land(tmp_path / "2013-01-03.csv")
+    source = daily(tmp_path)
+    position = source.latest(None, DAY)
+    assert source.identity is Identity.INTERVAL
+    facts = {"path": str(landed), "size": 12, "mtime_ns": 1_700_000_000_000_000_000}
+    assert json.loads(json.dumps(position)) == {"files": [facts]}
+    assert source.claims(None, position) == [str(landed)]
+
+
+def test_a_template_may_hold_wildcards_and_both_ends(tmp_path: Path) -> None:
+    for name in ("b.csv", "a.csv", "c.csv.tmp", "_d.csv", ".e.csv", "f.csv.inprogress"):
+        land(tmp_path / "2013-01-02" / "2013-01-03" / name)
+    template = f"{tmp_path}/{{interval_start:%Y-%m-%d}}/{{interval_end:%Y-%m-%d}}"
+    for path in (f"{template}/*.csv*", template):
+        assert names(FileSource(path, schema=SCHEMA).latest(None, DAY)) == ["a.csv", "b.csv"]
+
+
+def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    landed = land(tmp_path / "landing" / "2013-01-02.csv")
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    source = FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA)
+    assert source.claims(None, source.latest(None, DAY)) == [str(landed)]
+
+
+def test_a_file_that_is_not_there_yet_can_be_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotReady, match=r"2013-01-02\.csv"):
+        daily(tmp_path).latest(None, DAY)
+
+
+def test_a_missing_file_may_mean_an_empty_epoch(tmp_path: Path) -> None:
+    source = daily(tmp_path, missing="empty")
+    position = source.latest(None, DAY)
+    assert position == {"files": []}
+    assert source.is_empty(None, position)
+
+
+def test_an_interval_source_wants_an_interval(tmp_path: Path) -> None:
+    with pytest.raises(IntervalMissing):
+        daily(tmp_path).latest(None, None)
+
+
+def test_hours_of_one_daily_file_claim_the_same_file(tmp_path: Path) -> None:
+    land(tmp_path / "2013-01-02.csv")
+    source = daily(tmp_path)
+    hours = [Interval(DAY.start + timedelta(hours=h), DAY.start + timedelta(hours=h + 1)) for h in (0, 1)]
+    first, second = (source.claims(None, source.latest(None, hour)) for hour in hours)
+    assert first == second  # the ledger gives a file to one epoch only
+
+
+def test_a_watched_folder_gives_the_oldest_files_first(tmp_path: Path) -> None:
+    land(tmp_path / "a.csv", age=1)
+    land(tmp_path / "b.csv", age=3)
+    land(tmp_path / "d.csv", age=2)
+    land(tmp_path / "c.csv", age=2)
+    land(tmp_path / "later" / "e.csv")
+    source = watched(tmp_path)
+    assert source.identity is Identity.CURSOR
+    assert names(source.latest(None, None)) == ["b.csv", "c.csv", "d.csv", "a.csv"]
+
+
+def test_a_watched_folder_gives_each_file_once_however_late_it_comes(tmp_path: Path) -> None:
+    taken = {str(land(tmp_path / "a.csv"))}
+    late = land(tmp_path / "older.csv", age=10_000)
+    assert names(watched(tmp_path, taken).latest({"files": []}, None)) == ["older.csv"]
+    source = watched(tmp_path, taken | {str(late)})
+    nothing = source.latest({"files": []}, None)
+    assert source.is_empty(None, nothing)
+    assert source.claims(None, nothing) == []
+
+
+def test_a_claimed_file_that_grows_is_not_read_again(tmp_path: Path) -> None:
+    taken = str(land(tmp_path / "a.csv"))
+    land(tmp_path / "a.csv", "id,name\n1,x\n2,y\n")
+    assert watched(tmp_path, {taken}).latest(None, None) == {"files": []}
+
+
+def test_an_epoch_of_a_watched_folder_stays_below_its_caps(tmp_path: Path) -> None:
+    for age in range(5):
+        land(tmp_path / f"{age}.csv", age=age)
+    assert names(watched(tmp_path, max_files_per_epoch=2).latest(None, None)) == ["4.csv", "3.csv"]
+    assert names(watched(tmp_path, max_bytes_per_epoch=30).latest(None, None)) == ["4.csv", "3.csv"]
+    assert names(watched(tmp_path, max_bytes_per_epoch=1).latest(None, None)) == ["4.csv"]
+
+
+def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
+    land(tmp_path / "x" / "a.csv", age=1)
+    land(tmp_path / "y" / "z" / "b.csv")
+    land(tmp_path / "y" / "c.json")
+    assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv", "b.csv"]
+
+
+def test_a_folder_that_does_not_exist_holds_nothing_yet(tmp_path: Path) -> None:
+    assert watched(tmp_path / "none").latest(None, None) == {"files": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda path: land(path, "id,name\n1,xx\n"), "size was 12, is 13"),
+        (lambda path: os.utime(path), "time of change"),
+        (lambda path: path.unlink(), "No such file"),
+    ],
+)
+def test_a_frozen_file_that_changed_is_named_with_what_changed(tmp_path: Path, change: Any, told: str) -> None:
+    landed = land(tmp_path / "2013-01-02.csv")
+    source = daily(tmp_path)
+    position = source.latest(None, DAY)
+    source.check(None, position)
+    change(landed)
+    with pytest.raises(SourceChanged, match=f"{landed}.*{told}"):
+        source.check(None, position)
+
+
+def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
+    landed = land(tmp_path / "2013-01-02.csv")
+    plain, hashed = daily(tmp_path), daily(tmp_path, hash=True)
+    before, sealed = plain.latest(None, DAY), hashed.latest(None, DAY)
+    land(landed, "id,name\n1,y\n")
+    plain.check(None, before)
+    with pytest.raises(SourceChanged, match="sha256"):
+        hashed.check(None, sealed)
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "told"),
+    [
+        ("s3://bucket/x.csv", {}, "scheme"),
+        ("{other}.csv", {}, "interval_start"),
+        ("{interval_start.__class__}.csv", {}, "interval_start"),
+        ("{interval_start", {}, "template"),
+        ("{interval_start:%Y}.csv", {"watch": True}, "watched"),
+        ("{interval_start:%Y}.csv", {"max_files_per_epoch": 1}, "caps"),
+        ("x", {"max_files_per_epoch": 0}, "at least 1"),
+        ("x", {"schema": None}, "schema"),
+        ("x", {"format": "parquet", "schema": None}, "schema"),
+        ("x", {"format": "text"}, "value STRING"),
+        ("x", {"format": "orc"}, "format"),
+        ("x", {"options": {"MODE": "DROPMALFORMED"}}, "rows would be lost"),
+        ("x", {"options": {"pathGlobFilter": "*.csv"}}, "rows would be lost"),
+        ("x", {"missing": "ignore"}, "missing"),
+    ],
+)
+def test_a_definition_that_would_lose_rows_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPipeline, match=told):
+        FileSource(path, **{"schema": SCHEMA, **arguments})
