@@ -69,20 +69,21 @@ class Stack:
         with self._alone():
             if self.is_up:
                 return False
-            self._clear_leftovers()
-            self._check()
             try:
+                self._clear_leftovers()
+                self._check()
                 self._start()
             except BaseException:
-                self._say("stopping what was started")
-                self._stop()
+                if self._has_started:
+                    self._say("stopping what was started")
+                    self._stop()
                 raise
             return True
 
     def down(self) -> bool:
         """Stop everything; False when nothing ran."""
         with self._alone():
-            ran = self.home.record.exists() or self.postgres.pid is not None
+            ran = self._has_started
             self._stop()
             return ran
 
@@ -97,6 +98,10 @@ class Stack:
     def is_up(self) -> bool:
         complete = self.home.record.exists() and self.home.environment.exists()
         return complete and self.postgres.pid is not None and not self._processes.dead()
+
+    @property
+    def _has_started(self) -> bool:
+        return self.home.record.exists() or self.postgres.pid is not None
 
     def services(self) -> list[Service]:
         """Each process that should run while the stack is up; pid None where it doesn't."""
@@ -150,7 +155,7 @@ class Stack:
         migrate(self.postgres.dsn("lockstep"))
 
     def _clear_leftovers(self) -> None:
-        if self.home.record.exists() or self.postgres.pid is not None:
+        if self._has_started:
             self._say("an earlier start was cut short, or something died: stopping what is left of it")
             self._stop()
 

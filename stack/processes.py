@@ -1,8 +1,8 @@
 """Start processes in groups of their own, remember them across calls, and end exactly those.
 
-Every process that is started, and all it starts, carry the stack's mark in the environment. A pid is only believed
-together with its start time, so that one which the system gave to somebody else is never signalled; what left its group
-(Spark's Python workers do) is found by the mark.
+A pid is only believed together with its start time, so that one which the system gave to somebody else is never
+signalled. What a dead process left behind is found by its session, whose id no new process gets while a member lives,
+and by the mark that all carry in their environment: Spark's Python workers and Airflow's tasks may leave a group.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Processes:
                 stdout=output,
                 stderr=output,
                 cwd=cwd,
-                env={**environment, MARK: self.mark},
+                # setproctitle writes its titles over the environment that we look for, unless told not to
+                env={**environment, MARK: self.mark, "SPT_NOENV": "1"},
                 start_new_session=True,
             )
         started = Started(name, process.pid, psutil.Process(process.pid).create_time(), str(log))
@@ -86,18 +87,23 @@ class Processes:
         """End what was started, last first, then whatever else carries the mark. Does nothing when nothing runs."""
         leaders = [psutil.Process(one.pid) for one in reversed(self.started) if one.lives]
         _end(leaders)
-        _end(self._marked())
+        _end(self._left_behind())
         self.started.clear()
         self._record.unlink(missing_ok=True)
 
     def dead(self) -> list[Started]:
         return [one for one in self.started if not one.lives]
 
-    def _marked(self) -> list[psutil.Process]:
+    def _left_behind(self) -> list[psutil.Process]:
         mine = {os.getpid(), os.getppid()}
-        return [process for process in psutil.process_iter() if process.pid not in mine and self._carries(process)]
+        sessions = {one.pid: one for one in self.started}
+        return [
+            process
+            for process in psutil.process_iter()
+            if process.pid not in mine and (self._carries_mark(process) or _is_member(process, sessions))
+        ]
 
-    def _carries(self, process: psutil.Process) -> bool:
+    def _carries_mark(self, process: psutil.Process) -> bool:
         with suppress(psutil.Error, OSError):
             return process.environ().get(MARK) == self.mark
         return False
@@ -118,6 +124,14 @@ def wait_until(ready: Callable[[], bool], process: Started, what: str, seconds: 
         if time.monotonic() > deadline:
             raise StackError(f"{what} was not ready after {seconds:.0f} s: {process.last_line()} (log: {process.log})")
         time.sleep(POLL_SECONDS)
+
+
+def _is_member(process: psutil.Process, sessions: Mapping[int, Started]) -> bool:
+    """Whether the process is in the session that one of ours opened, and younger than it."""
+    with suppress(psutil.Error, OSError):
+        leader = sessions.get(os.getsid(process.pid))
+        return leader is not None and process.create_time() >= leader.created - 1
+    return False
 
 
 def _end(processes: Iterable[psutil.Process]) -> None:
