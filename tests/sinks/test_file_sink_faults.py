@@ -34,7 +34,7 @@ from tests.sinks.under_test import (
 from tests.sinks.wal import sealed
 
 EFFECTS = ("mkdir", "rename", "link", "unlink", "rmdir", "fsync")
-ROWS = 500
+ROWS = 250
 NOBODY = 65534
 
 
@@ -50,7 +50,7 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 200)
 
 
 @pytest.fixture

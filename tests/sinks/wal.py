@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 
 import pyarrow as pa
 
@@ -44,6 +45,7 @@ class SealedRows:
         return iter(self.table.to_batches(self.batch_rows))
 
 
+@cache
 def table(rows: int, start: int = 0) -> pa.Table:
     """Rows with ids start, start + 1, …; nulls, empty texts, quotes and line ends among them."""
     names = ["", None, 'a "quote"', "two\nlines", "comma, tab\t", "ünï ✓", "NULL"]

@@ -153,8 +153,8 @@ def _text_keeps(dtype: pa.DataType) -> bool:
 def _json_keeps(dtype: pa.DataType) -> bool:
     if types.is_list(dtype):
         return _json_keeps(dtype.value_type)
-    if types.is_struct(dtype):
-        return all(_json_keeps(dtype.field(index).type) for index in range(dtype.num_fields))
+    if types.is_struct(dtype):  # texts under a null struct can't be cast back, so its fields have to be JSON's own
+        return all(_json_keeps(field.type) and _json_type(field.type).equals(field.type) for field in dtype)
     return _text_keeps(dtype)
 
 

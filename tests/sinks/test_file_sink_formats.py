@@ -1,0 +1,230 @@
+"""FileSink's formats: the same rows give the same bytes, every value comes back, what can't is refused by column."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as pa_json
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lockstep.errors import PreflightRefused, SinkRejected
+from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.file_format import FileFormat, groups, plain, read_rows, unkept
+from lockstep.sinks.file_writer import write_files
+from lockstep.sinks.files import FileSink, files
+from lockstep.wal.digest import digest_batches
+from tests.sinks.under_test import DEPLOYMENT, epoch
+from tests.sinks.wal import OUTPUT, SealedRows, table
+
+FORMATS = list(FileFormat)
+TEXT = [FileFormat.CSV, FileFormat.JSON]
+
+
+def hashes(folder: Path, format: FileFormat, rows: SealedRows) -> list[tuple[int, str]]:
+    folder.mkdir()
+    facts = write_files(folder, lambda number: f"{number}.{format}", format, rows)
+    assert [hashlib.sha256((folder / fact.name).read_bytes()).hexdigest() for fact in facts] == [
+        f.sha256 for f in facts
+    ]
+    return [(fact.rows, fact.sha256) for fact in facts]
+
+
+# --- the same bytes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_rows_give_the_same_bytes_however_they_are_cut(tmp_path: Path, format: FileFormat) -> None:
+    rows = table(150_000 if format is FileFormat.PARQUET else 70_000)
+    cuts = [hashes(tmp_path / str(cut), format, SealedRows(rows, cut)) for cut in (65_536, 1000, 77_777)]
+    assert cuts[0] == cuts[1] == cuts[2]
+
+
+IN_ANOTHER_PROCESS = """
+import sys
+from pathlib import Path
+from lockstep.sinks.file_format import FileFormat
+from lockstep.sinks.file_writer import write_files
+from tests.sinks.wal import SealedRows, table
+
+for format in FileFormat:
+    for fact in write_files(Path(sys.argv[1]), lambda number: f"{number}.{format}", format, SealedRows(table(5000))):
+        print(format, fact.rows, fact.sha256)
+"""
+
+
+def test_the_same_rows_give_the_same_bytes_in_another_process(tmp_path: Path) -> None:
+    path = os.pathsep.join(filter(None, sys.path))
+    elsewhere = {**os.environ, "PYTHONPATH": path, "TZ": "Asia/Tokyo", "LC_ALL": "C"}
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(tmp_path)]
+    root = Path(__file__).parents[2]
+    theirs = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=elsewhere)
+    ours = [
+        f"{format} {rows} {sha256}"
+        for format in FORMATS
+        for rows, sha256 in hashes(tmp_path / format, format, SealedRows(table(5000)))
+    ]
+    assert theirs.stdout.splitlines() == ours
+
+
+def test_metadata_of_whoever_wrote_the_wal_changes_no_byte(tmp_path: Path) -> None:
+    bare = table(100)
+    told = bare.replace_schema_metadata({"writer": "somebody", "at": "some time"})
+    assert hashes(tmp_path / "a", FileFormat.PARQUET, SealedRows(bare)) == hashes(
+        tmp_path / "b", FileFormat.PARQUET, SealedRows(told)
+    )
+
+
+def test_files_are_cut_by_rows(tmp_path: Path) -> None:
+    rows = pa.table({"id": pa.array(range(2_200_000), pa.int32())})
+    found = hashes(tmp_path / "out", FileFormat.PARQUET, SealedRows(rows, 65_536))
+    assert [count for count, _ in found] == [1 << 20, 1 << 20, 2_200_000 - (2 << 20)]
+
+
+def test_wide_rows_make_short_groups() -> None:
+    wide = pa.table({"text": ["x" * (1 << 20)] * 100})
+    sizes = [one.num_rows for one in groups(wide.to_batches(10), plain(wide.schema))]
+    assert sum(sizes) == 100 and max(sizes) <= 70
+
+
+# --- every value comes back ------------------------------------------------------------------------------------------
+
+_NAIVE = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ['""', '"', "\r\n", "\n", " ", "NULL"]
+)
+_VALUES = {
+    "i8": (pa.int8(), st.integers(-128, 127)),
+    "i64": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "u64": (pa.uint64(), st.integers(0, 2**64 - 1)),
+    "f32": (pa.float32(), st.floats(width=32, allow_nan=False, allow_infinity=False)),
+    "f64": (pa.float64(), st.floats(allow_nan=False, allow_infinity=False)),
+    "text": (pa.string(), _TEXT),
+    "large": (pa.large_string(), _TEXT),
+    "ok": (pa.bool_(), st.booleans()),
+    "day": (pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31))),
+    "naive": (pa.timestamp("us"), _NAIVE),
+    "millis": (pa.timestamp("ms"), _NAIVE.map(lambda at: at.replace(microsecond=0))),
+    "utc": (pa.timestamp("us", "UTC"), _NAIVE.map(lambda at: at.replace(tzinfo=UTC))),
+    "zoned": (
+        pa.timestamp("us", "America/New_York"),
+        st.datetimes(datetime(1950, 1, 1), datetime(2037, 1, 1)).map(lambda at: at.replace(tzinfo=UTC)),
+    ),
+    "money": (pa.decimal128(18, 3), st.decimals(-(10**12), 10**12, places=3)),
+}
+_ROW = st.fixed_dictionaries({name: st.none() | values for name, (_, values) in _VALUES.items()})
+_SCHEMA = pa.schema({name: dtype for name, (dtype, _) in _VALUES.items()})
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(rows=st.lists(_ROW, min_size=1, max_size=8))
+def test_every_value_comes_back(tmp_path: Path, format: FileFormat, rows: list[dict[str, object]]) -> None:
+    _comes_back(tmp_path, format, pa.Table.from_pylist(rows, _SCHEMA))
+
+
+def _comes_back(folder: Path, format: FileFormat, rows: pa.Table) -> None:
+    assert unkept(format, rows.schema) == []
+    (fact,) = write_files(folder, lambda _: f"{len(list(folder.iterdir()))}.{format}", format, SealedRows(rows))
+    found = list(read_rows(format, folder / fact.name, rows.schema))
+    assert all(batch.schema == rows.schema for batch in found)
+    back, sent = digest_batches(rows.schema, found), digest_batches(rows.schema, rows.to_batches())
+    assert (back.rows, back.hexdigest()) == (sent.rows, sent.hexdigest())
+
+
+@pytest.mark.parametrize("format", [FileFormat.PARQUET, FileFormat.CSV])
+def test_not_a_number_and_infinities_come_back(tmp_path: Path, format: FileFormat) -> None:
+    values = [math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308, None]
+    _comes_back(
+        tmp_path, format, pa.table({"f64": pa.array(values), "f32": pa.array(values, pa.float64()).cast(pa.float32())})
+    )
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_single_column_of_nulls_and_empty_texts_comes_back(tmp_path: Path, format: FileFormat) -> None:
+    _comes_back(tmp_path, format, pa.table({"text": pa.array([None, "", None, "x", ""])}))
+
+
+@pytest.mark.parametrize("format", [FileFormat.PARQUET, FileFormat.JSON])
+def test_lists_and_structs_come_back(tmp_path: Path, format: FileFormat) -> None:
+    dtype = pa.struct({"name": pa.string(), "sums": pa.list_(pa.float64())})
+    values = [{"name": "a", "sums": [1.5, None]}, {"name": None, "sums": []}, None, {"name": "", "sums": None}]
+    columns = {
+        "structs": pa.array([[one] for one in values] + [None, []], pa.list_(dtype)),
+        "moments": pa.array(
+            [[datetime(2013, 1, 1, tzinfo=UTC), None], [], None] * 2, pa.list_(pa.timestamp("us", "UTC"))
+        ),
+    }
+    _comes_back(tmp_path, format, pa.table(columns))
+
+
+def test_parquet_keeps_binary_times_and_dictionaries(tmp_path: Path) -> None:
+    columns = {
+        "binary": pa.array([b"\0\xff", None, b""]),
+        "time": pa.array([1, None, 86_399_999_999], pa.time64("us")),
+        "word": pa.array(["a", None, "a"]).dictionary_encode(),
+    }
+    _comes_back(tmp_path, FileFormat.PARQUET, pa.table(columns))
+
+
+def test_others_read_the_files_as_they_are(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "text": ["a", "ü"]})
+    for format in FORMATS:
+        write_files(tmp_path, lambda _, format=format: f"rows.{format}", format, SealedRows(rows))  # type: ignore[misc]
+    assert pq.read_table(tmp_path / "rows.parquet").equals(rows)
+    assert pa_json.read_json(tmp_path / "rows.json").equals(rows)
+    assert (tmp_path / "rows.csv").read_text() == '"id","text"\n1,"a"\n2,"ü"\n'
+    assert (tmp_path / "rows.json").read_text() == '{"id":1,"text":"a"}\n{"id":2,"text":"ü"}\n'
+
+
+# --- what can't come back --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("format", "dtype"),
+    [
+        *((format, dtype) for format in TEXT for dtype in (pa.binary(), pa.time64("us"), pa.float16(), pa.null())),
+        (FileFormat.CSV, pa.list_(pa.int64())),
+        (FileFormat.CSV, pa.struct({"a": pa.int64()})),
+        (FileFormat.JSON, pa.list_(pa.binary())),
+        (FileFormat.JSON, pa.struct({"at": pa.timestamp("us")})),
+        (FileFormat.JSON, pa.map_(pa.string(), pa.int64())),
+        (FileFormat.PARQUET, pa.month_day_nano_interval()),
+        (FileFormat.PARQUET, pa.dense_union([pa.field("a", pa.int64())])),
+    ],
+    ids=str,
+)
+def test_a_type_that_can_not_come_back_is_refused_by_column(
+    tmp_path: Path, format: FileFormat, dtype: pa.DataType
+) -> None:
+    sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format=str(format))
+    with (
+        sink.opened(SinkContext(DEPLOYMENT, "pipe", {})),
+        pytest.raises(PreflightRefused, match="'awkward' has the type"),
+    ):
+        sink.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    schema = pa.schema([("id", pa.int64()), ("id", pa.string())])
+    assert unkept(FileFormat.PARQUET, schema) == ["column 'id' stands twice"]
+
+
+def test_json_refuses_what_is_not_a_number_before_the_decision(tmp_path: Path) -> None:
+    sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format="json")
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight(None)
+        with pytest.raises(SinkRejected, match="can't be written"):
+            sink.prepare(epoch(), [SealedRows(pa.table({"ratio": [1.0, math.nan]}))])
+    assert files(str(tmp_path / "out")) == []
