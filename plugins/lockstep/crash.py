@@ -34,7 +34,6 @@ class CrashPoint(StrEnum):
     PREPARE_BEFORE_TOKEN = "prepare.before_token"  # noqa: S105
     PREPARE_AFTER_TOKEN = "prepare.after_token"  # noqa: S105
     PREPARE_AFTER_PREFLIGHT = "prepare.after_preflight"
-    PREPARE_AFTER_ROLLBACK = "prepare.after_rollback"  # branches of lower tokens of this sink
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
     PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch

@@ -29,7 +29,7 @@ from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.roles.stage import stage
+from lockstep.roles.stage import Launch, stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
@@ -112,7 +112,11 @@ class World:
             "cleanup",
         )
 
-    def run_task(self, task: str, run: RunKey, day: int) -> None:
+    @property
+    def protocol(self) -> str:
+        return str(self.pipeline.sinks[0].arguments()["protocol"])
+
+    def run_task(self, task: str, run: RunKey, day: int, job: Launch = write_parquet) -> None:
         """One task as Airflow runs it: in a fresh runtime, asking the ledger for its attempt."""
         runtime = self.runtime()
         role, _, sink = task.partition(".")
@@ -120,7 +124,7 @@ class World:
             case "begin":
                 begin(runtime, run, interval_of(day))
             case "stage":
-                stage(runtime, run, write_parquet)
+                stage(runtime, run, job)
             case "prepare":
                 prepare(runtime, run, sink)
             case "commit":

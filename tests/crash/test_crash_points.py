@@ -1,0 +1,69 @@
+"""A crash point stands between any two side effects, so that the crash suite strikes everywhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from tests.crash.recording import Recording, recorded
+from tests.crash.world import World, write_parquet
+
+
+def _record(world: World, monkeypatch: pytest.MonkeyPatch, task: str, run: RunKey, day: int) -> Recording:
+    with recorded(monkeypatch, world.folder) as recording:
+
+        def job(request_uri: str) -> None:
+            with recording.paused():
+                write_parquet(request_uri)
+
+        world.run_task(task, run, day, job)
+    return recording
+
+
+def test_no_two_side_effects_of_an_epoch_fall_between_the_same_crash_points(
+    world: World, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    first = next(world.days)
+    world.run(RunKey("points", "first"), first)  # tables and folders that are made once stand now
+    day = next(world.days)
+    for task in world.tasks():
+        with subtests.test(task):
+            recording = _record(world, monkeypatch, task, RunKey("points", f"{day}"), day)
+            assert any(kind == "effect" for kind, _ in recording.events), recording.events
+            assert recording.unseparated() == []
+    world.require_exactly_once(day)
+
+
+def test_no_two_side_effects_of_going_back_fall_between_the_same_crash_points(
+    world: World, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    day = next(world.days)
+    run = RunKey("points", f"back {day}")
+    world.run_until(run, day, "prepare.files")
+    for task in ("abort", "begin", "recover"):
+        with subtests.test(task):
+            world.expire_leases()
+            assert _record(world, monkeypatch, task, run, day).unseparated() == []
+            world.run(run, day, "begin") if task == "recover" else world.run_until(run, day, "prepare.files")
+    world.require_exactly_once(day)
+
+
+ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase comes here to repair
+ONLY_TWO_PHASE = {"prepare.after_write", "prepare.after_counts"}
+
+
+def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A point that nothing reaches is a promise that nothing tests."""
+    reached: set[str] = set()
+    for last in ("cleanup", "prepare.files"):
+        day = next(world.days)
+        run = RunKey("points", f"all {day}")
+        world.run_task("begin", run, day)
+        with pytest.raises(ZeroDivisionError):
+            world.run_task("stage", run, day, lambda uri: 1 / 0)  # leaves a folder to roll back
+        tasks = world.tasks()
+        for task in (*tasks[: tasks.index(last) + 1], "abort", "recover"):
+            reached |= {what for kind, what in _record(world, monkeypatch, task, run, day).events if kind == "point"}
+    elsewhere = ONLY_WRITE_AHEAD if world.protocol == "two_phase" else ONLY_TWO_PHASE
+    assert {point.value for point in CrashPoint} - reached == elsewhere
