@@ -74,7 +74,10 @@ class PostgresUnderTest(SinkUnderTest):
 
     def unsettled(self) -> list[str]:
         prepared = execute(self.dsn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
-        sessions = "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
+        sessions = (
+            "SELECT application_name FROM pg_stat_activity "
+            "WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
+        )
         return [name for (name,) in [*prepared, *execute(self.dsn, sessions)]]
 
     def lose(self, handle: str) -> None:

@@ -26,8 +26,9 @@ _TCP: dict[str, Any] = {
     "tcp_user_timeout": 60_000,
 }
 
-_SERVER_TCP = """
-    SELECT set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+_GREETING = """
+    SELECT pg_is_in_recovery(),
+           set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
            set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false)
 """
 
@@ -42,7 +43,7 @@ _GUARD = """
 """
 
 # SQLSTATE classes of what may pass: connection, resources, locks, operator, system, snapshots, wrong server
-_PASSING = ("08", "25", "40", "53", "57", "58", "55P03", "55006")
+_PASSING = ("08", "25006", "25P03", "25P04", "40", "53", "57", "58", "55P03", "55006")
 _DENIED = "42501"
 
 
@@ -68,26 +69,33 @@ class Database:
         except psycopg2.Error as error:
             # from None: the original may quote the DSN
             raise SinkUnavailable(f"sink {self.sink}: connection {self.connection_id}: {self._scrub(error)}") from None
-        with self.naming("opening a session"):
-            connection.set_session("READ COMMITTED", readonly=False, autocommit=True)
-            with connection.cursor() as cursor:
-                cursor.execute(_SERVER_TCP)
-            connection.autocommit = False
+        try:
+            with self.naming("opening a session"), connection.cursor() as cursor:
+                connection.autocommit = True
+                cursor.execute(_GREETING)
+                self._require_primary(cursor.fetchone())
+                # not before: a replica refuses READ WRITE with an error of its own
+                connection.set_session("READ COMMITTED", readonly=False, autocommit=False)
+        except BaseException:
+            close_quietly(connection)
+            raise
         return connection
+
+    def _require_primary(self, row: tuple[Any, ...] | None) -> None:
+        if row is None or row[0]:
+            raise PreflightRefused(
+                f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
+                "of prepared transactions and its markers prove nothing; connect to the primary"
+            )
 
     def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
         """First statement of every transaction: durable settings on a durable primary, or `PreflightRefused`."""
         lock_ms = str(round(1000 * (self.lock_timeout if lock_timeout is None else lock_timeout)))
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
         row = cursor.fetchone()
+        self._require_primary(row)
         assert row is not None
-        replica, fsync, full_page_writes = row[:3]
-        if replica:
-            raise PreflightRefused(
-                f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
-                "of prepared transactions and its markers prove nothing; connect to the primary"
-            )
-        for setting, value in (("fsync", fsync), ("full_page_writes", full_page_writes)):
+        for setting, value in (("fsync", row[1]), ("full_page_writes", row[2])):
             if value != "on":
                 raise PreflightRefused(
                     f"sink {self.sink}: the server runs with {setting} = {value}: it can lose what it acknowledged; "

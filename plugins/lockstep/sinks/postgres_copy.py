@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import pgpq
 import psycopg2
 import pyarrow as pa
@@ -136,7 +137,9 @@ class Encoding:
             for name, kind, column in self.fields
         ]
         if self.epoch_column:
-            arrays.append(pa.repeat(pa.scalar(self.epoch, pa.int64()), batch.num_rows))
+            # pa.array and pa.repeat would import pandas first, which takes a second
+            epochs = pa.py_buffer(np.full(batch.num_rows, self.epoch, np.int64))
+            arrays.append(pa.Array.from_buffers(pa.int64(), batch.num_rows, [None, epochs]))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 

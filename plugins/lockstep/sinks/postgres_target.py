@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import TargetChanged, TargetOwned
+from lockstep.errors import SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
 
@@ -151,7 +151,11 @@ class TargetTables:
             ).format(self._table("lockstep_marker")),
             (json.dumps(dict(rows)), *self.owner_key, epoch.id, epoch.token),
         )
-        assert cursor.rowcount == 1, "a transaction sees its own marker"
+        if cursor.rowcount != 1:
+            raise SinkUnavailable(
+                f"sink {self.owner.sink}: the session has lost its transaction, which had inserted the marker of epoch "
+                f"{epoch.id}: is there a pooler in between that switches servers? Connect directly"
+            )
 
     def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
         """The epoch's committed marker; the cursor's transaction must be a new one."""

@@ -17,7 +17,7 @@ from lockstep.errors import SinkRejected
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_MICRO = -210_866_803_200_000_000  # 4713-11-24 BC, where Postgres' calendar starts; Arrow's ends before Postgres'
-_LAST_MICRO = (1 << 63) - 1
+_LAST_MICRO = (1 << 63) - 2  # extract(epoch …) rounds the very last one
 _DAYS = (-2_440_588, 2_145_042_905)  # 4713-11-24 BC to 5874897-12-31
 
 Bounds: TypeAlias = tuple[int, int]
@@ -51,7 +51,8 @@ def postgres_type(dtype: pa.DataType) -> PgType | None:
 
 def _list_of(dtype: pa.DataType) -> PgType | None:
     item = postgres_type(dtype)
-    if item is None or item.is_list:
+    # arrays name their elements' type on the wire, and pgpq names timestamp where timestamptz is due
+    if item is None or item.is_list or item.name == "timestamptz":
         return None
     return PgType(f"_{item.name}", pa.list_(item.wire), f"{item.ddl}[]", item.bounds)
 

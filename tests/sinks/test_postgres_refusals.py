@@ -1,0 +1,381 @@
+"""What PostgresSink refuses: before a row is written, with the name of the setting, the table or the column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetOwned
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.postgres import PostgresSink, PostgresTwoPhaseSink, PostgresWriteAheadSink
+from stack.postgres import PostgresServer
+from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
+from tests.sinks.under_test import DEPLOYMENT, epoch
+from tests.sinks.wal import SealedRows
+
+SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
+ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
+PROTOCOLS = ("two_phase", "write_ahead")
+
+
+def sink(protocol: str = "two_phase", **arguments: Any) -> PostgresSink:
+    given = {"tables": {"rows": "public.target"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
+    return PostgresSink("warehouse", protocol=protocol, **given)
+
+
+def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
+    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
+
+
+def preflight(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
+    with given.opened(context(dsn, pipeline)):
+        given.preflight(None if schema is None else {"rows": schema})
+
+
+def refusal(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA) -> str:
+    with pytest.raises(PreflightRefused) as raised:
+        preflight(dsn, given, schema)
+    return str(raised.value)
+
+
+def publish(dsn: str, given: PostgresSink, rows: pa.Table = ROWS) -> None:
+    wal = [SealedRows(rows, output="rows")]
+    with given.opened(context(dsn)):
+        given.preflight({"rows": rows.schema})
+        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
+
+
+# --- the definition --------------------------------------------------------------------------------------------------
+
+
+def test_the_protocol_chooses_the_class() -> None:
+    assert type(sink("two_phase")) is PostgresTwoPhaseSink
+    assert type(sink("write_ahead")) is PostgresWriteAheadSink
+    assert type(PostgresSink("s", tables={"rows": "t"}, connection="w")) is PostgresTwoPhaseSink
+    assert isinstance(sink(), PostgresSink)
+    assert type(PostgresWriteAheadSink("s", tables={"rows": "t"}, connection="w")) is PostgresWriteAheadSink
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"protocol": "hope"}, "hope"),
+        ({"validate": "maybe"}, "maybe"),
+        ({"lock_timeout": 0}, "lock_timeout"),
+        ({"tables": {}}, "at least one"),
+        ({"tables": {"a": "public.t", "b": "t"}}, "a table of its own"),
+    ],
+)
+def test_a_wrong_definition_is_refused_at_once(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPipeline, match=told):
+        sink(**arguments)
+
+
+# --- settings of the server ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unsafe(warehouse_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A setting that is off while the test runs."""
+    name = request.param
+    execute(warehouse_server.dsn(), f"ALTER SYSTEM SET {name} = off")
+    execute(warehouse_server.dsn(), "SELECT pg_reload_conf()")
+    while execute(warehouse_server.dsn(), f"SHOW {name}") != [("off",)]:
+        pass
+    yield name
+    execute(warehouse_server.dsn(), f"ALTER SYSTEM RESET {name}")
+    execute(warehouse_server.dsn(), "SELECT pg_reload_conf()")
+    while execute(warehouse_server.dsn(), f"SHOW {name}") != [("on",)]:
+        pass
+
+
+@pytest.mark.parametrize("unsafe", ["fsync", "full_page_writes"], indirect=True)
+def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(warehouse_dsn: str, unsafe: str) -> None:
+    for protocol in PROTOCOLS:
+        given = sink(protocol, create=True)
+        assert f"{unsafe} = off" in refusal(warehouse_dsn, given, None)
+        with given.opened(context(warehouse_dsn)):
+            with pytest.raises(PreflightRefused, match=unsafe):
+                given.target_id()
+            with pytest.raises(PreflightRefused, match=unsafe):
+                given.find_marker(1)
+            with pytest.raises(PreflightRefused, match=unsafe):
+                given.prepare(epoch(), [])
+
+
+def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target(
+    servers_folder: Path, passfile: Path, server_template: PostgresServer
+) -> None:
+    server = PostgresServer(
+        servers_folder / "odd", passfile=passfile, template=server_template, settings={"max_prepared_transactions": 1}
+    )
+    try:
+        server.start()
+        dsn = server.create_database("odd")
+        preflight(dsn, sink(create=True))
+        execute(dsn, "BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION 'somebody else'")
+        told = refusal(dsn, sink(create=True), None)
+        assert "max_prepared_transactions = 1, 1 in use" in told and "at least 2" in told
+        preflight(dsn, sink("write_ahead", create=True))
+        execute(dsn, "ROLLBACK PREPARED 'somebody else'")
+        server.restart(settings={"max_prepared_transactions": 0})
+        assert "max_prepared_transactions = 0" in refusal(dsn, sink(create=True), None)
+        publish(dsn, sink("write_ahead", create=True))
+        server.stop()
+        signal = server.data / "standby.signal"
+        signal.touch()
+        server.start()
+        for protocol in PROTOCOLS:
+            assert "replica" in refusal(dsn, sink(protocol, create=True), None)
+    finally:
+        server.remove()
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+TABLES = [
+    ("", "public.target is missing; create it, or say create=True"),
+    ("CREATE UNLOGGED TABLE target (id bigint, name text)", "UNLOGGED"),
+    ("CREATE VIEW target AS SELECT 1::bigint AS id, 'x'::text AS name", "a view"),
+    ("CREATE MATERIALIZED VIEW target AS SELECT 1::bigint AS id, 'x'::text AS name", "a materialized view"),
+    ("CREATE SEQUENCE target", "a sequence"),
+    (
+        "CREATE TABLE target (id bigint, name text) PARTITION BY RANGE (id); "
+        "CREATE UNLOGGED TABLE leaf PARTITION OF target FOR VALUES FROM (0) TO (9)",
+        "leaf is UNLOGGED",
+    ),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("ddl", "told"), TABLES, ids=[told for _, told in TABLES])
+def test_a_table_that_cannot_keep_rows_is_refused_at_begin(
+    warehouse_dsn: str, ddl: str, told: str, protocol: str
+) -> None:
+    if ddl:
+        execute(warehouse_dsn, ddl)
+    assert told in refusal(warehouse_dsn, sink(protocol), None)
+
+
+COLUMNS = [
+    ("id bigint", "column name: the table lacks it"),
+    ("id bigint, name text, must integer NOT NULL", "column must: it is NOT NULL without a default"),
+    ("id integer, name text", "column id: the table has integer"),
+    ("id numeric, name text", "column id: the table has numeric"),
+    ("id double precision, name text", "column id: the table has double precision"),
+    ("id timestamp, name text", "column id: the table has timestamp without time zone"),
+    ("id bigint, name char(3)", "column name: the table has character(3)"),
+    ("id bigint, name jsonb", "column name: the table has jsonb"),
+    ("id bigint[], name text", "column id: the table has bigint[]"),
+    ("name text, id bigint GENERATED ALWAYS AS (length(name)) STORED", "column id: it is a generated column"),
+    ("id bigint, name text, lockstep_epoch integer", "column lockstep_epoch: it has to be a plain bigint"),
+    ("id positive, name text", "column id: the table has positive"),
+]
+
+
+@pytest.mark.parametrize(("columns", "told"), COLUMNS, ids=[columns for columns, _ in COLUMNS])
+def test_a_column_that_would_not_give_values_back_is_refused_by_name(
+    warehouse_dsn: str, columns: str, told: str
+) -> None:
+    execute(warehouse_dsn, f"CREATE DOMAIN positive AS bigint CHECK (value > 0); CREATE TABLE target ({columns})")
+    assert told in refusal(warehouse_dsn, sink())
+
+
+NUMBERS = [
+    ("numeric(10,2)", pa.decimal128(10, 2), True),
+    ("numeric", pa.decimal128(38, 10), True),
+    ("numeric(12,4)", pa.decimal128(10, 2), True),
+    ("numeric(10,1)", pa.decimal128(10, 2), False),
+    ("numeric(10,2)", pa.decimal128(12, 2), False),
+    ("numeric(5,-2)", pa.decimal128(5, 0), False),
+    ("timestamptz", pa.timestamp("us", "UTC"), True),
+    ("timestamptz", pa.timestamp("us"), False),
+    ("timestamp", pa.timestamp("us", "UTC"), False),
+    ("timestamp(3)", pa.timestamp("us"), False),
+    ("real", pa.float64(), False),
+    ("date", pa.int32(), False),
+    ("varchar", pa.string(), True),
+    ("bigint", pa.uint32(), True),
+    ("bigint", pa.uint64(), False),
+]
+
+
+@pytest.mark.parametrize(("column", "dtype", "fits"), NUMBERS, ids=str)
+def test_types_are_compared_to_the_digit(warehouse_dsn: str, column: str, dtype: pa.DataType, fits: bool) -> None:
+    execute(warehouse_dsn, f"CREATE TABLE target (value {column})")
+    schema = pa.schema({"value": dtype})
+    if fits:
+        preflight(warehouse_dsn, sink(), schema)
+    else:
+        assert "column value" in refusal(warehouse_dsn, sink(), schema)
+
+
+def test_every_column_at_fault_is_named_at_once(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE TABLE target (id text, must int NOT NULL)")
+    told = refusal(warehouse_dsn, sink())
+    assert all(f"column {name}:" in told for name in ("id", "name", "must"))
+
+
+def test_extra_columns_that_fill_themselves_are_fine(warehouse_dsn: str) -> None:
+    execute(
+        warehouse_dsn,
+        "CREATE TABLE target (id bigint PRIMARY KEY, name varchar, at timestamptz NOT NULL DEFAULT now(), "
+        "n bigint GENERATED ALWAYS AS IDENTITY, twice bigint GENERATED ALWAYS AS (id * 2) STORED, note text)",
+    )
+    publish(warehouse_dsn, sink())
+    assert execute(warehouse_dsn, "SELECT id, twice, n FROM target ORDER BY id") == [(1, 2, 1), (2, 4, 2), (3, 6, 3)]
+
+
+def test_a_table_without_the_epoch_column_is_filled_but_not_verified(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text)")
+    publish(warehouse_dsn, sink())
+    with sink().opened(context(warehouse_dsn)) as opened, pytest.raises(PreflightRefused, match="lockstep_epoch"):
+        opened.read(1, "rows", SCHEMA)
+
+
+def test_a_column_that_changed_after_preflight_is_refused_by_the_write(warehouse_dsn: str) -> None:
+    given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
+    with given.opened(context(warehouse_dsn)):
+        given.preflight({"rows": SCHEMA})
+        execute(warehouse_dsn, "ALTER TABLE target ALTER id TYPE double precision")
+        with pytest.raises(PreflightRefused, match="column id"):
+            given.prepare(epoch(), wal)
+    assert execute(warehouse_dsn, "SELECT count(*) FROM target") == [(0,)]
+
+
+def test_a_text_that_is_too_long_is_rejected_even_where_the_rest_is_blank(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE TABLE target (id bigint, name varchar(3))")
+    publish(warehouse_dsn, sink())
+    with pytest.raises(SinkRejected, match=r"column name: a text has 5 characters, the table takes 3"):
+        publish(warehouse_dsn, sink("write_ahead"), pa.table({"id": [1], "name": ["abc  "]}, SCHEMA))
+
+
+def test_a_role_that_may_not_insert_is_told_so(warehouse_server: PostgresServer, warehouse_dsn: str) -> None:
+    role = f"reader_{warehouse_server.port}"
+    preflight(warehouse_dsn, sink(create=True))
+    execute(warehouse_dsn, f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
+    execute(warehouse_dsn, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
+    try:
+        address = warehouse_dsn.split("@", 1)[1]
+        assert "may not INSERT" in refusal(f"postgresql://{role}:x@{address}", sink())
+    finally:
+        execute(warehouse_dsn, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+# --- ownership -------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_belongs_to_one_pipeline_unless_both_share(warehouse_dsn: str) -> None:
+    preflight(warehouse_dsn, sink(create=True), pipeline="first")
+    for shared in (False, True):
+        with pytest.raises(TargetOwned, match=r"table public\.target belongs to sink warehouse of pipeline first"):
+            preflight(warehouse_dsn, sink(shared=shared), pipeline="second")
+    preflight(warehouse_dsn, sink(shared=True), pipeline="first")
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, sink(), pipeline="second")
+    preflight(warehouse_dsn, sink(shared=True), pipeline="second")
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, sink(), pipeline="first")
+
+
+def test_a_partition_of_an_owned_table_is_owned_too(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text) PARTITION BY RANGE (id)")
+    execute(warehouse_dsn, "CREATE TABLE leaf PARTITION OF target FOR VALUES FROM (0) TO (9)")
+    preflight(warehouse_dsn, sink(), pipeline="first")
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, sink(tables={"rows": "leaf"}), pipeline="second")
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+BAD_ROWS = [
+    ("CREATE UNIQUE INDEX ON target ((1))", "duplicate key"),
+    ("ALTER TABLE target ADD CHECK (id < 3)", "violates check constraint"),
+    ("ALTER TABLE target ADD FOREIGN KEY (id) REFERENCES parent DEFERRABLE INITIALLY DEFERRED", "foreign key"),
+    (
+        "CREATE TRIGGER t BEFORE INSERT ON target FOR EACH ROW WHEN (NEW.id = 2) EXECUTE FUNCTION drop_row()",
+        "took 2 of 3 rows",
+    ),
+]
+
+
+@pytest.fixture
+def with_parent(warehouse_dsn: str) -> str:
+    execute(warehouse_dsn, "CREATE TABLE parent (id bigint PRIMARY KEY)")
+    execute(warehouse_dsn, "CREATE FUNCTION drop_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+    execute(
+        warehouse_dsn, "CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NOTIFY told; RETURN NEW; END'"
+    )
+    preflight(warehouse_dsn, sink(create=True))
+    return warehouse_dsn
+
+
+def nothing_is_left(dsn: str) -> bool:
+    prepared = execute(dsn, "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()")
+    return [*prepared, *execute(dsn, "SELECT count(*) FROM target")] == [(0,), (0,)]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("ddl", "told"), BAD_ROWS, ids=[told for _, told in BAD_ROWS])
+def test_rows_that_the_table_refuses_are_rejected_before_the_decision(
+    with_parent: str, ddl: str, told: str, protocol: str
+) -> None:
+    execute(with_parent, ddl)
+    with pytest.raises(SinkRejected, match=told):
+        publish(with_parent, sink(protocol))
+    assert nothing_is_left(with_parent)
+
+
+def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) -> None:
+    execute(with_parent, "CREATE TRIGGER t AFTER INSERT ON target FOR EACH ROW EXECUTE FUNCTION tell()")
+    with pytest.raises(SinkRejected, match=r"PREPARE TRANSACTION of epoch 1: .*NOTIFY"):
+        publish(with_parent, sink())
+    assert nothing_is_left(with_parent)
+
+
+def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(with_parent: str) -> None:
+    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS, output="rows")]
+    execute(with_parent, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
+    with given.opened(context(with_parent)):
+        vote = given.prepare(epoch(), wal)
+        assert vote.rows == {"rows": 3}
+        with pytest.raises(PublishBlocked, match=r"output rows into table public\.target: .*small"):
+            given.publish(replace(epoch(), token=11), vote, wal)
+        assert given.find_marker(1) is None and nothing_is_left(with_parent)
+        execute(with_parent, "ALTER TABLE target DROP CONSTRAINT small")
+        given.publish(replace(epoch(), token=12), vote, wal)
+    assert execute(with_parent, "SELECT count(*) FROM target") == [(3,)]
+
+
+def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
+    given: Any = sink()
+    with given.opened(context(with_parent)):
+        txn = given.begin_transaction(epoch())
+        given.write(txn, SealedRows(ROWS, output="rows"))
+        claim = given._open[txn.handle]
+        with pytest.raises(Exception, match="division by zero"):
+            claim.cursor.execute("SELECT 1 / 0")  # as if somebody had swallowed the error
+        with pytest.raises(SinkRejected, match="answered with ROLLBACK"):
+            given._prepare(claim, txn)
+    assert nothing_is_left(with_parent)
+
+
+def test_tables_of_one_sink_appear_together_or_not_at_all(warehouse_dsn: str) -> None:
+    given = sink(tables={"rows": "target", "more": "other"}, create=True)
+    good, bad = SealedRows(ROWS, output="rows"), SealedRows(ROWS, output="more", claims=4)
+    with given.opened(context(warehouse_dsn)):
+        given.preflight({"rows": SCHEMA, "more": SCHEMA})
+        with pytest.raises(SinkRejected, match="output more"):
+            given.prepare(epoch(), [good, bad])
+        wal = [good, replace(bad, claims=None)]
+        vote = given.prepare(replace(epoch(), token=20), wal)
+        assert nothing_is_left(warehouse_dsn) is False
+        given.publish(replace(epoch(), token=21), vote, wal)
+    rows = "SELECT rows, token FROM lockstep_marker"
+    assert execute(warehouse_dsn, rows) == [({"rows": 3, "more": 3}, 20)]
+    assert execute(warehouse_dsn, "SELECT (SELECT count(*) FROM target), (SELECT count(*) FROM other)") == [(3, 3)]

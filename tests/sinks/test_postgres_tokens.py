@@ -1,0 +1,253 @@
+"""Who gives way at the marker: lower tokens, at once before the decision; live publishers are waited for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+from psycopg2 import sql
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
+from lockstep.sinks.base import Publication
+from lockstep.sinks.handles import SinkName
+from stack.postgres import PostgresServer
+from tests.sinks.crash_sweep import Child, fork
+from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute
+from tests.sinks.under_test import (
+    DEPLOYMENT,
+    epoch,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    sweep,
+)
+from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, sealed, table
+
+PREPARED = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY gid"
+
+
+@pytest.fixture
+def target(warehouse_dsn: str) -> PostgresUnderTest:
+    target = PostgresUnderTest(warehouse_dsn, "", "two_phase")
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: SCHEMA})
+    return target
+
+
+@pytest.fixture
+def redo(warehouse_dsn: str) -> PostgresUnderTest:
+    target = PostgresUnderTest(warehouse_dsn, "", "write_ahead")
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: SCHEMA})
+    return target
+
+
+@contextmanager
+def stopped_at(point: CrashPoint, action: object) -> Iterator[Child]:
+    """A child process that runs `action` and has stopped itself at `point`."""
+
+    def run() -> None:
+        os.environ |= {"LOCKSTEP_TESTING": "1", "LOCKSTEP_CRASH": f"{point}:hang"}
+        action()  # type: ignore[operator]
+
+    child = fork(run, quiet=True)
+    try:
+        assert child.wait_until_stopped(), f"{point} was not reached"
+        yield child
+    finally:
+        child.end()
+
+
+def test_a_stopped_client_that_holds_the_marker_gives_way_to_a_younger_one(target: PostgresUnderTest) -> None:
+    wal = sealed(500)
+    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=10), wal)) as old:
+        at = epoch(token=20)
+        vote = prepare(target, at, wal)
+        old.release()
+        assert old.wait() == 1, "the one that was ended has to fail"
+        publish(target, at, vote, wal)
+    expect_rows(target, wal)
+    expect_settled(target)
+
+
+def test_a_stopped_client_of_a_higher_token_is_left_alone(target: PostgresUnderTest) -> None:
+    wal = sealed(500)
+    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=30), wal)) as younger:
+        for token in (20, 30):
+            with pytest.raises(SinkUnavailable, match=r"in the way: session lockstep:\w+:1:30"):
+                prepare(target, epoch(token=token), wal)
+        younger.release()
+        assert younger.wait() == 0
+    assert [txn.token for txn in pending(target)] == [30]
+
+
+def test_only_this_epochs_branches_of_lower_tokens_are_rolled_back(target: PostgresUnderTest) -> None:
+    prepare(target, epoch(2, token=5), sealed(10))
+    prepare(target, epoch(1, token=10), sealed(10))
+    with pytest.raises(SinkUnavailable, match="in the way: prepared lockstep:"):
+        prepare(target, epoch(1, token=9), sealed(10))
+    prepare(target, epoch(1, token=11), sealed(10))
+    assert sorted((txn.epoch, txn.token) for txn in pending(target)) == [(1, 11), (2, 5)]
+
+
+def test_names_that_only_look_alike_are_never_touched(target: PostgresUnderTest) -> None:
+    ours = SinkName(DEPLOYMENT, "pipe", "warehouse").handle(epoch(token=3))
+    alike = [
+        ours + "0",
+        ours[:-1],
+        ours.replace(":pipe:", ":pipe2:"),
+        ours.replace(":warehouse:", ":warehouse2:"),
+        ours.replace("lockstep", "Lockstep"),
+        ours.replace(":3:", ":-3:"),
+        ours.replace(DEPLOYMENT, "0" * 36),
+        "lockstep",
+        f" {ours}",
+    ]
+    for number, gid in enumerate(alike):
+        prepared = sql.SQL("BEGIN; CREATE TABLE {} (); PREPARE TRANSACTION {}")
+        execute(target.dsn, prepared.format(sql.Identifier(f"alike_{number}"), sql.Literal(gid)))
+    assert pending(target) == [] and sweep(target) == []
+    prepare(target, epoch(token=10), sealed(5))
+    publish(target, epoch(token=12), prepare(target, epoch(token=11), sealed(5)), sealed(5))
+    assert [gid for (gid,) in execute(target.dsn, PREPARED)] == sorted(alike)
+
+
+def test_sessions_whose_names_only_look_alike_are_never_ended(target: PostgresUnderTest) -> None:
+    prefix = SinkName(DEPLOYMENT, "pipe", "warehouse").session_prefix(1)
+    names = [f"{prefix}9x", f"{prefix}", f"x{prefix}9", f"{prefix}999", "lockstep:1:9", f"{prefix[:-2]}11:9"]
+    with opened(target) as sink:
+        for name in names:
+            with connected(f"{target.dsn}?application_name={name}") as cursor:
+                sink._branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+                cursor.execute("SELECT 1")
+        with connected(f"{target.dsn}?application_name={prefix}9") as cursor:
+            sink._branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+            with pytest.raises(Exception, match="terminat"):
+                cursor.execute("SELECT 1")
+
+
+def test_a_zombie_that_begins_after_publication_writes_nothing(target: PostgresUnderTest) -> None:
+    wal = sealed(100)
+    publish(target, epoch(token=11), prepare(target, epoch(token=10), wal), wal)
+    for manifest in ("a", "b"):
+        with pytest.raises(LedgerConflict, match=r"is published already, by manifest .*, token 10"):
+            prepare(target, epoch(token=20, manifest=manifest), wal)
+    assert pending(target) == []
+    expect_rows(target, wal)
+
+
+def test_a_handle_that_another_session_is_finishing_is_waited_for(
+    target: PostgresUnderTest, warehouse_server: PostgresServer
+) -> None:
+    wal = sealed(10)
+    vote = prepare(target, epoch(), wal)
+    told: list[Publication] = []
+    first = threading.Thread(target=lambda: told.append(publish(target, epoch(token=20), vote, wal)))
+    with standby_that_never_answers(warehouse_server):
+        first.start()
+        while not execute(target.dsn, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+            pass
+        with opened(target) as sink, pytest.raises(SinkUnavailable, match="another session is finishing it"):
+            sink.publish(epoch(token=30), vote, wal)
+    assert publish(target, epoch(token=31), vote, wal) is Publication.FOUND
+    first.join()
+    assert told == [Publication.COMMITTED]
+    expect_rows(target, wal)
+
+
+@contextmanager
+def standby_that_never_answers(server: PostgresServer) -> Iterator[None]:
+    """COMMIT PREPARED hangs within, done but not answered."""
+    execute(server.dsn(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    execute(server.dsn(), "SELECT pg_reload_conf()")
+    while execute(server.dsn(), "SHOW synchronous_standby_names") != [("nobody",)]:
+        pass
+    try:
+        yield
+    finally:
+        execute(server.dsn(), "ALTER SYSTEM RESET synchronous_standby_names")
+        execute(server.dsn(), "SELECT pg_reload_conf()")
+
+
+@dataclass(frozen=True)
+class SlowRows(SealedRows):
+    """Rows that take their time, as a WAL on far storage does."""
+
+    started: threading.Event = field(default_factory=threading.Event)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in super().__iter__():
+            self.started.set()
+            time.sleep(LOCK_TIMEOUT / 10)
+            yield batch
+
+
+def test_a_publisher_that_makes_progress_is_left_to_it(redo: PostgresUnderTest) -> None:
+    slow = SlowRows(table(300_000), batch_rows=5_000)  # 60 batches, six lock timeouts
+    vote = prepare(redo, epoch(), [slow])
+    slow.started.clear()
+    told: list[Publication] = []
+    first = threading.Thread(target=lambda: told.append(publish(redo, epoch(token=20), vote, [slow])))
+    first.start()
+    assert slow.started.wait(30)
+    with opened(redo) as sink, pytest.raises(PublishBlocked, match="somebody else is publishing"):
+        sink.publish(epoch(token=30), vote, [slow])
+    assert publish(redo, epoch(token=31), vote, [slow]) is Publication.FOUND
+    first.join()
+    assert told == [Publication.SENT]
+    expect_rows(redo, [slow])
+
+
+@pytest.mark.parametrize("point", [CrashPoint.PUBLISH_AFTER_MARKER, CrashPoint.PUBLISH_BEFORE_SINK_COMMIT])
+def test_a_publisher_that_stands_still_is_ended_by_a_younger_one(redo: PostgresUnderTest, point: CrashPoint) -> None:
+    wal = sealed(500)
+    vote = prepare(redo, epoch(), wal)
+    with stopped_at(point, lambda: _publish_once(redo, 20, vote, wal)) as old:
+        with opened(redo) as sink, pytest.raises(PublishBlocked):
+            sink.publish(epoch(token=19), vote, wal)  # an older one doesn't end a younger one
+        assert publish(redo, epoch(token=30), vote, wal) is Publication.SENT
+        old.release()
+        assert old.wait() == 1
+    expect_rows(redo, wal)
+    expect_settled(redo)
+
+
+def _publish_once(target: PostgresUnderTest, token: int, vote: object, wal: object) -> None:
+    with opened(target) as sink:
+        sink.publish(epoch(token=token), vote, wal)  # type: ignore[arg-type]
+
+
+def test_side_effects_at_the_server_are_separated_by_crash_points(target: PostgresUnderTest) -> None:
+    reached: list[CrashPoint] = []
+    os.environ["LOCKSTEP_TESTING"] = "1"
+    stop = crash.observe(reached.append)
+    try:
+        wal = sealed(10)
+        vote = prepare(target, epoch(), wal)
+        target.lose(str(vote.handle))
+        publish(target, epoch(token=20), vote, wal)
+    finally:
+        stop()
+        del os.environ["LOCKSTEP_TESTING"]
+    assert reached == [
+        CrashPoint.PREPARE_AFTER_MARKER,
+        CrashPoint.PREPARE_AFTER_WRITE,
+        CrashPoint.PREPARE_BEFORE_PRE_COMMIT,
+        CrashPoint.PREPARE_AFTER_COUNTS,
+        CrashPoint.PREPARE_AFTER_PRE_COMMIT,
+        CrashPoint.PUBLISH_AFTER_MARKER,
+        CrashPoint.PUBLISH_AFTER_WRITE,
+        CrashPoint.PUBLISH_BEFORE_SINK_COMMIT,
+        CrashPoint.PUBLISH_AFTER_SINK_COMMIT,
+    ]

@@ -1,0 +1,215 @@
+"""Every Arrow type that PostgresSink takes comes back as it went in, extremes included; every other is named."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lockstep.errors import PreflightRefused, SinkRejected
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres_types import postgres_type
+from lockstep.wal.digest import digest_batches
+from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
+from tests.sinks.under_test import DEPLOYMENT, epoch
+from tests.sinks.wal import SealedRows
+
+US = 1_000_000
+TEXTS = [
+    "",
+    " ",
+    "NULL",
+    "\\N",
+    "\\.",
+    '"',
+    '""',
+    "a,b",
+    "a\nb",
+    "a\r\nb",
+    "\r",
+    "\t",
+    "'",
+    "\\",
+    "ünï ✓ 𝄞",
+    "\u2028",
+    "nan",
+]
+TEXTS += ["x" * 5000, "0"]
+FLOATS = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 2.0**53 + 2]
+SINGLES = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-45, 3.4028234663852886e38, 0.1]
+MOMENTS = [
+    0,
+    -1,
+    1,
+    1_357_000_000 * US + 1,
+    -210_866_803_200 * US,
+    253_402_300_800 * US,
+    (1 << 63) - 2,
+    -62_135_596_800 * US,
+]
+BYTES = [b"", b"\0", b"\\x00", bytes(range(256)), b"a" * 3000]
+
+
+def ints(bits: int, signed: bool) -> list[int]:
+    return [-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 1] if signed else [0, (1 << bits) - 1, 1]
+
+
+VALUES: list[tuple[pa.DataType, list[object]]] = [
+    (pa.bool_(), [True, False]),
+    *[(getattr(pa, f"int{bits}")(), ints(bits, True)) for bits in (8, 16, 32, 64)],
+    *[(getattr(pa, f"uint{bits}")(), ints(bits, False)) for bits in (8, 16, 32, 64)],
+    (pa.float16(), [np.float16(x) for x in (0.0, -0.0, float("nan"), float("inf"), 65504.0, 6e-8, 0.1)]),
+    (pa.float32(), SINGLES),
+    (pa.float64(), FLOATS),
+    (pa.decimal32(5, 2), [Decimal("-999.99"), Decimal("0.01"), Decimal("0.00")]),
+    (pa.decimal64(18, 0), [Decimal(10**18 - 1), Decimal(-1)]),
+    (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1)]),
+    (pa.decimal128(38, 38), [Decimal(1).scaleb(-38), Decimal("0." + "9" * 38)]),
+    (pa.decimal128(20, 4), [Decimal("1.5"), Decimal("-0.0001"), Decimal("1234567890123456.7890")]),
+    *[(dtype, TEXTS) for dtype in (pa.string(), pa.large_string(), pa.string_view())],
+    *[(dtype, BYTES) for dtype in (pa.binary(), pa.large_binary(), pa.binary_view())],
+    (pa.binary(3), [b"abc", b"\0\0\0"]),
+    (pa.date32(), [0, -1, -2_440_588, 2_145_042_905, date(2013, 1, 1)]),
+    (pa.time32("s"), [0, 86_399]),
+    (pa.time32("ms"), [0, 86_399_999]),
+    (pa.time64("us"), [0, 86_399_999_999, 1]),
+    *[(pa.timestamp("us", zone), MOMENTS) for zone in (None, "UTC", "Europe/Berlin", "+05:30")],
+    *[(pa.timestamp(unit, "UTC"), [0, -1, 1_357_000_000]) for unit in ("s", "ms")],
+    (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "a", ""]),
+    (pa.list_(pa.int64()), [[], [1, None, -(1 << 63)], [None]]),
+    (pa.list_(pa.float64()), [FLOATS, []]),
+    (pa.list_(pa.float32()), [SINGLES]),
+    (pa.large_list(pa.string()), [TEXTS, [None, "NULL"], []]),
+    (pa.list_(pa.binary()), [BYTES]),
+    (pa.list_(pa.bool_()), [[True, False, None]]),
+    (pa.list_(pa.decimal128(10, 2)), [[Decimal("1.10"), None]]),
+    (pa.list_(pa.date32()), [[0, None, -2_440_588]]),
+    (pa.list_(pa.timestamp("us")), [MOMENTS, [None]]),
+    (pa.list_(pa.time64("us")), [[0, 86_399_999_999]]),
+    (pa.list_(pa.int32(), 2), [[1, 2], [None, 4]]),
+]
+
+
+def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000) -> pa.Table:
+    sink = PostgresSink(
+        "types", tables={"rows": "public.types"}, connection="w", create=True, lock_timeout=LOCK_TIMEOUT
+    )
+    wal = [SealedRows(rows, batch_rows)]
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
+        sink.preflight({"rows": rows.schema})
+        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(list(sink.read(1, "rows", rows.schema)), rows.schema)
+
+
+def digest(rows: pa.Table) -> tuple[int, str]:
+    found = digest_batches(rows.schema, rows.to_batches())
+    return found.rows, found.hexdigest()
+
+
+@pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
+def test_values_come_back_as_they_went_in(warehouse_dsn: str, dtype: pa.DataType, values: list[object]) -> None:
+    column = pa.array([*values, None], dtype)
+    rows = pa.table({"value": column})
+    found = round_trip(warehouse_dsn, rows)
+    assert found.schema == rows.schema
+    assert digest(found) == digest(rows), f"{found.column(0)} instead of {column}"
+
+
+def test_rows_of_nothing_but_null_are_kept(warehouse_dsn: str) -> None:
+    rows = pa.table({"value": pa.array([None] * 7, pa.int64())})
+    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
+
+
+def test_columns_go_by_name_not_by_place(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
+    rows = pa.table({"a": [1, 2], "b": [10, 20]})
+    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
+    assert execute(warehouse_dsn, "SELECT a, b, note, lockstep_epoch FROM types ORDER BY a") == [
+        (1, 10, "x", 1),
+        (2, 20, "x", 1),
+    ]
+
+
+def test_awkward_names_are_only_names(warehouse_dsn: str) -> None:
+    rows = pa.table({'say "hi"; DROP TABLE types; --': [1], "%s": [2], "select": ["x"], "ünï": [True]})
+    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
+
+
+def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str) -> None:
+    for setting in (
+        "extra_float_digits = -15",
+        "TimeZone = 'Asia/Kathmandu'",
+        "DateStyle = 'SQL, DMY'",
+        "bytea_output = 'escape'",
+    ):
+        execute(warehouse_dsn, f"ALTER DATABASE {warehouse_dsn.rsplit('/', 1)[1]} SET {setting}")
+    execute(warehouse_dsn, f"ALTER DATABASE {warehouse_dsn.rsplit('/', 1)[1]} SET client_encoding = 'LATIN1'")
+    rng = random.Random(7)
+    count = 20_000
+    rows = pa.table(
+        {
+            "i": pa.array([rng.getrandbits(64) - (1 << 63) for _ in range(count)], pa.int64()),
+            "f": pa.array(np.frombuffer(rng.randbytes(8 * count), np.float64)),
+            "s": pa.array([rng.choice(TEXTS) + chr(rng.randrange(1, 0xD7FF)) for _ in range(count)]),
+            "b": pa.array([rng.randbytes(rng.randrange(20)) for _ in range(count)], pa.binary()),
+            "t": pa.array([rng.randrange(-(1 << 57), 1 << 62) for _ in range(count)], pa.timestamp("us", "UTC")),
+            "n": pa.array(
+                [Decimal(rng.randrange(-(10**30), 10**30)).scaleb(-10) for _ in range(count)], pa.decimal128(38, 10)
+            ),
+        }
+    )
+    assert digest(round_trip(warehouse_dsn, rows, 3_000)) == digest(rows)
+
+
+REFUSED = [
+    pa.null(),
+    pa.decimal256(50, 2),
+    pa.decimal128(5, -2),
+    pa.timestamp("ns"),
+    pa.time64("ns"),
+    pa.date64(),
+    pa.duration("us"),
+    pa.struct({"a": pa.int64()}),
+    pa.map_(pa.string(), pa.int64()),
+    pa.list_(pa.list_(pa.int64())),
+    pa.list_(pa.struct({"a": pa.int64()})),
+    pa.list_(pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.mark.parametrize("dtype", REFUSED, ids=str)
+def test_a_type_that_would_not_come_back_is_refused_by_column(warehouse_dsn: str, dtype: pa.DataType) -> None:
+    assert postgres_type(dtype) is None
+    sink = PostgresSink("types", tables={"rows": "public.types"}, connection="w", create=True)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": warehouse_dsn})):
+        with pytest.raises(PreflightRefused, match=r"column odd\b"):
+            sink.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
+        assert execute(warehouse_dsn, "SELECT to_regclass('public.types')") == [(None,)]
+
+
+BEYOND = [
+    (pa.timestamp("us"), -(1 << 63)),
+    (pa.timestamp("us"), (1 << 63) - 1),
+    (pa.timestamp("us"), -(1 << 63) + 946_684_800 * US),
+    (pa.timestamp("us", "UTC"), -210_866_803_200 * US - 1),
+    (pa.timestamp("s"), (1 << 62)),
+    (pa.timestamp("ms"), -(1 << 63)),
+    (pa.date32(), -(1 << 31)),
+    (pa.date32(), (1 << 31) - 1),
+    (pa.date32(), -2_440_589),
+    (pa.list_(pa.date32()), [(1 << 31) - 1]),
+    (pa.list_(pa.timestamp("us")), [0, -(1 << 63)]),
+    (pa.string(), "nul \0 byte"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value"), BEYOND, ids=str)
+def test_a_value_that_postgres_would_change_is_rejected(warehouse_dsn: str, dtype: pa.DataType, value: object) -> None:
+    with pytest.raises(SinkRejected, match=r"output rows into table public\.types"):
+        round_trip(warehouse_dsn, pa.table({"value": pa.array([value], dtype)}))
+    assert execute(warehouse_dsn, "SELECT count(*) FROM types") == [(0,)]
