@@ -76,7 +76,8 @@ class PostgresServer:
         link = self.home / "data"
         if link.is_symlink() and link.exists():
             return link.resolve().parent
-        if os.geteuid() != 0 or _reachable(self.home):
+        existing = next(folder for folder in (self.home, *self.home.parents) if folder.exists())
+        if os.geteuid() != 0 or _reachable(existing):
             return self.home
         return _private_place(self.home)
 
@@ -203,6 +204,10 @@ class PostgresServer:
 
     def _make_data(self) -> None:
         self.stop("immediate")
+        if self.place != self.home:
+            self.place.mkdir(parents=True, exist_ok=True)
+            for folder in (self.place.parent, self.place):
+                folder.chmod(0o711)  # to be entered by who knows the name, not to be listed
         unfinished = self.place / "data.unfinished"
         for leftover in (unfinished, self.data):
             shutil.rmtree(leftover, ignore_errors=True)
@@ -339,13 +344,9 @@ def _reachable(path: Path) -> bool:
 
 
 def _private_place(home: Path) -> Path:
-    """A folder of this home's own, outside it, that only root and the system user look into."""
+    """A folder of this home's own, outside it. It is made when data is put there."""
     roof = Path("/var/lib/lockstep") if os.access("/var/lib", os.W_OK) else Path(tempfile.gettempdir()) / "lockstep"
-    place = roof / hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
-    place.mkdir(parents=True, exist_ok=True)
-    roof.chmod(0o711)
-    place.chmod(0o711)
-    return place
+    return roof / hashlib.sha256(str(home.resolve()).encode()).hexdigest()[:12]
 
 
 def _wheel() -> Path:

@@ -1,0 +1,149 @@
+"""What the demo asks of Airflow, through its REST API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from stack.errors import StackError
+
+PAGE = 100  # Airflow gives no more at once
+RETRIED = 3  # a busy api-server may refuse or reset a connection
+
+
+class AirflowRefused(StackError):
+    """Airflow answered with an error."""
+
+    def __init__(self, method: str, path: str, answer: httpx.Response) -> None:
+        self.status = answer.status_code
+        super().__init__(f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:500]}")
+
+
+@dataclass(frozen=True)
+class TaskTry:
+    """The last try of one task of a run."""
+
+    task_id: str
+    state: str | None
+    tries: int
+
+
+class AirflowApi:
+    """One login at one api-server. Raises AirflowRefused; StackError when nobody answers."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        transport = httpx.HTTPTransport(retries=RETRIED)
+        self._client = httpx.Client(base_url=url, timeout=60, transport=transport, trust_env=False)
+        self._credentials = {"username": user, "password": password}
+        self._log_in()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close()
+
+    # --- DAGs ---
+
+    def knows(self, dag_id: str) -> bool:
+        try:
+            return not self._get(f"/dags/{dag_id}")["is_stale"]
+        except AirflowRefused as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return False
+            raise
+
+    def import_errors(self) -> list[str]:
+        """The last line of each traceback."""
+        found = self._get("/importErrors", limit=PAGE)["import_errors"]
+        return [f"{error['filename']}: {error['stack_trace'].strip().splitlines()[-1]}" for error in found]
+
+    def is_paused(self, dag_id: str) -> bool:
+        return bool(self._get(f"/dags/{dag_id}")["is_paused"])
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": paused})
+
+    # --- backfills ---
+
+    def active_backfill(self, dag_id: str) -> int | None:
+        """The one backfill of the DAG that isn't complete, if any: Airflow allows no second one."""
+        found = self._get("/backfills", dag_id=dag_id, limit=PAGE, order_by="-id")["backfills"]
+        return next((int(one["id"]) for one in found if one["completed_at"] is None), None)
+
+    def start_backfill(self, dag_id: str, first: date, last: date, *, reprocess: str, runs_at_once: int) -> int:
+        """`first` and `last` are the starts of the first and last interval; `reprocess`: none, failed or completed."""
+        body = {
+            "dag_id": dag_id,
+            "from_date": f"{first}T00:00:00Z",
+            "to_date": f"{last}T00:00:00Z",
+            "reprocess_behavior": reprocess,
+            "max_active_runs": runs_at_once,
+        }
+        return int(self._call("POST", "/backfills", json=body)["id"])
+
+    def cancel_backfill(self, backfill: int) -> None:
+        """Queued runs fail, running ones end by themselves."""
+        self._call("PUT", f"/backfills/{backfill}/cancel")
+
+    # --- runs ---
+
+    def runs(self, dag_id: str, state: str | None = None) -> Iterator[dict[str, Any]]:
+        """Backfill runs of the DAG, in the order of their dates."""
+        wanted = {"run_type": "backfill", "order_by": "logical_date", **({"state": state} if state else {})}
+        offset = 0
+        while True:
+            page = self._get(f"/dags/{dag_id}/dagRuns", limit=PAGE, offset=offset, **wanted)
+            yield from page["dag_runs"]
+            offset += PAGE
+            if offset >= page["total_entries"]:
+                return
+
+    def tries(self, dag_id: str, run_id: str) -> list[TaskTry]:
+        found = self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances", limit=PAGE)["task_instances"]
+        return [TaskTry(one["task_id"], one["state"], one["try_number"]) for one in found]
+
+    def log(self, dag_id: str, run_id: str, task: TaskTry) -> list[str]:
+        """The lines of the task's last try, each with what was raised."""
+        path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task.task_id}/logs/{task.tries}"
+        return [line for entry in self._get(path, full_content=True)["content"] for line in _lines(entry)]
+
+    # --- the wire ---
+
+    def _log_in(self) -> None:
+        answer = self._send("POST", "/auth/token", json=self._credentials)
+        self._client.headers["Authorization"] = f"Bearer {answer['access_token']}"
+
+    def _get(self, path: str, **parameters: Any) -> Any:
+        return self._call("GET", path, params=parameters)
+
+    def _call(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            return self._send(method, f"/api/v2{path}", **request)
+        except AirflowRefused as error:
+            if error.status != httpx.codes.UNAUTHORIZED:
+                raise
+        self._log_in()  # a login lasts a day, a restarted api-server may have forgotten it
+        return self._send(method, f"/api/v2{path}", **request)
+
+    def _send(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            answer = self._client.request(method, path, headers={"Accept": "application/json"}, **request)
+        except httpx.HTTPError as error:
+            raise StackError(f"Airflow at {self._client.base_url} gives no answer: {error}") from error
+        if answer.is_error:
+            raise AirflowRefused(method, path, answer)
+        return answer.json() if answer.content else None
+
+
+def _lines(entry: dict[str, Any]) -> Iterator[str]:
+    if entry.get("event"):
+        yield str(entry["event"])
+    for raised in entry.get("error_detail") or []:
+        yield f"{raised.get('exc_type')}: {raised.get('exc_value')}"
