@@ -92,7 +92,7 @@ class _Parquet:
 
 class _Csv:
     def __init__(self, file: HashedFile, schema: pa.Schema) -> None:
-        self._writer = pa_csv.CSVWriter(file, schema)
+        self._writer = pa_csv.CSVWriter(file, schema, write_options=pa_csv.WriteOptions(batch_size=ROWS_PER_GROUP))
 
     def write(self, table: pa.Table) -> None:
         self._writer.write(table)
