@@ -118,4 +118,16 @@ def read_error(request_uri: str) -> LockstepError:
 def _place(request_uri: str) -> tuple[Staging, str]:
     """The execution's folder as a staging of its own: a driver knows no other."""
     parent, folder, _ = request_uri.rsplit("/", 2)
-    return Staging(parent), folder
+    return Staging(_from_hadoop(parent)), folder
+
+
+def _from_hadoop(uri: str) -> str:
+    """What `Staging.uri_of` made for Spark as staging takes it: paths aren't percent-encoded, s3a is called s3."""
+    scheme, mark, rest = uri.partition("://")
+    match scheme:
+        case "file":
+            return rest
+        case "s3a":
+            return f"s3{mark}{rest}"
+        case _:
+            return uri
