@@ -254,6 +254,16 @@ def test_an_epoch_that_is_published_is_not_prepared_again(target: FilesUnderTest
         prepare(target, epoch(token=11), sealed(ROWS))
 
 
+def test_beside_a_marker_of_another_manifest_nothing_is_shown_and_nothing_deleted(target: FilesUnderTest) -> None:
+    other = epoch(token=11, manifest="b")
+    votes = prepare(target, epoch(), sealed(10)), prepare(target, other, sealed(ROWS))
+    publish(target, epoch(), votes[0], sealed(10))
+    with pytest.raises(LedgerConflict, match="another life"):
+        publish(target, other, votes[1], sealed(ROWS))
+    assert sorted(path.name for path in target.path.iterdir()) == [".lockstep", *names(target)]
+    assert [txn.token for txn in pending(target)] == [11]
+
+
 def test_a_wal_without_the_output_is_refused(target: FilesUnderTest) -> None:
     with pytest.raises(InvalidPipeline, match="'others'"):
         prepare(target, epoch(), [SealedRows(table(1), output=OUTPUT), SealedRows(table(1), output="others")])
