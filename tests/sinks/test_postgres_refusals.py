@@ -12,7 +12,9 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetOwned
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.postgres import PostgresSink, PostgresTwoPhaseSink, PostgresWriteAheadSink
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres_two_phase import PostgresTwoPhaseSink
+from lockstep.sinks.postgres_write_ahead import PostgresWriteAheadSink
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
 from tests.sinks.under_test import DEPLOYMENT, epoch
@@ -118,6 +120,10 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         server.start()
         dsn = server.create_database("odd")
         preflight(dsn, sink(create=True))
+        with sink(create=True).opened(context(dsn)) as opened:
+            vote = opened.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+            opened.preflight({"rows": SCHEMA})  # its own branch is no reason to refuse
+            opened.publish(epoch(), vote, [])
         execute(dsn, "BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION 'somebody else'")
         told = refusal(dsn, sink(create=True), None)
         assert "max_prepared_transactions = 1, 1 in use" in told and "at least 2" in told
@@ -125,7 +131,7 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         execute(dsn, "ROLLBACK PREPARED 'somebody else'")
         server.restart(settings={"max_prepared_transactions": 0})
         assert "max_prepared_transactions = 0" in refusal(dsn, sink(create=True), None)
-        publish(dsn, sink("write_ahead", create=True))
+        preflight(dsn, sink("write_ahead", create=True))
         server.stop()
         signal = server.data / "standby.signal"
         signal.touch()

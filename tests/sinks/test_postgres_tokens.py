@@ -223,6 +223,20 @@ def test_a_publisher_that_stands_still_is_ended_by_a_younger_one(redo: PostgresU
     expect_settled(redo)
 
 
+def test_a_stopped_validation_that_holds_unique_keys_gives_way(redo: PostgresUnderTest) -> None:
+    wal = sealed(500)
+    execute(redo.dsn, "ALTER TABLE rows ADD PRIMARY KEY (id)")
+    with stopped_at(CrashPoint.PREPARE_AFTER_WRITE, lambda: prepare(redo, epoch(token=10), wal)) as old:
+        with pytest.raises(SinkUnavailable, match="lock timeout"):
+            prepare(redo, epoch(token=20), wal)
+        vote = prepare(redo, epoch(token=21), wal)
+        publish(redo, epoch(token=22), vote, wal)
+        old.release()
+        assert old.wait() == 1
+    expect_rows(redo, wal)
+    expect_settled(redo)
+
+
 def _publish_once(target: PostgresUnderTest, token: int, vote: object, wal: object) -> None:
     with opened(target) as sink:
         sink.publish(epoch(token=token), vote, wal)  # type: ignore[arg-type]
