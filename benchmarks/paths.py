@@ -1,0 +1,203 @@
+"""The ways into Postgres that are compared: the limit, Lockstep's sink, a whole Lockstep epoch, Spark's own JDBC."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+
+from benchmarks.data import SPARK_SCHEMA, TABLE
+from lockstep import Pipeline, run_epoch
+from lockstep.epoch import Interval
+from lockstep.sinks import PostgresSink
+from lockstep.sinks.base import SinkContext, SinkEpoch
+from lockstep.sources import FileSource
+from lockstep.wal.staging import Staging
+
+DEPLOYMENT = "00000000-0000-4000-8000-000000000000"
+START = datetime(2013, 1, 1, tzinfo=UTC)
+_days = count()
+_epochs = count(1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a benchmark runs."""
+
+    ledger: str
+    warehouse: str
+    folder: Path
+    spark: Any
+    jdbc: str | None  #: JDBC URL with login, or None without the driver
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call, and the rows it moved."""
+
+    seconds: float
+    rows: int
+
+
+def timed(work: Callable[[], int]) -> Timing:
+    """Run `work`, which returns its rows."""
+    started = time.perf_counter()
+    rows = work()
+    return Timing(time.perf_counter() - started, rows)
+
+
+def fresh_table(dsn: str, name: str) -> None:
+    """An empty table without an index; what stood in it is gone and checkpointed, so that no round pays for another."""
+    with _connected(dsn) as cursor:
+        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
+        cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(name), sql.SQL(TABLE)))
+        cursor.execute("CHECKPOINT")
+
+
+def copy_limit(place: Place, encoded: Path, rows: int) -> Timing:
+    """(a) COPY BINARY of a file that was encoded beforehand, one session, one commit."""
+    fresh_table(place.warehouse, "limit_copy")
+
+    def copy() -> int:
+        connection = psycopg2.connect(place.warehouse)
+        with connection, connection.cursor() as cursor, encoded.open("rb") as file:
+            cursor.copy_expert("COPY limit_copy FROM STDIN (FORMAT binary)", file, size=1 << 18)
+            copied = int(cursor.rowcount)
+        connection.close()
+        return copied
+
+    return _checked(timed(copy), rows)
+
+
+def sink_from_wal(place: Place, wal: tuple[str, str], rows: int, protocol: str) -> Timing:
+    """(b) PostgresSink from a sealed WAL: prepare and publish, every check included."""
+    fresh_table(place.warehouse, "sink_rows")
+    sink = postgres_sink("sink_rows", protocol)
+    return _checked(timed(lambda: publish_from_wal(place.warehouse, place.folder, wal, sink)), rows)
+
+
+def publish_from_wal(warehouse: str, folder: Path, wal: tuple[str, str], sink: PostgresSink) -> int:
+    """Take one sealed WAL through prepare and publish; the rows that were voted for."""
+    sealed = Staging(str(folder / "staging")).open(*wal)
+    number = next(_epochs) + int(time.time() * 1000)
+    epoch = SinkEpoch(number, 1, wal[1], START, Interval(START, START + timedelta(days=1)))
+    with sink.opened(SinkContext(DEPLOYMENT, "bench", {"warehouse": warehouse})):
+        sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
+        vote = sink.prepare(epoch, sealed.outputs(sink.outputs))
+        sink.publish(epoch, vote, sealed.outputs(sink.outputs))
+    return sum(vote.rows.values())
+
+
+def whole_epoch(place: Place, csv: Path, rows: int, table: str = "epoch_rows") -> Timing:
+    """(c) A whole warm epoch by run_epoch: source, Spark, WAL, seal, prepare, decision, publication, cleanup."""
+    fresh_table(place.warehouse, table)
+    return _checked(timed(lambda: one_epoch(place, csv, table)), rows)
+
+
+def one_epoch(place: Place, csv: Path, table: str) -> int:
+    """Run the next day's epoch from `csv`, linked under that day's name."""
+    day = START + timedelta(days=next(_days))
+    landing = place.folder / "landing" / table
+    landing.mkdir(parents=True, exist_ok=True)
+    (landing / f"{day:%Y-%m-%d}.csv").hardlink_to(csv)
+    report = run_epoch(
+        _pipeline(table, landing),
+        interval=(day, day + timedelta(days=1)),
+        ledger=place.ledger,
+        staging=str(place.folder / "staging"),
+        spark=place.spark,
+        connections={"warehouse": place.warehouse},
+    )
+    return report.rows["flights"]
+
+
+def jdbc_append(place: Place, csv: Path, rows: int) -> Timing:
+    """(d) What users do today: Spark reads the same file and appends by JDBC. A retry doubles the rows."""
+    fresh_table(place.warehouse, "jdbc_rows")
+
+    def append() -> int:
+        frame = place.spark.read.csv(str(csv), schema=SPARK_SCHEMA, header=True, nullValue="NA")
+        frame.repartition(2).write.format("jdbc").mode("append").options(
+            url=place.jdbc,
+            dbtable="jdbc_rows",
+            driver="org.postgresql.Driver",
+            batchsize=10_000,
+            reWriteBatchedInserts="true",
+            numPartitions=2,
+        ).save()
+        return rows_in(place.warehouse, "jdbc_rows")
+
+    return _checked(timed(append), rows)
+
+
+def rows_in(dsn: str, table: str) -> int:
+    """How many rows a table holds."""
+    with _connected(dsn) as cursor:
+        cursor.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+        return int(cursor.fetchone()[0])
+
+
+def peak_memory(place: Place, wal: tuple[str, str], protocol: str) -> int:
+    """Peak resident bytes of a process that does nothing but prepare and publish this WAL."""
+    fresh_table(place.warehouse, "memory_rows")
+    command = [sys.executable, "-m", "benchmarks.publisher", place.warehouse, str(place.folder), *wal, protocol]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def own_peak() -> int:
+    """Peak resident bytes of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def postgres_sink(table: str, protocol: str) -> PostgresSink:
+    return PostgresSink(
+        "warehouse", tables={"flights": f"public.{table}"}, connection="warehouse", protocol=protocol, shared=True
+    )
+
+
+def _pipeline(table: str, landing: Path) -> Pipeline:
+    return Pipeline(
+        name=table,
+        sources={
+            "flights": FileSource(
+                f"{landing}/{{interval_start:%Y-%m-%d}}.csv",
+                format="csv",
+                schema=SPARK_SCHEMA,
+                options={"nullValue": "NA"},
+            )
+        },
+        transform=dict,
+        sinks=[postgres_sink(table, "two_phase")],
+        version="bench",
+    )
+
+
+def _checked(timing: Timing, rows: int) -> Timing:
+    if timing.rows != rows:
+        raise SystemExit(f"{timing.rows:,} rows arrived, {rows:,} were sent")
+    return timing
+
+
+class _connected:
+    """An autocommitting cursor."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = psycopg2.connect(dsn)
+        self._connection.autocommit = True
+
+    def __enter__(self) -> Any:
+        return self._connection.cursor()
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()

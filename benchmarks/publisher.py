@@ -1,0 +1,13 @@
+"""One publishing process, for its peak memory: `python -m benchmarks.publisher DSN FOLDER WAL HASH PROTOCOL`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from benchmarks.paths import own_peak, postgres_sink, publish_from_wal
+
+if __name__ == "__main__":
+    warehouse, folder, wal, manifest_hash, protocol = sys.argv[1:]
+    publish_from_wal(warehouse, Path(folder), (wal, manifest_hash), postgres_sink("memory_rows", protocol))
+    print(own_peak())

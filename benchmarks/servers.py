@@ -1,0 +1,55 @@
+"""The servers of a benchmark run: one PostgreSQL with fsync on, one warm Spark Connect server, both on loopback."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.paths import Place
+from lockstep.compute.session import connect
+from lockstep.ledger import migrate
+from stack.errors import StackError
+from stack.postgres import HOST, SUPERUSER, PostgresServer
+from stack.processes import Processes
+from stack.spark import ConnectServer
+
+JDBC_DRIVER = "org.postgresql:postgresql:42.7.7"
+#: For every path alike: room enough that no checkpoint falls into a measurement by chance.
+SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+
+
+@contextmanager
+def running(folder: Path, *, jdbc: bool) -> Iterator[Place]:
+    """Start both servers below `folder`, and stop them at the end. Without the JDBC driver `Place.jdbc` is None."""
+    folder.mkdir(parents=True, exist_ok=True)
+    passfile = folder / "pgpass"
+    os.environ["PGPASSFILE"] = str(passfile)
+    postgres = PostgresServer(folder / "postgres", passfile=passfile, settings=SETTINGS)
+    processes = Processes(folder / "processes.json")
+    try:
+        postgres.start()
+        ledger, warehouse = postgres.create_database("ledger"), postgres.create_database("warehouse")
+        migrate(ledger)
+        url, driver = _spark(processes, folder, jdbc)
+        jdbc_url = f"jdbc:postgresql://{HOST}:{postgres.port}/warehouse?user={SUPERUSER}" if driver else None
+        spark = connect(url)
+        yield Place(ledger, warehouse, folder, spark, jdbc_url)
+        spark.stop()
+    finally:
+        processes.stop()
+        postgres.remove()
+
+
+def _spark(processes: Processes, folder: Path, jdbc: bool) -> tuple[str, bool]:
+    """The server's URL, and whether it has the JDBC driver: without the package registry it starts without."""
+    server = ConnectServer(processes, folder / "spark")
+    if jdbc:
+        try:
+            server.wait(server.launch({"spark.jars.packages": JDBC_DRIVER, "spark.driver.memory": "3g"}))
+            return server.url, True
+        except StackError:
+            processes.stop()
+    server.wait(server.launch({"spark.driver.memory": "3g"}))
+    return server.url, False
