@@ -1,0 +1,141 @@
+"""What a person does in Airflow's UI, through its REST API."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote
+
+ENDED = frozenset({"success", "failed"})
+POLL_SECONDS = 0.2
+WAIT_SECONDS = 180.0
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+    """Wait until `condition` holds; fail with `what` otherwise."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for: {what}"
+        time.sleep(POLL_SECONDS)
+
+
+class AirflowApi:
+    """One login at one api-server."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._url = url
+        self._token = ""
+        self._token = self._call("POST", "/auth/token", {"username": user, "password": password})["access_token"]
+
+    # --- runs ---
+
+    def unpause(self, dag_id: str) -> None:
+        wait_for(lambda: dag_id in self.dag_ids(), f"DAG {dag_id}; import errors: {self.import_errors()}")
+        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+
+    def dag_ids(self) -> set[str]:
+        return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags?limit=100")["dags"]}
+
+    def import_errors(self) -> list[str]:
+        return [error["stack_trace"] for error in self._call("GET", "/api/v2/importErrors")["import_errors"]]
+
+    def trigger(self, dag_id: str, **conf: Any) -> str:
+        """As the trigger form does it without a logical date: `conf` is what was typed into its fields."""
+        body = {"logical_date": None, "conf": conf}
+        return str(self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+
+    def runs(self, dag_id: str) -> dict[str, str]:
+        """{run id: state}"""
+        found = self._call("GET", f"/api/v2/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in found}
+
+    def run_state(self, dag_id: str, run_id: str) -> str:
+        return str(self._call("GET", _run(dag_id, run_id))["state"])
+
+    def wait_run(self, dag_id: str, run_id: str) -> str:
+        """The state in which the run ends."""
+        wait_for(lambda: self.run_state(dag_id, run_id) in ENDED, f"the end of {run_id}: {self.states(dag_id, run_id)}")
+        return self.run_state(dag_id, run_id)
+
+    def mark_run(self, dag_id: str, run_id: str, state: str) -> None:
+        self._call("PATCH", _run(dag_id, run_id), {"state": state})
+
+    def delete_run(self, dag_id: str, run_id: str) -> None:
+        self._call("DELETE", _run(dag_id, run_id))
+
+    def clear_run(self, dag_id: str, run_id: str) -> None:
+        self._call("POST", f"{_run(dag_id, run_id)}/clear", {"dry_run": False})
+
+    def backfill(self, dag_id: str, first: str, last: str, **arguments: Any) -> int:
+        """Start one, wait for its end; returns its id."""
+        body = {"dag_id": dag_id, "from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z", **arguments}
+        number = int(self._call("POST", "/api/v2/backfills", body)["id"])
+        wait_for(lambda: bool(self._call("GET", f"/api/v2/backfills/{number}")["completed_at"]), f"backfill {number}")
+        return number
+
+    # --- tasks ---
+
+    def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:
+        """{task id: task instance}; a mapped one as task[index]."""
+        found = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances?limit=100")["task_instances"]
+        return {_name(task): task for task in found}
+
+    def states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        return {name: task["state"] for name, task in self.tasks(dag_id, run_id).items()}
+
+    def wait_task(self, dag_id: str, run_id: str, task_id: str, states: Iterable[str]) -> None:
+        wanted = set(states)
+        wait_for(lambda: self.states(dag_id, run_id).get(task_id) in wanted, f"{task_id} of {run_id} to be {wanted}")
+
+    def mark_task(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": state})
+
+    def clear(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool) -> None:
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": [task_id],
+            "include_downstream": downstream,
+            "only_failed": False,
+        }
+        self._call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
+
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """The log of the task's last try, as text."""
+        tried = self.tasks(dag_id, run_id)[task_id]["try_number"]
+        answer = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{tried}?full_content=true")
+        return json.dumps(answer["content"], ensure_ascii=False)
+
+    def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        query = f"source_dag_id={dag_id}&source_run_id={quote(run_id)}&limit=100"
+        return list(self._call("GET", f"/api/v2/assets/events?{query}")["asset_events"])
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            self._url + path,
+            method=method,
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()[:2000]}") from error
+
+
+def _run(dag_id: str, run_id: str) -> str:
+    return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}"
+
+
+def _name(task: dict[str, Any]) -> str:
+    index = task["map_index"]
+    return task["task_id"] if index < 0 else f"{task['task_id']}[{index}]"

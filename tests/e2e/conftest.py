@@ -1,0 +1,71 @@
+"""One running stack for all end-to-end tests, on free ports and in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from lockstep.ledger import Ledger
+from stack.airflow import ADMIN, Airflow
+from stack.home import Home, Ports
+from stack.lifecycle import Stack
+from stack.postgres import free_port
+from tests.e2e.airflow_api import AirflowApi
+from tests.e2e.world import World
+
+DAGS = Path(__file__).parent / "dags"
+
+
+class TestedStack(Stack):
+    """The default stack, with the tests' DAGs and a second Spark, behind spark-submit."""
+
+    __test__ = False
+
+    @cached_property
+    def airflow(self) -> Airflow:
+        local = {"AIRFLOW_CONN_SPARK_LOCAL": json.dumps({"conn_type": "spark", "host": "local[1]"})}
+        return Airflow(
+            self._processes,
+            self.home.airflow,
+            port=self.home.ports.airflow,
+            database_port=self.home.ports.postgres,
+            dags=DAGS,
+            environment={**self.environment, **self._connections(), **local},
+        )
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[TestedStack]:
+    root = Path(tempfile.mkdtemp(prefix="lockstep-e2e-"))
+    root.chmod(0o711)
+    made = TestedStack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())))
+    try:
+        made.up()
+        yield made
+    finally:
+        made.down()
+        if os.environ.get("LOCKSTEP_KEEP"):
+            print(f"kept {root}")
+        else:
+            made.clean()
+            shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def world(stack: TestedStack) -> Iterator[World]:
+    before = os.environ.get("PGPASSFILE")
+    os.environ["PGPASSFILE"] = str(stack.home.passfile)
+    password = json.loads(stack.airflow.passwords.read_text())[ADMIN]
+    dsn = stack.environment["LOCKSTEP_LEDGER"]
+    with closing(Ledger(dsn, "the tests")) as ledger:
+        api = AirflowApi(stack.airflow.url, ADMIN, password)
+        yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"])
+    os.environ.pop("PGPASSFILE") if before is None else os.environ.update(PGPASSFILE=before)

@@ -1,0 +1,23 @@
+"""Airflow DAGs of the end-to-end tests; their retries follow each other quickly."""
+
+from datetime import UTC, datetime, timedelta
+
+from lockstep import epoch_dag
+from lockstep.orchestration.recovery import recovery_dag
+from tests.e2e.pipelines import held, orders, refused, scheduled, submitted, watched
+
+QUICK = {"retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2), "retries": 40}
+YEAR = {
+    "schedule": "@daily",
+    "start_date": datetime(2024, 1, 1, tzinfo=UTC),
+    "end_date": datetime(2024, 12, 31, tzinfo=UTC),
+    "default_args": QUICK,
+}
+
+orders_dag = epoch_dag(orders, **YEAR)
+held_dag = epoch_dag(held, **YEAR)
+refused_dag = epoch_dag(refused, **YEAR)
+submitted_dag = epoch_dag(submitted, spark_conn_id="spark_local", **YEAR)
+scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
+watched_dag = epoch_dag(watched, default_args=QUICK)
+recovery = recovery_dag(schedule="0 0 1 1 *")

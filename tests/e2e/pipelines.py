@@ -1,0 +1,67 @@
+"""Small pipelines for a running scheduler: a CSV file a day goes into a table and into a folder of Parquet files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lockstep import Pipeline
+from lockstep.home import absolute
+from lockstep.pipeline import Transform
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import FileSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+SCHEMA = "id INT, day STRING, amount DOUBLE"
+DAILY = "{interval_start:%Y-%m-%d}.csv"
+GATE_SECONDS = 90
+
+
+def unchanged(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"orders": inputs["orders"]}
+
+
+def gated(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    """Hold the Spark job up while the file gates/<day> exists; say that it got there."""
+    orders = inputs["orders"]
+    return {"orders": orders.mapInArrow(_hold_at(absolute("gates")), orders.schema)}
+
+
+def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def hold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        deadline = time.monotonic() + GATE_SECONDS
+        for batch in batches:
+            for day in batch.column("day").unique().to_pylist():
+                gate = Path(gates, day)
+                if gate.exists():
+                    gate.with_suffix(".reached").touch()
+                while gate.exists() and time.monotonic() < deadline:
+                    time.sleep(0.02)
+            yield batch
+
+    return hold
+
+
+def pipeline_of(name: str, transform: Transform = unchanged, *, files: str = DAILY) -> Pipeline:
+    return Pipeline(
+        name=name,
+        sources={"orders": FileSource(f"landing/{name}/{files}", format="csv", schema=SCHEMA)},
+        transform=transform,
+        sinks=[
+            PostgresSink("warehouse", tables={"orders": f"public.{name}"}, connection="warehouse", create=True),
+            FileSink("archive", output="orders", path=f"out/{name}", format="parquet"),
+        ],
+    )
+
+
+orders = pipeline_of("orders")
+held = pipeline_of("held", gated)
+refused = pipeline_of("refused")
+submitted = pipeline_of("submitted")
+scheduled = pipeline_of("scheduled")
+watched = pipeline_of("watched", files="*.csv")

@@ -1,0 +1,152 @@
+"""Design table, second half: what people and machines do to a run. Whatever it is, every row shows up once."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg2 import sql
+
+from tests.e2e.world import World
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+
+def test_a_clear_of_a_task_with_its_downstream_goes_on_from_the_ledgers_state(world: World) -> None:
+    landed = world.land("orders", "2024-02-01")
+    run_id = world.run("orders", "2024-02-01")
+    before = world.epoch("orders", "2024-02-01")
+    world.api.clear("orders", run_id, "stage", downstream=True)
+    world.require_success("orders", run_id)
+    assert world.epoch("orders", "2024-02-01") == before
+    world.require_published_once("orders", "2024-02-01", landed)
+
+
+def test_a_clear_of_a_whole_published_run_verifies_and_changes_nothing(world: World) -> None:
+    landed = world.land("orders", "2024-02-02")
+    run_id = world.run("orders", "2024-02-02")
+    before = world.epoch("orders", "2024-02-02")
+    world.api.clear_run("orders", run_id)
+    world.require_success("orders", run_id)
+    assert world.epoch("orders", "2024-02-02") == before
+    assert "its marker agrees" in world.api.log("orders", run_id, "publish.warehouse")
+    world.require_published_once("orders", "2024-02-02", landed)
+
+
+def test_a_refusal_aborts_a_single_clear_fails_at_once_and_a_clear_from_begin_succeeds(world: World) -> None:
+    landed = world.land("refused", "2024-02-03")
+    world.query(sql.SQL("CREATE TABLE public.refused (id text, day text, amount float8, lockstep_epoch bigint)"))
+    run_id = world.trigger("refused", "2024-02-03")
+    assert world.api.wait_run("refused", run_id) == "failed"
+    tasks = world.api.tasks("refused", run_id)
+    assert (tasks["prepare.warehouse"]["state"], tasks["prepare.warehouse"]["try_number"]) == ("failed", 1)
+    assert tasks["abort"]["state"] == "success"
+    world.require_nothing_shown("refused", "2024-02-03")
+    assert world.prepared() == []
+
+    world.query(sql.SQL("DROP TABLE public.refused"))
+    world.api.clear("refused", run_id, "prepare.warehouse", downstream=False)
+    assert world.api.wait_run("refused", run_id) == "failed"
+    assert world.api.tasks("refused", run_id)["prepare.warehouse"]["state"] == "failed"
+    assert "clear from begin" in world.api.log("refused", run_id, "prepare.warehouse")
+
+    world.api.clear("refused", run_id, "begin", downstream=True)
+    world.require_success("refused", run_id)
+    world.require_published_once("refused", "2024-02-03", landed)
+
+
+def test_marking_an_unprepared_sink_a_success_makes_commit_refuse(world: World) -> None:
+    landed = world.land("held", "2024-02-04")
+    world.close_gate("2024-02-04")
+    run_id = world.trigger("held", "2024-02-04")
+    world.wait_at_gate("2024-02-04")
+    world.api.mark_task("held", run_id, "prepare.warehouse", "success")
+    world.open_gate("2024-02-04")
+    assert world.api.wait_run("held", run_id) == "failed"
+    assert world.api.tasks("held", run_id)["commit"]["try_number"] == 1
+    assert "NotPrepared" in world.api.log("held", run_id, "commit")
+    world.require_nothing_shown("held", "2024-02-04")
+    world.api.clear("held", run_id, "begin", downstream=True)
+    world.require_success("held", run_id)
+    world.require_published_once("held", "2024-02-04", landed)
+
+
+def test_skipping_a_sink_makes_commit_refuse_too(world: World) -> None:
+    world.land("held", "2024-02-05")
+    world.close_gate("2024-02-05")
+    run_id = world.trigger("held", "2024-02-05")
+    world.wait_at_gate("2024-02-05")
+    world.api.mark_task("held", run_id, "prepare.archive", "skipped")
+    world.open_gate("2024-02-05")
+    assert world.api.wait_run("held", run_id) == "failed"
+    assert "NotPrepared" in world.api.log("held", run_id, "commit")
+    world.require_nothing_shown("held", "2024-02-05")
+
+
+def test_kill_9_of_the_task_in_mid_stage_is_retried_and_what_spark_still_writes_is_rubbish(world: World) -> None:
+    landed = world.land("held", "2024-02-06")
+    world.close_gate("2024-02-06")
+    run_id = world.trigger("held", "2024-02-06")
+    world.wait_at_gate("2024-02-06")
+    world.kill_task("held", run_id, "stage")
+    world.wait_at_gate("2024-02-06")  # the second try, while Spark still runs the first one's job
+    assert world.api.tasks("held", run_id)["stage"]["try_number"] == 2
+    world.open_gate("2024-02-06")
+    world.require_success("held", run_id)
+    world.require_published_once("held", "2024-02-06", landed)
+
+
+def test_a_run_marked_failed_in_mid_stage_is_taken_over_by_the_next_run(world: World) -> None:
+    landed = world.land("held", "2024-02-07")
+    world.close_gate("2024-02-07")
+    failed = world.trigger("held", "2024-02-07")
+    world.wait_at_gate("2024-02-07")
+    world.api.mark_run("held", failed, "failed")
+    next_run = world.trigger("held", "2024-02-07")
+    world.api.wait_task("held", next_run, "begin", {"up_for_retry", "success"})
+    world.open_gate("2024-02-07")
+    world.require_success("held", next_run)
+    world.require_published_once("held", "2024-02-07", landed)
+
+
+def test_recovery_voids_the_attempt_of_a_deleted_run(world: World) -> None:
+    landed = world.land("held", "2024-02-08")
+    world.close_gate("2024-02-08")
+    run_id = world.trigger("held", "2024-02-08")
+    world.wait_at_gate("2024-02-08")
+    before = world.epoch("held", "2024-02-08")
+    world.api.mark_run("held", run_id, "failed")
+    world.api.delete_run("held", run_id)
+    world.wait_lease_out("held", "2024-02-08")
+    world.open_gate("2024-02-08")
+    world.recover(hold_minutes=0)
+    after = world.epoch("held", "2024-02-08")
+    assert before is not None and after is not None and after.attempt > before.attempt
+    world.run("held", "2024-02-08")
+    world.require_published_once("held", "2024-02-08", landed)
+
+
+def test_recovery_finishes_a_decided_epoch_whose_run_is_gone(world: World) -> None:
+    landed = world.land("held", "2024-02-09")
+    world.close_gate("2024-02-09")
+    run_id = world.trigger("held", "2024-02-09")
+    world.wait_at_gate("2024-02-09")
+    world.api.mark_task("held", run_id, "publish.warehouse", "failed")
+    world.open_gate("2024-02-09")
+    assert world.api.wait_run("held", run_id) == "failed"
+    assert world.state("held", "2024-02-09") == "committed"
+    assert not world.in_warehouse("held", "2024-02-09")
+    world.api.delete_run("held", run_id)
+    world.recover()
+    world.require_published_once("held", "2024-02-09", landed)
+
+
+def test_marking_a_publish_a_success_leaves_it_to_cleanup_to_refuse_and_recovery_to_finish(world: World) -> None:
+    landed = world.land("held", "2024-02-10")
+    world.close_gate("2024-02-10")
+    run_id = world.trigger("held", "2024-02-10")
+    world.wait_at_gate("2024-02-10")
+    world.api.mark_task("held", run_id, "publish.warehouse", "success")
+    world.open_gate("2024-02-10")
+    assert world.api.wait_run("held", run_id) == "failed"
+    assert "IllegalTransition" in world.api.log("held", run_id, "cleanup")
+    world.recover()
+    world.require_published_once("held", "2024-02-10", landed)

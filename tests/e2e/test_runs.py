@@ -1,0 +1,105 @@
+"""Design table, first half: what the scheduler and people start moves the epoch to `cleaned`, once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.world import World
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+
+def test_scheduled_runs_move_their_intervals(world: World) -> None:
+    days = ["2024-01-01", "2024-01-02"]
+    landed = {day: world.land("scheduled", day) for day in days}
+    world.api.unpause("scheduled")
+    world.wait_states("scheduled", days, "cleaned")
+    for run_id in world.api.runs("scheduled"):
+        world.require_success("scheduled", run_id)
+    for day in days:
+        world.require_published_once("scheduled", day, landed[day])
+
+
+def test_a_trigger_with_params_moves_the_interval_that_they_name(world: World) -> None:
+    landed = world.land("orders", "2024-01-03")
+    run_id = world.run("orders", "2024-01-03")
+    world.require_published_once("orders", "2024-01-03", landed)
+    assert world.api.states("orders", run_id)["abort"] == "skipped"
+
+
+def test_a_run_tells_assets_of_epoch_and_rows(world: World) -> None:
+    landed = world.land("orders", "2024-01-04")
+    run_id = world.run("orders", "2024-01-04")
+    epoch = world.epoch("orders", "2024-01-04")
+    assert epoch is not None
+    events = {event["name"]: event["extra"] for event in world.api.asset_events("orders", run_id)}
+    assert set(events) == {"orders.warehouse", "orders.archive"}
+    for extra in events.values():
+        assert (extra["epoch"], extra["rows"]) == (epoch.id, {"orders": landed.total()})
+
+
+def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_give_one(world: World) -> None:
+    world.api.unpause("orders")
+    run_id = world.api.trigger("orders")
+    assert world.api.wait_run("orders", run_id) == "failed"
+    assert world.api.tasks("orders", run_id)["begin"]["try_number"] == 1
+    log = world.api.log("orders", run_id, "begin")
+    assert "IntervalMissing" in log and "interval_start" in log and "interval_end" in log
+
+
+def test_a_backfill_moves_each_interval_in_any_order_and_a_second_one_changes_nothing(world: World) -> None:
+    days = ["2024-01-05", "2024-01-06", "2024-01-07"]
+    landed = {day: world.land("orders", day) for day in days}
+    world.api.unpause("orders")
+    world.api.backfill("orders", days[0], days[-1], run_backwards=True, max_active_runs=2)
+    epochs = {day: world.epoch("orders", day) for day in days}
+    world.api.backfill("orders", days[0], days[-1], reprocess_behavior="completed")
+    for day in days:
+        world.require_published_once("orders", day, landed[day])
+        assert world.epoch("orders", day) == epochs[day]
+
+
+def test_a_task_is_retried_until_its_input_is_there(world: World) -> None:
+    run_id = world.trigger("orders", "2024-01-08")
+    world.api.wait_task("orders", run_id, "begin", {"up_for_retry"})
+    landed = world.land("orders", "2024-01-08")
+    world.require_success("orders", run_id)
+    assert world.api.tasks("orders", run_id)["begin"]["try_number"] > 1
+    world.require_published_once("orders", "2024-01-08", landed)
+
+
+def test_two_runs_of_one_epoch_at_once_end_green_with_one_set_of_rows(world: World) -> None:
+    landed = world.land("held", "2024-01-09")
+    world.close_gate("2024-01-09")
+    first = world.trigger("held", "2024-01-09")
+    world.wait_at_gate("2024-01-09")
+    epoch = world.epoch("held", "2024-01-09")
+    second = world.trigger("held", "2024-01-09")
+    world.api.wait_task("held", second, "begin", {"up_for_retry"})
+    assert "EpochBusy" in world.api.log("held", second, "begin")
+    world.open_gate("2024-01-09")
+    world.require_success("held", first)
+    world.require_success("held", second)
+    world.require_published_once("held", "2024-01-09", landed)
+    after = world.epoch("held", "2024-01-09")
+    assert epoch is not None and after is not None and after.attempt == epoch.attempt
+
+
+def test_a_cursor_pipeline_takes_what_is_new_since_its_last_epoch(world: World) -> None:
+    first = world.land("watched", "2024-01-10")
+    world.api.unpause("watched")
+    world.require_success("watched", world.api.trigger("watched"))
+    second = world.land("watched", "2024-01-11")
+    world.require_success("watched", world.api.trigger("watched"))
+    for day, landed in {"2024-01-10": first, "2024-01-11": second}.items():
+        assert world.in_warehouse("watched", day) == landed
+        assert world.in_archive("watched", day) == landed
+
+
+def test_spark_submit_runs_the_same_pipeline_again_after_a_clear_and_doubles_nothing(world: World) -> None:
+    landed = world.land("submitted", "2024-01-12")
+    run_id = world.run("submitted", "2024-01-12")
+    world.require_published_once("submitted", "2024-01-12", landed)
+    world.api.clear("submitted", run_id, "stage", downstream=True)
+    world.require_success("submitted", run_id)
+    world.require_published_once("submitted", "2024-01-12", landed)
