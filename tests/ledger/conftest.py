@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -17,20 +19,48 @@ from tests.ledger.epochs import CLICKS, FLIGHTS, Sql
 _numbers = count(1)
 
 
+@pytest.fixture(scope="session")
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory where there is one: quick, and as good as a disk while only servers are stopped."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=memory if memory.is_dir() else None))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def memory_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    """Where these tests' ledgers live; fsync is on, as they want it, and costs nothing."""
+    yield from _running(PostgresServer(memory_folder / "ledgers", passfile=passfile, template=server_template))
+
+
 @pytest.fixture(scope="module")
-def module_dsn(ledger_server: PostgresServer) -> Iterator[str]:
+def own_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    """A server that a test may crash or misconfigure without disturbing anybody."""
+    yield from _running(PostgresServer(memory_folder / "own-ledger", passfile=passfile, template=server_template))
+
+
+def _running(server: PostgresServer) -> Iterator[PostgresServer]:
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="module")
+def module_dsn(memory_server: PostgresServer) -> Iterator[str]:
     """One database for the tests of a module: to make one for each costs more than the tests."""
-    ledger_server.start()
     name = f"ledger_{next(_numbers)}"
-    dsn = ledger_server.create_database(name)
+    dsn = memory_server.create_database(name)
     migrate(dsn)
     ledger = Ledger(dsn)
     ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
     ledger.ensure_pipeline(CLICKS, Identity.CURSOR)
     ledger.close()
     yield dsn
-    ledger_server.start()
-    ledger_server.drop_database(name)
+    memory_server.drop_database(name)
 
 
 @pytest.fixture
@@ -59,14 +89,3 @@ def sql(migrated_dsn: str) -> Iterator[Sql]:
     connection = psycopg2.connect(migrated_dsn)
     yield Sql(connection)
     connection.close()
-
-
-@pytest.fixture(scope="module")
-def own_server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
-    """A server that a test may crash or misconfigure without disturbing anybody."""
-    server = PostgresServer(servers_folder / "own-ledger", passfile=passfile, template=server_template)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()

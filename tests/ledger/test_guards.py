@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep.epoch import Vote
-from lockstep.errors import Fenced, IllegalTransition, NotPrepared, UnknownEpoch
+from lockstep.errors import AlreadyDecided, Fenced, IllegalTransition, NotPrepared, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.states import EpochState, ParticipantState, Role
 from tests.ledger.epochs import (
@@ -148,9 +148,10 @@ def test_a_vote_may_be_repeated_before_and_after_the_decision(ledger: Ledger) ->
 def test_the_decision_freezes_the_votes(ledger: Ledger) -> None:
     epoch = committed(ledger, planned(ledger))
     before = ledger.participants(FLIGHTS, epoch.id)
-    token = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
+    with pytest.raises(AlreadyDecided, match="nothing left to do"):
+        ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
     with pytest.raises(Fenced, match="was decided with the vote of execution"):
-        ledger.record_vote(attempt_of(epoch), "warehouse", Vote(token, "h", "t"))
+        ledger.record_vote(attempt_of(epoch), "warehouse", Vote(10**9, "h", "t"))
     assert ledger.participants(FLIGHTS, epoch.id) == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 
 import psycopg2
 import pytest
@@ -52,9 +53,7 @@ def many_epochs(sql: Sql, count: int, state: str) -> dict[int, int]:
 
 def test_commit_against_abort_has_one_winner_each_time(migrated_dsn: str, sql: Sql) -> None:
     attempts = many_epochs(sql, ROUNDS, "prepared")
-    decided, aborted = racers.race(
-        (racers.decide, (migrated_dsn, attempts)), (racers.abort, (migrated_dsn, attempts))
-    )
+    decided, aborted = racers.race((racers.decide, (migrated_dsn, attempts)), (racers.abort, (migrated_dsn, attempts)))
     assert decided | aborted == attempts.keys()
     assert not decided & aborted
     assert decided, "abort won every round: no race at all"
@@ -95,7 +94,7 @@ def test_eight_planners_make_dense_cursor_numbers(ledger: Ledger, migrated_dsn: 
     found = racers.race(*[(racers.plan_clicks, (migrated_dsn, 5, f"planner {n}")) for n in range(8)])
     assert sorted(number for numbers in found for number in numbers) == list(range(1, 41))
     epochs = [ledger.epoch(CLICKS, number).plan.sources["landing"] for number in range(1, 41)]
-    assert all(later.start == earlier.end for earlier, later in zip(epochs, epochs[1:], strict=False))
+    assert all(later.start == earlier.end for earlier, later in pairwise(epochs))
 
 
 def test_backfills_plan_in_any_order_and_in_parallel(ledger: Ledger, migrated_dsn: str) -> None:

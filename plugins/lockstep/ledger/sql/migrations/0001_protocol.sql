@@ -49,7 +49,7 @@ CREATE TABLE lockstep.epoch (
     PRIMARY KEY (pipeline, id),
     CHECK ((wal IS NULL) = (manifest_hash IS NULL)),
     CHECK (state IN ('planned', 'void') OR wal IS NOT NULL),
-    EXCLUDE USING gist (pipeline WITH =, span WITH &&)
+    EXCLUDE USING gist (pipeline WITH =, span WITH &&) WHERE (span IS NOT NULL)
 );
 CREATE INDEX epoch_unfinished ON lockstep.epoch (pipeline, id) WHERE state NOT IN ('cleaned', 'void');
 

@@ -1,0 +1,103 @@
+"""What every task asks stays one look into an index, with two hundred thousand epochs in the ledger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import psycopg2
+import pytest
+
+from lockstep.ledger import migrate
+from lockstep.ledger.statements import statement
+from stack.postgres import PostgresServer
+from tests.ledger.epochs import Sql, day
+
+EPOCHS = 200_000
+DAYS = 5_000  #: intervals: they cost more to insert
+LAST = EPOCHS - 10
+PARAMETERS: dict[str, Any] = {
+    "epoch": LAST,
+    "attempt": LAST,
+    "token": LAST,
+    "tokens": [1, LAST],
+    "sink": "warehouse",
+    "source": "landing",
+    "paths": ["file 7", "file 8"],
+    "start": day(DAYS).start,
+    "end": day(DAYS).end,
+    "dag_id": "clicks",
+    "run_id": f"run {LAST}",
+    "hold": timedelta(hours=2),
+    "limit": 20,
+}
+HOT = [
+    "lock_epoch",
+    "find_epoch",
+    "find_epoch_of_interval",
+    "find_last_epoch",
+    "find_predecessor",
+    "find_predecessor_of_sink",
+    "find_abandoned_epoch",
+    "list_abandoned_epochs",
+    "list_unfinished_epochs",
+    "count_in_flight",
+    "find_run",
+    "find_lease",
+    "find_claimed",
+    "find_claimants",
+    "find_executions",
+    "list_participants",
+    "list_transitions",
+    "list_epochs",
+]
+
+
+ROWS = [
+    "INSERT INTO lockstep.pipeline VALUES ('clicks', 'cursor', {epochs}), ('flights', 'interval', {days})",
+    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+    " SELECT 'clicks', n, CASE WHEN n > {last} THEN 'staged' ELSE 'cleaned' END, n, '{{}}', 'w', repeat('a', 64)"
+    " FROM generate_series(1, {epochs}) n",
+    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
+    " SELECT 'flights', n, 'cleaned', n, '{{}}', 'w', repeat('a', 64), tstzrange("
+    " '2013-01-01'::timestamptz + (n - 1) * interval '1 d', '2013-01-01'::timestamptz + n * interval '1 d')"
+    " FROM generate_series(1, {days}) n",
+    "INSERT INTO lockstep.participant (pipeline, epoch, sink, state)"
+    " SELECT 'clicks', n, 'warehouse', 'pending' {series}",
+    "INSERT INTO lockstep.run SELECT 'clicks', 'run ' || n, 'clicks', n, n {series}",
+    "INSERT INTO lockstep.claim SELECT 'clicks', 'landing', 'file ' || n, n {series}",
+    "INSERT INTO lockstep.execution SELECT n, 'clicks', n, NULL, n, 'begin', 'tester' {series}",
+    "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor)"
+    " SELECT 'clicks', n, 'planned', 'begin', 'tester' {series}",
+]
+
+
+@pytest.fixture(scope="module")
+def full(memory_server: PostgresServer) -> Iterator[Sql]:
+    """A ledger whose epochs are all cleaned but the last ten."""
+    dsn = memory_server.create_database("full")
+    migrate(dsn)
+    connection = psycopg2.connect(dsn)
+    sql = Sql(connection)
+    sql("SET session_replication_role = replica")
+    series = f"FROM generate_series(10, {EPOCHS}, 10) n"
+    for insert in ROWS:
+        sql(insert.format(series=series, epochs=EPOCHS, last=LAST, days=DAYS))
+    sql("ANALYZE")
+    yield sql
+    connection.close()
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
+    pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
+    full._cursor.execute("EXPLAIN (ANALYZE, TIMING off) " + statement(name), {**PARAMETERS, "pipeline": pipeline})
+    plan = "\n".join(row[0] for row in full._cursor.fetchall())
+    assert not re.search(r"Seq Scan on (?!pipeline)", plan), plan
+    rows = [int(float(count)) for count in re.findall(r"actual rows=([\d.]+)", plan)]
+    assert rows, plan
+    assert max(rows) <= 40, plan
+    removed = [int(float(count)) for count in re.findall(r"Rows Removed by \w[\w ]*: ([\d.]+)", plan)]
+    assert sum(removed) <= 40, plan

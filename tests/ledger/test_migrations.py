@@ -1,0 +1,61 @@
+"""Numbered, forward-only, safe from two processes; another version's schema is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from lockstep.errors import LedgerRefused, LedgerUnavailable
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.statements import migrations
+from stack.postgres import PostgresServer
+from tests.ledger import racers
+from tests.ledger.epochs import Sql
+
+
+def test_two_processes_migrate_once(memory_server: PostgresServer) -> None:
+    dsn = memory_server.create_database("migrated_twice")
+    first, second = racers.race(*[(racers.migrating, (dsn,))] * 2)
+    assert sorted([first, second]) == [[], [name for _, name, _ in migrations()]]
+    assert migrate(dsn) == []
+    deployments = {Ledger(dsn).deployment() for _ in range(2)}
+    assert len(deployments) == 1
+
+
+def test_migrations_are_numbered_without_a_gap() -> None:
+    assert [version for version, _, _ in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+def test_a_database_without_a_ledger_is_refused(memory_server: PostgresServer) -> None:
+    with pytest.raises(LedgerRefused, match="holds no ledger"):
+        Ledger(memory_server.dsn("postgres")).deployment()
+
+
+@pytest.mark.parametrize(("version", "advice"), [(999, "upgrade Lockstep"), (0, "run the ledger's migrations")])
+def test_a_schema_of_another_version_is_refused(migrated_dsn: str, sql: Sql, version: int, advice: str) -> None:
+    known = migrations()[-1][0]
+    sql("UPDATE lockstep.migration SET version = %s WHERE version = %s", version, known)
+    sql.commit()
+    try:
+        with pytest.raises(LedgerRefused, match=advice):
+            Ledger(migrated_dsn).deployment()
+        if version > known:
+            with pytest.raises(LedgerRefused, match="upgrade"):
+                migrate(migrated_dsn)
+    finally:
+        sql("UPDATE lockstep.migration SET version = %s WHERE version = %s", known, version)
+        sql.commit()
+
+
+def test_a_plan_of_an_unknown_format_is_refused(migrated_dsn: str, sql: Sql) -> None:
+    with sql.unwatched():
+        sql(
+            "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan)"
+            """ VALUES ('clicks', 1, 'planned', 1, '{"format": 2}')"""
+        )
+    with pytest.raises(LedgerRefused, match="plan has format 2"):
+        Ledger(migrated_dsn).epoch("clicks", 1)
+
+
+def test_migrate_says_why_it_can_not_connect(memory_server: PostgresServer) -> None:
+    with pytest.raises(LedgerUnavailable, match='database "nowhere" does not exist'):
+        migrate(memory_server.dsn("nowhere"))

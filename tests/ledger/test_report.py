@@ -1,0 +1,156 @@
+"""What a person reads in `lockstep status`: where each epoch stands, and why it doesn't move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from lockstep.ledger import Ledger
+from lockstep.ledger.report import EpochStatus, Report, to_json
+from lockstep.states import EpochState, Role
+from tests.ledger.epochs import (
+    CLICKS,
+    FLIGHTS,
+    Sql,
+    attempt_of,
+    cleaned,
+    clicked,
+    committed,
+    day,
+    let_lease_run_out,
+    planned,
+    published,
+    seal,
+    show,
+    vote,
+    voted,
+)
+
+AT_ONCE = timedelta(0)
+
+
+@pytest.fixture
+def report(migrated_dsn: str) -> Iterator[Report]:
+    report = Report(migrated_dsn)
+    yield report
+    report.close()
+
+
+def status(report: Report, pipeline: str = FLIGHTS, patience: timedelta = AT_ONCE) -> dict[int, EpochStatus]:
+    found = report.pipeline(pipeline, patience=patience)
+    assert found is not None
+    return {epoch.epoch.id: epoch for epoch in found.epochs}
+
+
+def test_every_pipeline_stands_there_with_its_counts(ledger: Ledger, report: Report) -> None:
+    cleaned(ledger, planned(ledger, 1))
+    planned(ledger, 2)
+    clicks, flights = report.pipelines()
+    assert (clicks.name, flights.name) == (CLICKS, FLIGHTS)
+    assert flights.counts == {EpochState.CLEANED: 1, EpochState.PLANNED: 1}
+    assert (clicks.counts, clicks.epochs, clicks.last_epoch) == ({}, (), 0)
+    assert report.pipeline("nobody") is None
+
+
+def test_holes_between_intervals_are_named(ledger: Ledger, report: Report) -> None:
+    for number in (1, 2, 5, 9):
+        planned(ledger, number)
+    ledger.void_epoch(FLIGHTS, 2, "closed")
+    found = report.pipeline(FLIGHTS)
+    assert found is not None
+    assert found.holes == (day(3, 2), day(6, 3))
+
+
+def test_unfinished_epochs_are_shown_however_old(ledger: Ledger, report: Report) -> None:
+    planned(ledger, 1)
+    for number in (2, 3):
+        cleaned(ledger, planned(ledger, number))
+    found = report.pipeline(FLIGHTS, limit=1)
+    assert found is not None
+    assert [epoch.epoch.id for epoch in found.epochs] == [3, 1]
+
+
+def test_an_epoch_tells_its_run_rows_and_lease(ledger: Ledger, report: Report) -> None:
+    seal(ledger, planned(ledger))
+    found = status(report)[1]
+    assert (found.run, found.rows, found.leased) == ("scheduled 1 of flights", {"flights": 7}, True)
+    assert found.stuck is None
+    assert AT_ONCE <= found.age <= found.attempt_age + timedelta(seconds=1)
+
+
+def test_an_undecided_epoch_without_a_lease_says_what_it_lacks(ledger: Ledger, report: Report, sql: Sql) -> None:
+    bare, sealed, half, full = (planned(ledger, number) for number in range(1, 5))
+    for epoch in (sealed, half):
+        seal(ledger, epoch)
+    vote(ledger, half, "warehouse")
+    voted(ledger, full)
+    for epoch in (bare, sealed, half, full):
+        let_lease_run_out(sql, epoch)
+    found = {number: epoch.stuck or "" for number, epoch in status(report).items()}
+    assert found[1].startswith("no sealed WAL, and nobody is at it: its lease has run out")
+    assert found[2].startswith("no vote of delays, warehouse")
+    assert found[3].startswith("no vote of delays,")
+    assert found[4].startswith("no decision")
+
+
+def test_an_aborted_epoch_says_why(ledger: Ledger, report: Report) -> None:
+    planned(ledger)
+    ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
+    assert "its attempt was voided (disk full)" in (status(report)[1].stuck or "")
+
+
+def test_a_decided_epoch_names_the_sinks_that_have_not_published(ledger: Ledger, report: Report) -> None:
+    show(ledger, committed(ledger, planned(ledger)), "warehouse")
+    assert status(report, patience=timedelta(hours=1))[1].stuck is None
+    assert (status(report)[1].stuck or "").startswith("decided, not published in delays:")
+
+
+def test_an_epoch_that_waits_names_the_one_before(ledger: Ledger, report: Report, sql: Sql) -> None:
+    first, second = clicked(ledger, 0), clicked(ledger, 1)
+    let_lease_run_out(sql, second)
+    assert "waits for epoch 1, which is planned" in (status(report, CLICKS)[2].stuck or "")
+    for epoch in (first, second):
+        committed(ledger, epoch)
+    assert "epoch 1 before it is committed" in (status(report, CLICKS)[2].stuck or "")
+
+
+def test_a_wal_that_nobody_deletes_is_told(ledger: Ledger, report: Report) -> None:
+    epoch = published(ledger, planned(ledger))
+    assert "not deleted" in (status(report)[1].stuck or "")
+    ledger.record_cleanup(epoch, Role.CLEANUP)
+    assert status(report)[1].stuck is None
+
+
+def test_a_void_epoch_is_not_stuck(ledger: Ledger, report: Report) -> None:
+    ledger.void_epoch(FLIGHTS, planned(ledger).id, "closed")
+    assert status(report)[1].stuck is None
+
+
+def test_the_history_of_an_epoch_can_be_read(ledger: Ledger, report: Report) -> None:
+    epoch = planned(ledger)
+    ledger.void_epoch(FLIGHTS, epoch.id, "closed")
+    planned_at, *_, voided = report.history(FLIGHTS, epoch.id)
+    assert (planned_at.source, planned_at.target, planned_at.role) == (None, "planned", "begin")
+    assert (voided.source, voided.target, voided.role, voided.actor, voided.reason) == (
+        "planned",
+        "void",
+        "operator",
+        "tester",
+        "closed",
+    )
+
+
+def test_a_report_is_json(ledger: Ledger, report: Report) -> None:
+    committed(ledger, planned(ledger))
+    clicked(ledger, 0)
+    found = json.loads(json.dumps(to_json(report.pipelines())))
+    epoch = found[1]["epochs"][0]
+    assert epoch["epoch"]["interval"] == {"start": "2013-01-01T00:00:00+00:00", "end": "2013-01-02T00:00:00+00:00"}
+    assert epoch["rows"] == {"flights": 7}
+    assert isinstance(epoch["age"], float)
+    assert {participant["state"] for participant in epoch["participants"]} == {"prepared"}
+    assert json.dumps(to_json(report.history(FLIGHTS, 1)))
+    assert attempt_of(ledger.epoch(FLIGHTS, 1)).token == epoch["epoch"]["attempt"]
