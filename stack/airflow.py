@@ -27,7 +27,7 @@ from stack.processes import Processes, Started, wait_until
 from stack.secret_file import write_secret
 
 ADMIN = "admin"
-START_SECONDS = 180
+START_SECONDS = 240
 #: --skip-serve-logs: the log servers would listen on every interface; the api-server reads the files itself
 COMPONENTS: Mapping[str, list[str]] = {
     "api-server": ["api-server"],

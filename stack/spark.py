@@ -18,7 +18,7 @@ from stack.processes import Processes, Started, wait_until
 CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
-START_SECONDS = 120
+START_SECONDS = 240  # the wait ends with the process; this is for a machine that is busy with other things
 
 CONFIGURATION: Mapping[str, str] = {
     "spark.driver.host": HOST,
