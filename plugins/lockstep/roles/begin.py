@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import Attempt, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
@@ -45,7 +45,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     if epoch.state in UNDECIDED:
         roll_back(runtime, epoch)
         reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
-        epoch = _trust_or_discard_seal(runtime, run, epoch)
+        epoch = _trust_or_discard_seal(runtime, epoch)
     _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
     return epoch
 
@@ -166,12 +166,13 @@ def _preflight(runtime: Runtime, plan: Plan) -> None:
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 
 
-def _trust_or_discard_seal(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
+def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:
     if epoch.state is not EpochState.STAGED:
         return epoch
     try:
         open_wal(runtime.staging, epoch).check()
     except WalCorrupt as error:
         _log.warning("%s is staged again: %s", epoch, error)
-        return runtime.ledger.discard_seal(runtime.attempt_of(run), str(error))
+        own = Attempt(epoch.pipeline, epoch.id, epoch.attempt)  # not the run's: a retry may have opened a younger one
+        return runtime.ledger.discard_seal(own, str(error))
     return epoch
