@@ -94,20 +94,26 @@ class AirflowApi:
 
     # --- runs ---
 
-    def runs(self, dag_id: str, state: str | None = None) -> Iterator[dict[str, Any]]:
-        """Backfill runs of the DAG, in the order of their dates."""
-        wanted = {"run_type": "backfill", "order_by": "logical_date", **({"state": state} if state else {})}
-        offset = 0
-        while True:
-            page = self._get(f"/dags/{dag_id}/dagRuns", limit=PAGE, offset=offset, **wanted)
-            yield from page["dag_runs"]
-            offset += PAGE
-            if offset >= page["total_entries"]:
-                return
+    def count_runs(self, dag_id: str, state: str, first: date, last: date) -> int:
+        """Runs in `state` whose interval starts from `first` to `last`."""
+        return int(self._runs(dag_id, state, first, last)["total_entries"])
+
+    def first_run(self, dag_id: str, state: str, first: date, last: date) -> dict[str, Any] | None:
+        return next(iter(self._runs(dag_id, state, first, last)["dag_runs"]), None)
+
+    def _runs(self, dag_id: str, state: str, first: date, last: date) -> Any:
+        dates = {"logical_date_gte": f"{first}T00:00:00Z", "logical_date_lte": f"{last}T00:00:00Z"}
+        return self._get(f"/dags/{dag_id}/dagRuns", state=state, order_by="logical_date", limit=1, **dates)
+
+    def busy_tasks(self, dag_id: str) -> list[TaskTry]:
+        """The tasks of any run that run, or wait to be tried again."""
+        states = ["running", "up_for_retry"]
+        found = self._get(f"/dags/{dag_id}/dagRuns/~/taskInstances", state=states, limit=PAGE)["task_instances"]
+        return [_task(one) for one in found]
 
     def tries(self, dag_id: str, run_id: str) -> list[TaskTry]:
         found = self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances", limit=PAGE)["task_instances"]
-        return [TaskTry(one["task_id"], one["state"], one["try_number"]) for one in found]
+        return [_task(one) for one in found]
 
     def log(self, dag_id: str, run_id: str, task: TaskTry) -> list[str]:
         """The lines of the task's last try, each with what was raised."""
@@ -140,6 +146,10 @@ class AirflowApi:
         if answer.is_error:
             raise AirflowRefused(method, path, answer)
         return answer.json() if answer.content else None
+
+
+def _task(instance: dict[str, Any]) -> TaskTry:
+    return TaskTry(instance["task_id"], instance["state"], instance["try_number"])
 
 
 def _lines(entry: dict[str, Any]) -> Iterator[str]:

@@ -50,7 +50,7 @@ class ConnectServer:
     def launch(self, configuration: Mapping[str, str] | None = None) -> Started:
         """Start the process. Raises PortInUse, JavaMissing."""
         self._port = free_port(self._port)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._scratch.mkdir(parents=True, exist_ok=True)
         properties = self._folder / "connect.conf"
         _write_properties(properties, {**CONFIGURATION, **self._own_configuration(), **(configuration or {})})
         command = [str(_spark_home() / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", self._master]
@@ -68,11 +68,16 @@ class ConnectServer:
         wait_until(lambda: _listens(self._port), started, "Spark Connect", START_SECONDS)
         warm_up(self.url, self._folder / "warm-up")
 
+    @property
+    def _scratch(self) -> Path:
+        return self._folder / "scratch"
+
     def _own_configuration(self) -> dict[str, str]:
         return {
             "spark.connect.grpc.binding.address": HOST,
             "spark.connect.grpc.binding.port": str(self._port),
-            "spark.local.dir": str(self._folder / "scratch"),
+            "spark.local.dir": str(self._scratch),
+            "spark.driver.extraJavaOptions": f'-Djava.io.tmpdir="{self._scratch}"',
             "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
         }
 

@@ -1,0 +1,160 @@
+"""A real backfill of the `flights` DAG, through Airflow's scheduler: started or taken up again, watched, explained.
+
+Whether a day is done, only the ledger says. Airflow's run states tell how far the backfill is, and which task failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+
+from stack.airflow_api import AirflowApi, AirflowRefused
+from stack.errors import StackError
+
+DAG = "flights"
+RUNS_AT_ONCE = 3
+POLL_SECONDS = 1.0
+PARSE_SECONDS = 120.0
+STALL_SECONDS = 900.0  #: longer than the longest pause between two tries of a task
+ROUNDS = 4
+LOG_LINES = 20
+CONFLICT = 409
+
+Show = Callable[[int, str], None]  #: takes the number of days done and what goes on
+
+
+class BackfillFailed(StackError):
+    """A run failed, or nothing moves any more."""
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Airflow's runs of the days, counted, and what their tasks do."""
+
+    done: int
+    failed: int
+    open: int
+    doing: str
+
+
+class Backfill:
+    """The runs of `days`, which follow one another without a gap."""
+
+    def __init__(self, api: AirflowApi, days: Sequence[date], show: Show) -> None:
+        self._api = api
+        self._days = days
+        self._show = show
+
+    def run(self, missing: Callable[[], list[date]]) -> None:
+        """Until no day is missing in the ledger. Raises BackfillFailed with the failed task and the end of its log.
+
+        A backfill that an earlier, killed demo left is awaited first; what failed in it is tried again.
+        """
+        with self._unpaused():
+            if self._api.active_backfill(DAG) is not None:
+                self._watch()
+            for number in range(ROUNDS):
+                if not (left := missing()):
+                    return
+                # after a first round Airflow may call a day done that the ledger doesn't know
+                self._start(left[0], left[-1], "failed" if number == 0 else "completed")
+                self._watch(failing=True)
+            if left := missing():
+                raise BackfillFailed(f"every run of {DAG} succeeded, but the ledger lacks {_listed(left)}")
+
+    def repeat(self) -> None:
+        """Every day's run again, though each is done."""
+        with self._unpaused():
+            if self._api.active_backfill(DAG) is not None:
+                self._watch()
+            self._start(self._days[0], self._days[-1], "completed")
+            self._watch(failing=True)
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _unpaused(self) -> Iterator[None]:
+        """Airflow runs a paused DAG's backfill no further. The DAG is as it was before when nobody watches any more."""
+        self._await_dag()
+        before = self._api.is_paused(DAG)
+        self._api.pause(DAG, False)
+        try:
+            yield
+        finally:
+            self._api.pause(DAG, before)
+
+    def _await_dag(self) -> None:
+        deadline = time.monotonic() + PARSE_SECONDS
+        while not self._api.knows(DAG):
+            if time.monotonic() > deadline:
+                errors = "; ".join(self._api.import_errors()) or "no import error is known"
+                raise BackfillFailed(f"Airflow has not loaded the DAG {DAG} after {PARSE_SECONDS:.0f} s: {errors}")
+            time.sleep(POLL_SECONDS)
+
+    def _start(self, first: date, last: date, reprocess: str) -> int:
+        deadline = time.monotonic() + PARSE_SECONDS
+        while True:
+            try:
+                return self._api.start_backfill(DAG, first, last, reprocess=reprocess, runs_at_once=RUNS_AT_ONCE)
+            except AirflowRefused as error:
+                # the one before is over, but the scheduler writes that down only twice a minute
+                if error.status != CONFLICT or time.monotonic() > deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
+
+    def _watch(self, *, failing: bool = False) -> None:
+        """Until no run is open. `failing`: a failed run raises BackfillFailed, and no further one starts."""
+        before, since = None, time.monotonic()
+        while True:
+            now = self._glance()
+            self._show(now.done, now.doing)
+            if failing and now.failed:
+                self._give_up(self._failure())
+            if not now.open:
+                return
+            if now != before:
+                before, since = now, time.monotonic()
+            if time.monotonic() - since > STALL_SECONDS:
+                self._give_up(f"nothing has moved for {STALL_SECONDS / 60:.0f} min: {now.doing}")
+            time.sleep(POLL_SECONDS)
+
+    def _give_up(self, why: str) -> None:
+        backfill = self._api.active_backfill(DAG)
+        if backfill is not None:
+            self._api.cancel_backfill(backfill)
+        raise BackfillFailed(why)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def _glance(self) -> Glance:
+        counted = {state: self._count(state) for state in ("success", "failed", "queued", "running")}
+        tasks = self._api.busy_tasks(DAG)
+        doing = Counter(
+            f"{one.task_id} waits to retry" if one.state == "up_for_retry" else one.task_id for one in tasks
+        )
+        told = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in sorted(doing.items()))
+        return Glance(counted["success"], counted["failed"], counted["queued"] + counted["running"], told)
+
+    def _count(self, state: str) -> int:
+        return self._api.count_runs(DAG, state, self._days[0], self._days[-1])
+
+    def _failure(self) -> str:
+        """Which task of the first failed run failed, how often, and the end of its log."""
+        run = self._api.first_run(DAG, "failed", self._days[0], self._days[-1])
+        if run is None:
+            return f"a run of {DAG} failed, and was gone when asked why"
+        failed = [task for task in self._api.tries(DAG, run["dag_run_id"]) if task.state == "failed"]
+        told = [f"the run of {run['data_interval_start'][:10]} failed ({run['dag_run_id']})"]
+        for task in failed:
+            told.append(f"task {task.task_id} failed after {task.tries} tries; the end of its log:")
+            told += [f"  {line}" for line in self._api.log(DAG, run["dag_run_id"], task)[-LOG_LINES:]]
+        return "\n".join(told)
+
+
+def _listed(days: Sequence[date]) -> str:
+    shown = ", ".join(day.isoformat() for day in days[:5])
+    return shown if len(days) <= 5 else f"{shown} and {len(days) - 5} more"
