@@ -33,6 +33,11 @@ class TaskTry:
     state: str | None
     tries: int
 
+    @property
+    def waits(self) -> bool:
+        """Whether it has failed and is to be tried again."""
+        return self.state == "up_for_retry"
+
 
 class AirflowApi:
     """One login at one api-server. Raises AirflowRefused; StackError when nobody answers."""
@@ -93,6 +98,15 @@ class AirflowApi:
         self._call("PUT", f"/backfills/{backfill}/cancel")
 
     # --- runs ---
+
+    def trigger(self, dag_id: str, conf: dict[str, Any]) -> str:
+        """A run without a logical date; `conf` is what the trigger form's fields hold. The run's id."""
+        body = {"logical_date": None, "conf": conf}
+        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+
+    def run(self, dag_id: str, run_id: str) -> Any:
+        """The run as Airflow knows it: state, start_date, end_date, …"""
+        return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
 
     def count_runs(self, dag_id: str, state: str, first: date, last: date) -> int:
         """Runs in `state` whose interval starts from `first` to `last`."""
