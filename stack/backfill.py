@@ -36,7 +36,6 @@ class Glance:
     """Airflow's runs of the days, counted, and what their tasks do."""
 
     done: int
-    failed: int
     open: int
     doing: str
 
@@ -62,7 +61,7 @@ class Backfill:
                     return
                 # after a first round Airflow may call a day done that the ledger doesn't know
                 self._start(left[0], left[-1], "failed" if number == 0 else "completed")
-                self._watch(failing=True)
+                self._watch(left[0], left[-1])
             if left := missing():
                 raise BackfillFailed(f"every run of {DAG} succeeded, but the ledger lacks {_listed(left)}")
 
@@ -72,7 +71,7 @@ class Backfill:
             if self._api.active_backfill(DAG) is not None:
                 self._watch()
             self._start(self._days[0], self._days[-1], "completed")
-            self._watch(failing=True)
+            self._watch(self._days[0], self._days[-1])
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -106,20 +105,20 @@ class Backfill:
                     raise
                 time.sleep(POLL_SECONDS)
 
-    def _watch(self, *, failing: bool = False) -> None:
-        """Until no run is open. `failing`: a failed run raises BackfillFailed, and no further one starts."""
+    def _watch(self, first: date | None = None, last: date | None = None) -> None:
+        """Until no run is open. After a failed run from `first` to `last` no other starts: raises BackfillFailed."""
         before, since = None, time.monotonic()
         while True:
             now = self._glance()
             self._show(now.done, now.doing)
-            if failing and now.failed:
-                self._give_up(self._failure())
+            if first and last and (failure := self._failure(first, last)):
+                self._give_up(failure)
             if not now.open:
                 return
             if now != before:
                 before, since = now, time.monotonic()
             if time.monotonic() - since > STALL_SECONDS:
-                self._give_up(f"nothing has moved for {STALL_SECONDS / 60:.0f} min: {now.doing}")
+                self._give_up(f"nothing has moved for {STALL_SECONDS / 60:.0f} min: {now.doing or 'no task runs'}")
             time.sleep(POLL_SECONDS)
 
     def _give_up(self, why: str) -> None:
@@ -131,22 +130,19 @@ class Backfill:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _glance(self) -> Glance:
-        counted = {state: self._count(state) for state in ("success", "failed", "queued", "running")}
         tasks = self._api.busy_tasks(DAG)
-        doing = Counter(
-            f"{one.task_id} waits to retry" if one.state == "up_for_retry" else one.task_id for one in tasks
-        )
-        told = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in sorted(doing.items()))
-        return Glance(counted["success"], counted["failed"], counted["queued"] + counted["running"], told)
+        doing = Counter(f"{one.task_id} (waits to retry)" if one.waits else one.task_id for one in tasks)
+        told = ", ".join(f"{count} {name}" if count > 1 else name for name, count in sorted(doing.items()))
+        return Glance(self._count("success"), self._count("queued") + self._count("running"), told)
 
     def _count(self, state: str) -> int:
         return self._api.count_runs(DAG, state, self._days[0], self._days[-1])
 
-    def _failure(self) -> str:
-        """Which task of the first failed run failed, how often, and the end of its log."""
-        run = self._api.first_run(DAG, "failed", self._days[0], self._days[-1])
+    def _failure(self, first: date, last: date) -> str | None:
+        """Which task of the first failed run of these days failed, how often, and the end of its log."""
+        run = self._api.first_run(DAG, "failed", first, last)
         if run is None:
-            return f"a run of {DAG} failed, and was gone when asked why"
+            return None
         failed = [task for task in self._api.tries(DAG, run["dag_run_id"]) if task.state == "failed"]
         told = [f"the run of {run['data_interval_start'][:10]} failed ({run['dag_run_id']})"]
         for task in failed:

@@ -100,6 +100,11 @@ class Stack:
         return complete and self.postgres.pid is not None and not self._processes.dead()
 
     @property
+    def mark(self) -> str:
+        """Tells this start of the stack from every other one, before and while it runs."""
+        return self._processes.mark
+
+    @property
     def _has_started(self) -> bool:
         return self.home.record.exists() or self.postgres.pid is not None
 

@@ -1,0 +1,211 @@
+"""`make demo`: real flights through a real backfill into PostgreSQL and Parquet files, then everything counted again.
+
+It can be killed at any moment and started again. The days that are published stay as they are; where all are, their
+runs are run once more, to show that nothing changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import psycopg2
+from rich.console import Console
+
+from lockstep.epoch import Interval
+from lockstep.errors import LockstepError
+from lockstep.ledger import Ledger
+from lockstep.ledger.report import EpochStatus, HistoryEntry, Report
+from lockstep.runtime import Runtime
+from lockstep.states import SHOWN, EpochState, Role
+from lockstep.wal.staging import Staging
+from stack.airflow import ADMIN
+from stack.airflow_api import AirflowApi
+from stack.backfill import DAG, Backfill
+from stack.demo_tables import EpochRow, progress, show_checks, show_epochs
+from stack.errors import AlreadyAtWork, StackError
+from stack.home import Home
+from stack.landing import demo_days, land
+from stack.lifecycle import Stack
+from stack.proof import fingerprint
+from stack.reconciliation import Check, Reconciliation
+
+REPEATED_DAYS = 14  #: of a demo that finds all done: enough to show it, also for a year
+ALL_EPOCHS = 10_000
+
+
+def run_demo(days: int, as_json: bool = False) -> int:
+    """0 when every count agrees, 1 otherwise. Progress goes to stderr when stdout carries JSON. Raises StackError."""
+    console = Console(stderr=as_json)
+    home = Home.from_environment()
+    stack = Stack(home, lambda line: console.print(line, highlight=False, markup=False))
+    began = time.monotonic()
+    try:
+        with _only_demo(home), _running(stack, console):
+            report = Demo(stack, console, demo_days(days)).run()
+    except (LockstepError, psycopg2.Error) as error:
+        raise StackError(f"{type(error).__name__}: {str(error).strip()}") from error
+    seconds = time.monotonic() - began
+    verdict = "every count agrees" if report["agrees"] else "[bold red]some counts differ[/]"
+    console.print(f"{verdict}; {seconds:.0f} s in all", highlight=False)
+    if as_json:
+        json.dump({**report, "seconds": round(seconds, 1)}, sys.stdout, indent=2, default=str)
+        print()
+    return 0 if report["agrees"] else 1
+
+
+class Demo:
+    """One demo on a running stack."""
+
+    def __init__(self, stack: Stack, console: Console, days: Sequence[date]) -> None:
+        self._home = stack.home
+        self._environment = stack.environment
+        self._login = (stack.airflow.url, ADMIN, json.loads(stack.airflow.passwords.read_text())[ADMIN])
+        self._console = console
+        self._days = days
+
+    def run(self) -> dict[str, Any]:
+        """What the demo found, as JSON; `agrees` is the verdict."""
+        landed = land(self._home.landing, self._days)
+        self._say(f"landed {landed.files} files of real data, {landed.written} of them new, in {self._home.landing}")
+        began = time.monotonic()
+        proof = self._backfill() if self._missing() else self._repeat()
+        took = time.monotonic() - began
+        rows = self._epoch_rows()
+        show_epochs(self._console, rows)
+        checks = [*self._reconcile(), *proof]
+        show_checks(self._console, checks)
+        return {
+            "agrees": all(check.agrees for check in checks),
+            "backfill_seconds": round(took, 1),
+            "repeated": bool(proof),
+            "epochs": [asdict(row) for row in rows],
+            "checks": [{**asdict(check), "agrees": check.agrees} for check in checks],
+        }
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _backfill(self) -> list[Check]:
+        title = f"backfill of {DAG}"
+        with AirflowApi(*self._login) as api, progress(self._console, title, len(self._days)) as show:
+            Backfill(api, self._days, show).run(self._missing)
+        return []
+
+    def _repeat(self) -> list[Check]:
+        """Run what is done once more, and compare all there is to notice before and after."""
+        days = self._days[:REPEATED_DAYS]
+        self._say(f"all {len(self._days)} days are published: running {len(days)} of them again, nothing may change")
+        places = (self._environment["LOCKSTEP_LEDGER"], self._environment["LOCKSTEP_WAREHOUSE"])
+        folders = (self._home.out, self._home.landing)
+        before = fingerprint(*places, *folders)
+        with AirflowApi(*self._login) as api, progress(self._console, "runs repeated", len(days)) as show:
+            Backfill(api, days, show).repeat()
+        after = fingerprint(*places, *folders)
+        changed = set(before.changes(after))
+        return [
+            Check(f"{len(days)} runs repeated", f"{what}, before", was[0], "after", now[0], differing)
+            for part, what in _PROVEN.items()
+            for was, now in [(getattr(before, part), getattr(after, part))]
+            for differing in [("they were written again",) if part in changed else ()]
+        ]
+
+    def _reconcile(self) -> list[Check]:
+        epochs = [status.epoch for status in self._statuses() if status.epoch.state in SHOWN]
+        with closing(Ledger(self._environment["LOCKSTEP_LEDGER"], "demo")) as ledger:
+            connections = {"warehouse": self._environment["LOCKSTEP_WAREHOUSE"]}
+            runtime = Runtime(DAG, ledger, Staging(self._environment["LOCKSTEP_STAGING"]), connections)
+            counted = Reconciliation(runtime, epochs, self._days, connections["warehouse"], self._home.out)
+            with progress(self._console, "epochs read back", len(epochs)) as show:
+                return counted.checks(lambda number: show(number, ""))
+
+    # --- the ledger's view --------------------------------------------------------------------------------------------
+
+    def _missing(self) -> list[date]:
+        """Days whose epoch isn't published."""
+        done = {status.epoch.interval for status in self._statuses() if status.epoch.state in SHOWN}
+        return [day for day in self._days if _interval(day) not in done]
+
+    def _statuses(self) -> list[EpochStatus]:
+        """The days' epochs, in the order of the days."""
+        with closing(Report(self._environment["LOCKSTEP_LEDGER"])) as report:
+            found = report.pipeline(DAG, limit=ALL_EPOCHS)
+        by_interval = {status.epoch.interval: status for status in found.epochs} if found else {}
+        return [by_interval[_interval(day)] for day in self._days if _interval(day) in by_interval]
+
+    def _epoch_rows(self) -> list[EpochRow]:
+        with closing(Report(self._environment["LOCKSTEP_LEDGER"])) as report:
+            return [_row(status, report.history(DAG, status.epoch.id)) for status in self._statuses()]
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
+
+_PROVEN = {
+    "ledger": "rows of the ledger",
+    "table": "rows of public.flights",
+    "files": "files in out/",
+    "landing": "landed files",
+}
+
+
+def _interval(day: date) -> Interval:
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return Interval(start, start + timedelta(days=1))
+
+
+def _row(status: EpochStatus, history: Sequence[HistoryEntry]) -> EpochRow:
+    epoch = status.epoch
+    assert epoch.interval is not None
+    begun = {entry.attempt for entry in history if entry.sink is None and entry.role == Role.BEGIN}
+    published = next((e.at for e in history if e.sink is None and e.target == EpochState.PUBLISHED), None)
+    seconds = (published - history[0].at).total_seconds() if published else None
+    return EpochRow(epoch.id, epoch.interval.start.date(), epoch.state.value, status.rows, len(begun), seconds)
+
+
+@contextmanager
+def _only_demo(home: Home) -> Iterator[None]:
+    """Raises AlreadyAtWork where another demo of this home runs. The lock goes with the process."""
+    home.root.mkdir(parents=True, exist_ok=True)
+    with (home.root / "demo.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyAtWork(f"another demo is at work in {home.root}: wait for it") from error
+        yield
+
+
+@contextmanager
+def _running(stack: Stack, console: Console) -> Iterator[None]:
+    """The stack, up. It is stopped afterwards unless it ran before, by another hand than that of a killed demo."""
+    ours = stack.home.root / "demo.json"  # which start of the stack was a demo's
+    found = stack.is_up
+    if not found:
+        ours.write_text(json.dumps(stack.mark))
+        console.print("starting PostgreSQL, Spark Connect and Airflow on loopback", highlight=False)
+        stack.up()
+    ends = not found or _is_ours(stack)
+    if found:
+        state = "an earlier demo, cut short, left the stack up" if ends else "the stack is up, and stays up"
+        console.print(state, highlight=False)
+    os.environ.update(stack.environment)
+    try:
+        yield
+    finally:
+        if ends:
+            stack.down()
+            ours.unlink(missing_ok=True)
+            console.print("stopped the stack; its data stays for the next demo", highlight=False)
+
+
+def _is_ours(stack: Stack) -> bool:
+    with suppress(OSError, ValueError):
+        return bool(json.loads((stack.home.root / "demo.json").read_text()) == stack.mark)
+    return False
