@@ -138,7 +138,7 @@ def _parquet_keeps(dtype: pa.DataType) -> bool:
     schema = pa.schema([("column", dtype)])
     file = io.BytesIO()
     try:
-        pq.write_table(schema.empty_table(), file)
+        pq.ParquetWriter(file, schema).close()  # an empty_table() would import pandas first, which takes a second
         return bool(pq.read_schema(pa.BufferReader(file.getvalue())).equals(schema))
     except (pa.ArrowException, NotImplementedError):
         return False
