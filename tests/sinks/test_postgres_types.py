@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_types import postgres_type
 from lockstep.wal.digest import digest_batches
+from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
 from tests.sinks.under_test import DEPLOYMENT, epoch
 from tests.sinks.wal import SealedRows
@@ -95,6 +97,20 @@ VALUES: list[tuple[pa.DataType, list[object]]] = [
 ]
 
 
+@pytest.fixture(scope="module")
+def one_database(warehouse_server: PostgresServer) -> Iterator[str]:
+    warehouse_server.start()
+    yield warehouse_server.create_database("types")
+    warehouse_server.drop_database("types")
+
+
+@pytest.fixture
+def types_dsn(one_database: str) -> str:
+    """A database without tables; making one for every type would take most of the time."""
+    execute(one_database, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return one_database
+
+
 def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000) -> pa.Table:
     sink = PostgresSink(
         "types", tables={"rows": "public.types"}, connection="w", create=True, lock_timeout=LOCK_TIMEOUT
@@ -112,32 +128,32 @@ def digest(rows: pa.Table) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
-def test_values_come_back_as_they_went_in(warehouse_dsn: str, dtype: pa.DataType, values: list[object]) -> None:
+def test_values_come_back_as_they_went_in(types_dsn: str, dtype: pa.DataType, values: list[object]) -> None:
     column = pa.array([*values, None], dtype)
     rows = pa.table({"value": column})
-    found = round_trip(warehouse_dsn, rows)
+    found = round_trip(types_dsn, rows)
     assert found.schema == rows.schema
     assert digest(found) == digest(rows), f"{found.column(0)} instead of {column}"
 
 
-def test_rows_of_nothing_but_null_are_kept(warehouse_dsn: str) -> None:
+def test_rows_of_nothing_but_null_are_kept(types_dsn: str) -> None:
     rows = pa.table({"value": pa.array([None] * 7, pa.int64())})
-    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)
 
 
-def test_columns_go_by_name_not_by_place(warehouse_dsn: str) -> None:
-    execute(warehouse_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
+def test_columns_go_by_name_not_by_place(types_dsn: str) -> None:
+    execute(types_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
     rows = pa.table({"a": [1, 2], "b": [10, 20]})
-    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
-    assert execute(warehouse_dsn, "SELECT a, b, note, lockstep_epoch FROM types ORDER BY a") == [
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)
+    assert execute(types_dsn, "SELECT a, b, note, lockstep_epoch FROM types ORDER BY a") == [
         (1, 10, "x", 1),
         (2, 20, "x", 1),
     ]
 
 
-def test_awkward_names_are_only_names(warehouse_dsn: str) -> None:
+def test_awkward_names_are_only_names(types_dsn: str) -> None:
     rows = pa.table({'say "hi"; DROP TABLE types; --': [1], "%s": [2], "select": ["x"], "ünï": [True]})
-    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)
 
 
 def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str) -> None:
@@ -183,13 +199,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("dtype", REFUSED, ids=str)
-def test_a_type_that_would_not_come_back_is_refused_by_column(warehouse_dsn: str, dtype: pa.DataType) -> None:
+def test_a_type_that_would_not_come_back_is_refused_by_column(types_dsn: str, dtype: pa.DataType) -> None:
     assert postgres_type(dtype) is None
     sink = PostgresSink("types", tables={"rows": "public.types"}, connection="w", create=True)
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": warehouse_dsn})):
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": types_dsn})):
         with pytest.raises(PreflightRefused, match=r"column odd\b"):
             sink.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
-        assert execute(warehouse_dsn, "SELECT to_regclass('public.types')") == [(None,)]
+        assert execute(types_dsn, "SELECT to_regclass('public.types')") == [(None,)]
 
 
 BEYOND = [
@@ -209,7 +225,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("dtype", "value"), BEYOND, ids=str)
-def test_a_value_that_postgres_would_change_is_rejected(warehouse_dsn: str, dtype: pa.DataType, value: object) -> None:
+def test_a_value_that_postgres_would_change_is_rejected(types_dsn: str, dtype: pa.DataType, value: object) -> None:
     with pytest.raises(SinkRejected, match=r"output rows into table public\.types"):
-        round_trip(warehouse_dsn, pa.table({"value": pa.array([value], dtype)}))
-    assert execute(warehouse_dsn, "SELECT count(*) FROM types") == [(0,)]
+        round_trip(types_dsn, pa.table({"value": pa.array([value], dtype)}))
+    assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]

@@ -29,6 +29,7 @@ _LOWER = """
 _END = f"SELECT pg_terminate_backend(a.pid) {_LOWER}"
 _PUBLISHERS = f"""
     SELECT a.pid, a.state_change, a.query_start,
+           CASE WHEN a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead' THEN clock_timestamp() END,
            (SELECT sum(p.bytes_processed) FROM pg_stat_progress_copy p WHERE p.pid = a.pid)
     {_LOWER} AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted)
     ORDER BY a.pid

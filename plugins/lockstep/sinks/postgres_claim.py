@@ -69,9 +69,7 @@ class Claims:
         """Claim the marker for publishing. A publisher of a lower token that makes progress is left to it."""
         for _ in range(TRIES):
             claim = self.open(epoch)
-            with self.database.naming("waiting for another publisher"):
-                free = self._lock_out_publishers(claim)
-            if not free:
+            if not self._lock_out_publishers(claim):
                 claim.close()
                 return claim
             if self._insert(claim):
@@ -94,7 +92,14 @@ class Claims:
 
     def _lock_out_publishers(self, claim: Claim) -> bool:
         """Take the publishers' lock; False if a lower token holds it and moves, or an equal or higher one does."""
-        key = ":".join((*self.tables.owner_key, str(claim.epoch.id)))
+        try:
+            with self.database.naming("waiting for another publisher"):
+                return self._lock_out(claim, ":".join((*self.tables.owner_key, str(claim.epoch.id))))
+        except BaseException:
+            claim.close()
+            raise
+
+    def _lock_out(self, claim: Claim, key: str) -> bool:
         claim.cursor.execute(f"SELECT pg_try_advisory_xact_lock({_ADVISORY})", (key,))
         if claim.cursor.fetchone() == (True,):
             return True
