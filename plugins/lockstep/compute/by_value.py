@@ -1,7 +1,8 @@
 """How the functions of a pipeline reach Spark's Python workers: by value, with whatever of its package they use.
 
 A worker needs neither the pipeline's module nor Lockstep on its path, and a warm server never runs yesterday's code.
-Under spark-submit --py-files also brings what such a function imports when it runs.
+Under spark-submit --py-files also brings what such a function imports when it runs. Wrap functions with `udf` in the
+transform: a decorator at the top of a module runs before pyspark knows whether it serves a driver or Spark Connect.
 """
 
 from __future__ import annotations

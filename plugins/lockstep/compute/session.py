@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pyspark
@@ -96,19 +97,30 @@ def _session(target: str | None) -> SparkSession:
 
 
 def _remote(url: str) -> SparkSession:
-    found = urlsplit(url)
-    try:  # pyspark's own tries go on for minutes
-        socket.create_connection((found.hostname or "", found.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    try:
+        _call(url)
     except OSError as error:
-        raise SparkUnavailable(f"no Spark Connect server answers at {found.hostname}:{found.port}: {error}") from error
+        host = urlsplit(url).netloc
+        raise SparkUnavailable(f"no Spark Connect server answers at {host}: {error}") from error
     spark = SparkSession.builder.remote(url).create()
-    atexit.register(_close, spark)  # one that is collected while the interpreter ends hangs in gRPC
+    atexit.register(_close, spark, url)  # one that is collected while the interpreter ends hangs in gRPC
     if spark.version != PINNED:
         raise SparkRefused(f"the Spark Connect server is {spark.version}, this client {PINNED}: they must agree")
     return spark
 
 
-def _close(spark: SparkSession) -> None:
+def _call(url: str) -> None:
+    """Raise `OSError` if nobody listens at `url`: pyspark's own tries go on for minutes."""
+    found = urlsplit(url)
+    socket.create_connection((found.hostname or "", found.port or CONNECT_PORT), CONNECT_SECONDS).close()
+
+
+def _close(spark: SparkSession, url: str) -> None:
+    """Let the server forget the session and what it keeps for it, if there still is a server."""
+    try:
+        _call(url)
+    except OSError:
+        cast(Any, spark).release_session_on_close = False
     with suppress(Exception):
         spark.stop()
 

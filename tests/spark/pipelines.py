@@ -1,0 +1,103 @@
+"""Small pipelines for the tests, importable by any driver, with a sink that nothing is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockstep.epoch import Json, Vote
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.base import Batches, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sources import FileSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SCHEMA = "id BIGINT, name STRING, at TIMESTAMP"
+OFFSET = 1000
+
+
+class Nowhere(Sink):
+    """Names the outputs that it would take."""
+
+    def __init__(self, name: str, taken: tuple[str, ...] = ("rows",)) -> None:
+        super().__init__(name)
+        self._taken = taken
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._taken
+
+    def arguments(self) -> dict[str, Json]:
+        return {"name": self.name}
+
+    def open(self, context: SinkContext) -> None: ...
+
+    def close(self) -> None: ...
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None: ...
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        raise NotImplementedError
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        raise NotImplementedError
+
+    def pending(self) -> list[Txn]:
+        return []
+
+    def abort(self, txn: Txn) -> None: ...
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        return None
+
+    def target_id(self) -> str:
+        return "nowhere"
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return iter(())
+
+
+Transform = Callable[[Mapping[str, "DataFrame"]], Mapping[str, "DataFrame"]]
+
+
+def unchanged(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["input"]}
+
+
+def pipeline_of(source: FileSource, transform: Transform = unchanged, outputs: tuple[str, ...] = ("rows",)) -> Pipeline:
+    return Pipeline("test", {"input": source}, transform, [Nowhere("nowhere", outputs)])
+
+
+def plus_offset(value: int) -> int:
+    """Uses a module's global and its sibling: both must reach the executors."""
+    return _add(value, OFFSET)
+
+
+def _add(left: int, right: int) -> int:
+    return left + right
+
+
+def with_udf(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    from pyspark.sql import functions as F
+
+    shifted = F.udf(plus_offset, "bigint")
+    return {"rows": inputs["input"].withColumn("id", shifted("id"))}
+
+
+def _named(value: Any) -> str:
+    return f"<{value}>"
+
+
+def with_arrow_udf(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    def mapped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"name": [_named(value.as_py()) for value in batch.column("name")]})
+
+    return {"rows": inputs["input"].mapInArrow(mapped, "name string")}
+
+
+#: For another process: reads what LOCKSTEP_HOME holds.
+udf_pipeline = pipeline_of(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf)

@@ -1,0 +1,215 @@
+"""The application under spark-submit, and Spark clients that are killed or cancelled in mid-stage."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lockstep.compute.session import cancel, connect
+from lockstep.compute.stage import stage_epoch
+from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
+from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
+from stack.processes import Processes
+from stack.spark import StandaloneCluster, spark_environment
+from tests.spark.pipelines import pipeline_of, udf_pipeline
+from tests.spark.staged import csv, request_of, rows_in, stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROOT = Path(__file__).parents[2]
+NOON = "2013-01-02T12:00:00Z"
+GOOD = f"id,name,at\n1,x,{NOON}\n2,y,{NOON}\n"
+REFERENCE = "tests.spark.pipelines:udf_pipeline"
+
+
+def land(home: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_HOME", str(home))
+    (home / "landing").mkdir()
+    (home / "landing" / "2013-01-02.csv").write_text(text)
+
+
+def asked(request: StageRequest) -> Path:
+    """Write the request where the driver looks for it; returns the execution's folder."""
+    folder = Path(request.folder.removeprefix("file://"))
+    (folder / REQUEST).write_text(json.dumps(request.to_json()))
+    return folder
+
+
+def submit(master: str, folder: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
+    for setting in ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.ui.enabled=false"):
+        command += ["--conf", setting]
+    command += [str(ROOT / "spark_apps" / "stage_epoch.py"), "--request", (folder / REQUEST).as_uri()]
+    return subprocess.run(command, cwd=cwd, env=spark_environment(), capture_output=True, text=True, timeout=240)
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_spark_submit_stages_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    land(tmp_path, GOOD, monkeypatch)
+    folder = asked(request_of(tmp_path, udf_pipeline, reference=REFERENCE))
+    done = submit("local[2]", folder, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
+    assert result.rows == {"rows": 2}
+    assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
+
+
+def test_spark_submit_writes_down_why_it_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    land(tmp_path, GOOD + "bad\n", monkeypatch)
+    folder = asked(request_of(tmp_path, udf_pipeline, reference=REFERENCE))
+    done = submit("local[2]", folder, tmp_path)
+    assert done.returncode == 1
+    assert "BadRecords" in done.stdout  # spark-submit gives a Python driver one stream for both
+    error = read_error((folder / REQUEST).as_uri())
+    assert isinstance(error, BadRecords)
+    assert "2013-01-02.csv:4: 'bad'" in str(error)
+    assert not (folder / RESULT).exists()
+
+
+@pytest.mark.cluster
+def test_a_cluster_of_two_processes_runs_the_same_application(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: str
+) -> None:
+    land(tmp_path, GOOD, monkeypatch)
+    folder = asked(request_of(tmp_path, udf_pipeline, reference=REFERENCE))
+    done = submit(cluster, folder, tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    processes = Processes(tmp_path / "cluster" / "stack.json")
+    started = StandaloneCluster(processes, tmp_path / "cluster")
+    try:
+        started.start()
+        yield started.url
+    finally:
+        processes.stop()
+
+
+def test_a_pipeline_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
+    from spark_apps.stage_epoch import load
+
+    for reference in (
+        "spark_apps.nothing:pipeline",
+        "spark_apps.stage_epoch:nothing",
+        "spark_apps.stage_epoch:main",
+        "",
+    ):
+        with pytest.raises(InvalidPipeline):
+            load(reference)
+
+
+def slowly(seconds: float) -> Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        from pyspark.sql import functions as F
+
+        def wait(value: int) -> int:
+            time.sleep(seconds)
+            return value
+
+        return {"rows": inputs["input"].withColumn("id", F.udf(wait, "bigint")("id"))}
+
+    return transform
+
+
+def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(session: SparkSession, tmp_path: Path) -> None:
+    pipeline = pipeline_of(csv(tmp_path, GOOD), slowly(120))
+    request = request_of(tmp_path, pipeline)
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            stage_epoch(session, pipeline, request)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    folder = Path(request.folder.removeprefix("file://"))
+    until(lambda: (folder / "rows" / "_temporary").exists())
+    cancel(session, request.token)
+    thread.join(60)
+    assert [type(error) for error in raised] == [StageFailed]
+    assert not list(folder.glob("rows/*.parquet"))
+
+
+KILLED = """
+import sys
+from lockstep.compute.session import connect
+from lockstep.compute.stage import stage_epoch
+from tests.spark.staged import csv, request_of
+from tests.spark.pipelines import pipeline_of
+from tests.spark.test_drivers import GOOD, asked, slowly
+from lockstep.compute.stage import run_request
+from pathlib import Path
+home = Path(sys.argv[2])
+pipeline = pipeline_of(csv(home, GOOD), slowly(1.5))
+request = request_of(home, pipeline)
+asked(request)
+run_request(request.folder + "/_request.json", connect(sys.argv[1]), pipeline)
+"""
+
+
+def test_a_killed_client_leaves_a_folder_without_a_result(
+    session: SparkSession, spark_connect: str, tmp_path: Path
+) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    client = subprocess.Popen([sys.executable, "-c", KILLED, spark_connect, str(first)], env=spark_environment())
+    until(lambda: bool(list(first.glob("staging/*/rows/_temporary"))))
+    os.kill(client.pid, signal.SIGKILL)
+    client.wait()
+    until(lambda: bool(list(first.glob("staging/*/rows/*.parquet"))))  # the server goes on without its client
+    (folder,) = first.glob("staging/*")
+    assert not (folder / RESULT).exists()
+    assert not (folder / ERROR).exists()
+    assert not (folder / "_manifest.json").exists()
+    assert len(stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD))).rows()) == 2
+
+
+LEFT_OPEN = """
+import sys
+from lockstep.compute.session import connect
+first, second = connect(sys.argv[1]), connect(sys.argv[1])
+first.range(1).collect()
+"""
+
+
+def test_a_client_that_leaves_its_session_open_ends(spark_connect: str) -> None:
+    subprocess.run([sys.executable, "-c", LEFT_OPEN, spark_connect], env=spark_environment(), check=True, timeout=60)
+
+
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    with pytest.raises(SparkUnavailable, match=r"127\.0\.0\.1:9"):
+        connect("sc://127.0.0.1:9")
+
+
+def test_versions_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"pyspark": "4.2.0", "pyspark-client": "4.3.0"}
+    monkeypatch.setattr("lockstep.compute.session.version", found.__getitem__)
+    with pytest.raises(SparkRefused, match=r"pyspark-client 4\.3\.0"):
+        connect("sc://127.0.0.1:9")
+
+
+def test_a_connect_client_cannot_become_a_driver(session: SparkSession) -> None:
+    with pytest.raises(SparkRefused, match="Connect client"):
+        connect("local[1]")

@@ -1,0 +1,275 @@
+"""Staging over Spark Connect: every row once, every bad record found, every input read once."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged, StageFailed
+from lockstep.sources import FileSource
+from lockstep.wal.manifest import SourceCount
+from tests.spark import pipelines
+from tests.spark.pipelines import Transform, pipeline_of
+from tests.spark.staged import csv, plan, stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NOON = "2013-01-02T12:00:00Z"
+GOOD = f"id,name,at\n1,x,{NOON}\n2,y,{NOON}\n"
+
+BAD_CSV = {
+    "too few fields": f"3,z\n4,w,{NOON}\n",
+    "too many fields": f"3,z,{NOON},more\n4,w,{NOON}\n",
+    "a wrong type in the first column": f"three,z,{NOON}\n4,w,{NOON}\n",
+    "a wrong type in the last column": f"3,z,noon\n4,w,{NOON}\n",
+    "a number too large": f"99999999999999999999,z,{NOON}\n4,w,{NOON}\n",
+    "a quote that never ends": f'3,"z,{NOON}\n4,w,{NOON}\n',
+}
+
+
+def only(column: str) -> Transform:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        return {"rows": inputs["input"].select(column)}
+
+    return transform
+
+
+def test_every_row_arrives_typed_once_in_any_order_with_duplicates(session: SparkSession, tmp_path: Path) -> None:
+    text = f'id,name,at\n2,"a, ""b""\\",{NOON}\n1,NA,\n1,NA,\n,"",{NOON}\n'
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, text, options={"nullValue": "NA"})))
+    noon = datetime(2013, 1, 2, 12, tzinfo=UTC)
+    expected = [(2, 'a, "b"\\', noon), (1, None, None), (1, None, None), (None, "", noon)]
+    assert Counter(tuple(row.values()) for row in staged.rows()) == Counter(expected)
+    assert staged.result.rows == {"rows": 4}
+    assert staged.result.sources == {"input": SourceCount(4)}
+
+
+def test_a_staged_folder_holds_only_compressed_parquet(session: SparkSession, tmp_path: Path) -> None:
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD)))
+    names = [path.name for path in (staged.folder / "rows").iterdir() if not path.name.startswith(".")]
+    assert names
+    assert all(name.endswith(".zstd.parquet") for name in names)
+    assert str(pq.read_schema(staged.folder / "rows" / names[0]).field("at").type) == "timestamp[us, tz=UTC]"
+
+
+@pytest.mark.parametrize("kind", BAD_CSV)
+def test_a_bad_record_fails_the_epoch_though_the_transform_reads_one_column(
+    session: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    pipeline = pipeline_of(csv(tmp_path, GOOD + BAD_CSV[kind]), only("name"))
+    with pytest.raises(BadRecords, match=r"1 of 4 records.*\n.*2013-01-02\.csv:4: "):
+        stage(session, tmp_path, pipeline)
+
+
+@pytest.mark.parametrize("kind", BAD_CSV)
+def test_a_bad_record_goes_to_quarantine_and_is_counted(session: SparkSession, tmp_path: Path, kind: str) -> None:
+    source = csv(tmp_path, GOOD + BAD_CSV[kind], on_bad_records="quarantine")
+    staged = stage(session, tmp_path, pipeline_of(source, only("name")))
+    assert sorted(row["name"] for row in staged.rows()) == ["w", "x", "y"]
+    assert staged.result.sources == {"input": SourceCount(4, 1)}
+    kept = [
+        json.loads(line)
+        for file in (staged.folder / "quarantine" / "input").glob("*.json")
+        for line in file.read_text().splitlines()
+    ]
+    assert [record["record"] for record in kept] == [BAD_CSV[kind].splitlines()[0]]
+    assert kept[0]["file"].endswith("2013-01-02.csv")
+
+
+def test_without_bad_records_there_is_no_quarantine(session: SparkSession, tmp_path: Path) -> None:
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD, on_bad_records="quarantine")))
+    assert staged.result.sources == {"input": SourceCount(2)}
+    assert not (staged.folder / "quarantine").exists()
+
+
+def test_the_first_ten_bad_records_are_shown_with_the_total(session: SparkSession, tmp_path: Path) -> None:
+    text = GOOD + "same\n" * 25
+    with pytest.raises(BadRecords) as caught:
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, text)))
+    lines = str(caught.value).splitlines()
+    assert "25 of 27" in lines[0]
+    assert [line.split("2013-01-02.csv:")[1] for line in lines[1:-1]] == [f"{n}: 'same'" for n in range(4, 14)]
+    assert lines[-1] == "  and 15 more"
+
+
+def test_columns_in_another_order_than_the_schema_are_refused(session: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(BadRecords, match=r"(?s)header.*name, id, at.*2013-01-02\.csv"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, f"name,id,at\n1,2,{NOON}\n")))
+
+
+def test_fields_over_several_lines_are_read_with_multiline(session: SparkSession, tmp_path: Path) -> None:
+    source = csv(tmp_path, f'id,name,at\n1,"x\ny",{NOON}\n2,z,{NOON}\n', options={"multiLine": "true"})
+    staged = stage(session, tmp_path, pipeline_of(source))
+    assert sorted(row["name"] for row in staged.rows()) == ["x\ny", "z"]
+
+
+def test_bad_json_lines_are_found(session: SparkSession, tmp_path: Path) -> None:
+    text = '{"id":1,"name":"x"}\n{"id":"one"}\n{"id":2,\n{"name":"z","id":3}\n'
+    (tmp_path / "2013-01-02.json").write_text(text)
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.json", format="json", schema="id BIGINT, name STRING")
+    with pytest.raises(BadRecords, match=r"(?s)2 of 4 .*json:2: .*json:3: "):
+        stage(session, tmp_path, pipeline_of(source, only("name")))
+
+
+def test_text_and_parquet_are_sources_too(session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "2013-01-02.txt").write_text("a\n\nb\n")
+    text = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.txt", format="text")
+    assert [row["value"] for row in stage(session, tmp_path, pipeline_of(text)).rows()] == ["a", "", "b"]
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "2013-01-02.parquet")
+    parquet = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.parquet", format="parquet")
+    staged = stage(session, tmp_path, pipeline_of(parquet))
+    assert [row["id"] for row in staged.rows()] == [1, 2]
+    assert staged.result.sources == {"input": SourceCount(2)}
+
+
+def test_parquet_of_another_type_is_a_clear_error(session: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["one"]}), tmp_path / "2013-01-02.parquet")
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.parquet", format="parquet", schema="id BIGINT")
+    with pytest.raises(BadRecords, match=r"2013-01-02\.parquet.*id"):
+        stage(session, tmp_path, pipeline_of(source))
+
+
+def test_an_empty_range_is_an_epoch_with_a_schema(session: SparkSession, tmp_path: Path) -> None:
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y}}.csv", schema="id BIGINT, name STRING", missing="empty")
+    staged = stage(session, tmp_path, pipeline_of(source))
+    assert staged.rows() == []
+    assert staged.result.rows == {"rows": 0}
+    assert staged.result.sources == {"input": SourceCount(0)}
+    (file,) = (staged.folder / "rows").glob("*.parquet")
+    assert pq.read_schema(file).names == ["id", "name"]
+
+
+def test_a_file_with_a_header_only_has_no_rows(session: SparkSession, tmp_path: Path) -> None:
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, "id,name,at\n")))
+    assert staged.result.rows == {"rows": 0}
+
+
+def test_names_that_look_like_patterns_are_read_literally(session: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a [1] {b} ü%20"
+    folder.mkdir()
+    (folder / "x*?.csv").write_text(GOOD)
+    (folder / "xyz.tmp").write_text(GOOD)
+    pipeline = pipeline_of(FileSource(str(tmp_path / "*"), schema="id INT, name STRING, at TIMESTAMP"))
+    staged = stage(session, tmp_path, pipeline)
+    assert staged.result.sources == {"input": SourceCount(2)}
+    (folder / "x*?.csv").write_text(GOOD + "bad\n")
+    with pytest.raises(BadRecords, match=r"csv:4"):
+        stage(session, tmp_path, pipeline)
+
+
+def test_a_file_replaced_after_the_plan_fails_the_execution(session: SparkSession, tmp_path: Path) -> None:
+    pipeline = pipeline_of(csv(tmp_path, GOOD))
+    ranges = plan(pipeline)
+    csv(tmp_path, GOOD + f"3,z,{NOON}\n")
+    with pytest.raises(SourceChanged, match=r"2013-01-02\.csv"):
+        stage(session, tmp_path, pipeline, ranges)
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_a_changed_source(session: SparkSession, tmp_path: Path) -> None:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        (tmp_path / "2013-01-02.csv").unlink()
+        return {"rows": inputs["input"]}
+
+    with pytest.raises(SourceChanged, match="No such file"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
+
+
+def test_two_outputs_come_from_one_read_though_the_file_is_replaced_between_them(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "2013-01-02.csv"
+    calls: list[int] = []
+
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        calls.append(1)
+        if len(calls) == 2:  # the input has been read and kept: what comes now must not be seen
+            facts = path.stat()
+            path.write_text(GOOD.replace("1,x", "7,x"))
+            os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        total = inputs["input"].groupBy().sum("id").withColumnRenamed("sum(id)", "total")
+        return {"rows": inputs["input"], "total": total}
+
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform, ("rows", "total")))
+    assert len(calls) == 2
+    assert sum(row["id"] for row in staged.rows()) == 3
+    assert staged.rows("total") == [{"total": 3}]
+    assert staged.result.sources == {"input": SourceCount(2)}
+
+
+def test_an_input_joined_with_itself_is_counted_once(session: SparkSession, tmp_path: Path) -> None:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        found = inputs["input"]
+        return {"rows": found.select("id").join(found.select("id", "name"), on="id")}
+
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
+    assert staged.result.sources == {"input": SourceCount(2)}
+    assert len(staged.rows()) == 2
+
+
+def test_a_read_that_the_optimizer_cuts_out_is_counted_all_the_same(session: SparkSession, tmp_path: Path) -> None:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        return {"rows": inputs["input"].where("false")}
+
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
+    assert staged.result.rows == {"rows": 0}
+    assert staged.result.sources == {"input": SourceCount(2)}
+    with pytest.raises(BadRecords):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD + "bad\n"), transform))
+
+
+def test_outputs_that_do_not_match_the_sinks_are_named(session: SparkSession, tmp_path: Path) -> None:
+    source = csv(tmp_path, GOOD)
+    with pytest.raises(InvalidPipeline, match=r"returns \['rows'\].*take \['other'\]"):
+        stage(session, tmp_path, pipeline_of(source, outputs=("other",)))
+
+
+def test_a_source_that_no_output_reads_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        return {"rows": inputs["input"].sparkSession.range(3)}
+
+    with pytest.raises(InvalidPipeline, match="input"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
+
+
+def test_a_column_that_does_not_exist_is_an_invalid_pipeline(session: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidPipeline, match="UNRESOLVED_COLUMN") as caught:
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), only("nothing")))
+    assert "\tat org.apache" not in str(caught.value)
+
+
+def test_a_plan_with_other_sources_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PlanMismatch, match="replan"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD)), {})
+
+
+def test_python_functions_reach_the_workers_by_value(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines, "OFFSET", 5000)  # a worker that imported the module itself would add 1000
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_udf))
+    assert [row["id"] for row in staged.rows()] == [5001, 5002]
+    mapped = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_arrow_udf))
+    assert [row["name"] for row in mapped.rows()] == ["<x>", "<y>"]
+
+
+def test_a_failing_function_fails_the_execution_with_its_own_words(session: SparkSession, tmp_path: Path) -> None:
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        from pyspark.sql import functions as F
+
+        def fail(value: Any) -> int:
+            raise ValueError(f"no luck with {value}")
+
+        return {"rows": inputs["input"].select(F.udf(fail, "int")("id"))}
+
+    with pytest.raises(StageFailed, match="no luck with 1"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
