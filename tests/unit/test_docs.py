@@ -1,0 +1,253 @@
+"""The documentation against the code: diagrams, lists of names, links and examples."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import lockstep
+from lockstep import Pipeline, run_epoch
+from lockstep.crash import CrashPoint
+from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Transition
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+
+
+def _named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _section(page: Path, heading: str) -> str:
+    """What stands under `heading`, up to the next one of its level or above."""
+    level = heading.split(" ")[0]
+    found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^#{{1,{len(level)}}} |\Z)", page.read_text(), re.M | re.S)
+    assert found, f"{_named(page)} has no heading {heading!r}"
+    return found[1]
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The cells of each row of the Markdown tables in `text`, without headings."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+    return [
+        row for row, after in zip(cells, [*cells[1:], [""]], strict=True) if not _is_rule(row) and not _is_rule(after)
+    ]
+
+
+def _is_rule(row: list[str]) -> bool:
+    return all(re.fullmatch(r":?-+:?", cell) for cell in row)
+
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+def diagram(arrows: tuple[Transition[Any], ...]) -> str:
+    """A Mermaid state diagram of some arrows of `TRANSITIONS`."""
+    lines = [f"    {arrow.source or '[*]'} --> {arrow.target}: {_roles(arrow)}" for arrow in arrows]
+    sources = {arrow.source for arrow in arrows}
+    last = dict.fromkeys(arrow.target for arrow in arrows if arrow.target not in sources)
+    return "\n".join(["stateDiagram-v2", *lines, *(f"    {state} --> [*]" for state in last), ""])
+
+
+def _roles(arrow: Transition[Any]) -> str:
+    return ", ".join(sorted(role.value for role in arrow.roles))
+
+
+@pytest.mark.parametrize(("heading", "machine"), [("### Epoch", EpochState), ("### Participant", ParticipantState)])
+def test_the_state_diagrams_are_those_of_the_table(heading: str, machine: type[StrEnum]) -> None:
+    [drawn] = re.findall(r"```mermaid\n(.*?)```", _section(DOCS / "protocol.md", heading), re.S)
+    assert drawn == diagram(TRANSITIONS[machine]), "put the right-hand side into docs/protocol.md"
+
+
+def test_the_fences_are_those_of_the_table() -> None:
+    told = {row[0].strip("`"): row[2] for row in _rows(_section(DOCS / "protocol.md", "### Fences"))}
+    arrows = [arrow for machine in TRANSITIONS.values() for arrow in machine]
+    for fence in Fence:
+        under = [f"{arrow.source or 'nothing'} → {arrow.target}" for arrow in arrows if arrow.fence is fence]
+        assert told[fence.value] == ", ".join(under)
+
+
+def test_every_crash_point_says_what_happens_when_a_process_dies_there() -> None:
+    told = [row[0].strip("`") for row in _rows(_section(DOCS / "protocol.md", "## If it dies here"))]
+    assert told == [point.value for point in CrashPoint]
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+def _tests_named_in_the_docs() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        yield from re.findall(r"(tests/[\w/]+\.py)::(\w+)", page.read_text())
+
+
+def test_every_test_that_the_docs_name_exists() -> None:
+    missing = [
+        f"{path}::{name}" for path, name in set(_tests_named_in_the_docs()) if name not in _functions_of(ROOT / path)
+    ]
+    assert missing == []
+
+
+def _functions_of(path: Path) -> set[str]:
+    if not path.is_file():
+        return set()
+    return set(re.findall(r"^(?:async )?def (\w+)", path.read_text(), re.M))
+
+
+def test_every_fault_has_a_test_or_says_why_not() -> None:
+    rows = [row for row in _rows((DOCS / "faults.md").read_text()) if re.fullmatch(r"[A-J]\d+", row[0])]
+    assert len(rows) > 80
+    silent = [
+        row[0] for row in rows if "::" not in row[-1] and "not covered:" not in row[-1] and "later:" not in row[-1]
+    ]
+    assert silent == []
+
+
+# --- examples --------------------------------------------------------------------------------------------------------
+
+EXAMPLES = [(_named(page), block) for page in PAGES for block in _blocks(page, "python")]
+
+
+@pytest.mark.parametrize(("page", "example"), EXAMPLES, ids=[f"{page}-{n}" for n, (page, _) in enumerate(EXAMPLES)])
+def test_examples_compile_and_import_what_exists(page: str, example: str) -> None:
+    own = {"spark_apps.orders", "orders_sink"}  # modules that the examples themselves define
+    for node in ast.walk(ast.parse(example)):
+        if isinstance(node, ast.ImportFrom) and node.module not in own:
+            assert node.module and importlib.util.find_spec(node.module), f"{page}: no module {node.module}"
+            for alias in node.names:
+                assert _offers(node.module, alias.name), f"{page}: {node.module} has no {alias.name}"
+
+
+def _offers(module: str, name: str) -> bool:
+    if module == "lockstep":
+        return name in lockstep.__all__
+    if module.startswith(("airflow", "pyspark")):
+        return True  # importing them takes seconds, and tests/dags and tests/spark do
+    return hasattr(importlib.import_module(module), name)
+
+
+def _example(first_line: str) -> str:
+    [found] = [block for block in _blocks(ROOT / "README.md", "python") if block.startswith(first_line)]
+    return found
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The README's `spark_apps/orders.py`, importable."""
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    module = ModuleType("spark_apps.orders")
+    monkeypatch.setitem(sys.modules, "spark_apps.orders", module)
+    exec(compile(_example("# spark_apps/orders.py"), "orders.py", "exec"), module.__dict__)
+    return module
+
+
+def test_the_shortest_pipeline_is_a_pipeline_that_another_process_can_import(orders: ModuleType) -> None:
+    assert isinstance(orders.pipeline, Pipeline)
+    assert orders.pipeline.reference() == "spark_apps.orders:pipeline"
+
+
+def test_the_notebook_gives_run_epoch_what_it_takes() -> None:
+    calls = [node for node in ast.walk(ast.parse(_example("# in a notebook"))) if isinstance(node, ast.Call)]
+    [call] = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "run_epoch"]
+    inspect.signature(run_epoch).bind(*call.args, **{str(keyword.arg): keyword.value for keyword in call.keywords})
+
+
+def test_the_notebook_runs(
+    orders: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    ledger_dsn: str,
+    warehouse_dsn: str,
+    spark_connect: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    landing = tmp_path / "landing" / "orders"
+    landing.mkdir(parents=True)
+    (landing / "2026-01-01.csv").write_text("id,customer,amount\n1,a,10.50\n2,b,-3.00\n3,a,1.25\n")
+    for name, value in {
+        "LEDGER": ledger_dsn,
+        "WAREHOUSE": warehouse_dsn,
+        "STAGING": str(tmp_path / "staging"),
+        "SPARK": spark_connect,
+    }.items():
+        monkeypatch.setenv(f"LOCKSTEP_{name}", value)
+    exec(compile(_example("# in a notebook"), "notebook", "exec"), {"__name__": "__main__"})
+    assert "cleaned {'paid': 2, 'refunds': 1}" in capsys.readouterr().out
+    assert [Path(path).name for path in lockstep.files(str(tmp_path / "out" / "refunds"))]
+
+
+# --- links, words, deployment ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_named)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\((docs/[\w/.-]+)\)", (ROOT / "README.md").read_text()))
+    assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set()
+
+
+def _compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
+    return found
+
+
+def test_the_deployment_publishes_only_the_ui_and_only_on_loopback() -> None:
+    ports = {name: service.get("ports") for name, service in _compose()["services"].items() if service.get("ports")}
+    assert ports == {"api-server": ["127.0.0.1:8080:8080"]}
+
+
+def test_the_deployment_has_no_password_of_its_own() -> None:
+    text = (ROOT / "docker-compose.yaml").read_text()
+    asked = re.findall(r"\$\{(\w+)(:\?|:-|-|\})", text)
+    assert asked and all(how == ":?" for name, how in asked if re.search("PASSWORD|SECRET|KEY", name))
+    settings = [
+        (key, str(value))
+        for service in _compose()["services"].values()
+        for key, value in (service.get("environment") or {}).items()
+        if re.search("PASSWORD|SECRET|_KEY$", key)
+    ]
+    assert settings and all("${" in value or key.endswith("_FILE") for key, value in settings)
+
+
+def test_every_service_of_the_deployment_is_pinned_watched_and_started_again() -> None:
+    compose = _compose()
+    for name, service in compose["services"].items():
+        image = service["image"]
+        assert re.search(r":[\w.-]*\d[\w.-]*$", image), f"{name}: {image} is not pinned"
+        once = service.get("restart") == "no" or service.get("restart") == "on-failure"
+        assert once or "healthcheck" in service, f"{name} has no health check"
+        assert service.get("restart"), f"{name} has no restart policy"
+        for other, condition in (service.get("depends_on") or {}).items():
+            assert other in compose["services"], f"{name} waits for {other}"
+            assert condition["condition"] in ("service_healthy", "service_completed_successfully")
+
+
+def test_every_volume_of_the_deployment_is_declared() -> None:
+    compose = _compose()
+    named = {
+        volume.split(":")[0]
+        for service in compose["services"].values()
+        for volume in service.get("volumes", [])
+        if not volume.startswith((".", "/", "$"))
+    }
+    assert named == set(compose["volumes"])
