@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline
-from lockstep.wal import digest as module
+from lockstep.wal import codecs, digest, lanes
 from lockstep.wal.digest import DIGEST_VERSION, RowDigest, digest_batches
 
 NO_ROWS = "0" * 32
@@ -158,7 +158,8 @@ def with_garbage_under_nulls(array: pa.Array) -> pa.Array:
 def test_agrees_with_the_implementation_that_goes_value_by_value(rows: list[Any], slice_size: int) -> None:
     table = table_of(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_SLICE", slice_size)  # so that strings and lists are cut in their middle
+        for module in (codecs, digest, lanes):
+            patch.setattr(module, "SLICE", slice_size, raising=False)  # cuts strings and lists in their middle
         assert digest_of(table) == reference(table, TAGS)
     assert digest_of(table) == reference(table, TAGS)
 
@@ -386,7 +387,7 @@ def test_every_bit_of_the_digest_depends_on_every_value() -> None:
 def test_a_million_rows_of_small_numbers_and_pairs_never_collide() -> None:
     grid = np.arange(1000)
     table = pa.table({"a": np.repeat(grid, 1000), "b": np.tile(grid, 1000)})
-    row = module._row(table.schema)
+    row = codecs.row_of(table.schema)
     first, second = row.fold([column.combine_chunks() for column in table.columns], table.num_rows)
     assert len(np.unique(first)) == len(np.unique(second)) == table.num_rows
 
