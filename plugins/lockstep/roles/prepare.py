@@ -10,7 +10,8 @@ from lockstep.errors import AlreadyDecided, SinkRejected
 from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Sink, TwoPhaseCommitSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, Role
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerConflict, UnknownEpoch
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink, TwoPhaseCommitSink, Txn
+from lockstep.sinks.base import Sink, Txn
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.postgres import PostgresSink
+    from lockstep.sinks.two_phase import TwoPhaseCommitSink
+    from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
 
-__all__ = ["FileSink", "PostgresSink"]
+__all__ = ["CheckpointCommitter", "FileSink", "PostgresSink", "TwoPhaseCommitSink", "WriteAheadSink"]
 
-_HOMES = {"FileSink": "lockstep.sinks.files", "PostgresSink": "lockstep.sinks.postgres"}
+_HOMES = {
+    "CheckpointCommitter": "lockstep.sinks.write_ahead",
+    "FileSink": "lockstep.sinks.files",
+    "PostgresSink": "lockstep.sinks.postgres",
+    "TwoPhaseCommitSink": "lockstep.sinks.two_phase",
+    "WriteAheadSink": "lockstep.sinks.write_ahead",
+}
 
 
 def __getattr__(name: str) -> Any:

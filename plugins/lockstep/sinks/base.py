@@ -1,7 +1,7 @@
-"""What a sink is: two templates, as in Flink, and one marker.
+"""What a sink is, and the one marker that proves publication.
 
-`TwoPhaseCommitSink` (Flink's TwoPhaseCommitSinkFunction) has the data in the sink before the decision;
-`WriteAheadSink` (Flink's GenericWriteAheadSink) sends it after the decision. Both are driven by the same two calls of
+There are two templates, as in Flink: `TwoPhaseCommitSink` (Flink's TwoPhaseCommitSinkFunction) has the data in the sink
+before the decision, `WriteAheadSink` (GenericWriteAheadSink) sends it after. Both are driven by the same two calls of
 the roles, `prepare` and `publish`, and both prove publication by a marker whose key is
 (deployment, pipeline, sink, epoch), never the attempt.
 """
@@ -11,17 +11,16 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
-from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Interval, Json, Vote, require_name
-from lockstep.errors import InvalidPipeline, LedgerConflict, PublishBlocked, TargetChanged
+from lockstep.errors import InvalidPipeline, LedgerConflict, TargetChanged
 
 
 class Guarantee(StrEnum):
@@ -213,167 +212,3 @@ class Sink(ABC):
                 f"ledger decided {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
             )
         return marker
-
-
-class TwoPhaseCommitSink(Sink):
-    """The data is in the sink before the decision (Flink: TwoPhaseCommitSinkFunction)."""
-
-    @abstractmethod
-    def begin_transaction(self, epoch: SinkEpoch) -> Txn:
-        """Open a transaction and insert the marker as its first row."""
-
-    @abstractmethod
-    def write(self, txn: Txn, batches: Batches) -> None:
-        """Write one output's rows into `txn` (Flink: invoke)."""
-
-    @abstractmethod
-    def pre_commit(self, txn: Txn) -> Vote:
-        """Make `txn` durable and finishable by any process; prove it before voting."""
-
-    @abstractmethod
-    def commit(self, txn: Txn) -> None:
-        """Finish a pre-committed `txn`; fine when somebody else just has. Raises `SinkUnavailable` if unknown."""
-
-    @abstractmethod
-    def is_pending(self, txn: Txn) -> bool:
-        """Whether the handle of `txn` is there to be finished."""
-
-    @abstractmethod
-    def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        """Publish from the WAL in one transaction whose first row is the marker; False if the marker was taken."""
-
-    def recover_and_commit(self, txn: Txn) -> bool:
-        """Commit `txn` if its handle is there; False when it is gone, which proves nothing by itself."""
-        if not self.is_pending(txn):
-            return False
-        self.commit(txn)
-        return True
-
-    def recover_and_abort(self, txn: Txn) -> None:
-        """Roll back what a lower token left."""
-        self.abort(txn)
-
-    def txn_of(self, epoch: SinkEpoch, vote: Vote) -> Txn:
-        """The transaction that a vote stands for."""
-        if vote.handle is None:
-            raise LedgerConflict(f"sink {self.name}: the vote of a two-phase sink has no handle")
-        return Txn(self.name, epoch.id, vote.token, epoch.manifest_hash[:12], vote.handle)
-
-    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        txn = self.begin_transaction(epoch)
-        reach(CrashPoint.PREPARE_AFTER_MARKER)
-        for batches in wal:
-            self.write(txn, batches)
-        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
-        vote = self.pre_commit(txn)
-        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
-        return vote
-
-    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        """Handle first, then the marker in a new transaction; both absent proves that it was not applied."""
-        self._require_target(vote)
-        committed = self.recover_and_commit(self.txn_of(epoch, vote))
-        if self._proof(epoch):
-            return Publication.COMMITTED if committed else Publication.FOUND
-        if committed:
-            raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was committed, yet its marker is not to be seen")
-        if self.write_again(epoch, wal):
-            return Publication.REPAIRED
-        if self._proof(epoch):
-            return Publication.FOUND
-        raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
-
-
-class Session(Protocol):
-    """The unit of work in which an epoch is sent. `claimed` False: the marker was there, write nothing."""
-
-    claimed: bool
-
-
-class CheckpointCommitter(ABC):
-    """Remembers which epochs a redo sink has sent (Flink: CheckpointCommitter).
-
-    `session` opens the unit of work in which the marker is claimed, the batches are sent and the record is written: a
-    transaction of the sink for a committer that lives in the sink (exactly once), nothing for one that doesn't
-    (at least once, and the sink says so).
-    """
-
-    guarantee: ClassVar[Guarantee]
-
-    def set_job_id(self, job_id: str) -> None:
-        """`job_id`: deployment and pipeline."""
-        self.job_id = job_id
-
-    def set_operator_id(self, operator_id: str) -> None:
-        """`operator_id`: the sink's name."""
-        self.operator_id = operator_id
-
-    @abstractmethod
-    def create_resource(self) -> None:
-        """Create the table or file that remembers; idempotent, in a transaction of its own."""
-
-    @abstractmethod
-    def open(self) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-    @abstractmethod
-    def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
-        """Enter: claim the marker first. Leave without error: durable. Leave with an error: nothing happened."""
-
-    @abstractmethod
-    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        """The epoch's marker, read in a new transaction."""
-
-    @abstractmethod
-    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        """Record the epoch as sent, within `session`."""
-
-
-class WriteAheadSink(Sink):
-    """The data goes into the sink after the decision (Flink: GenericWriteAheadSink)."""
-
-    committer: CheckpointCommitter
-
-    @abstractmethod
-    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """Check before the decision whatever can be checked: after it, a row that is refused blocks the pipeline."""
-
-    @abstractmethod
-    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        """Send one output's rows within `session`; False asks for another try, with everything rolled back."""
-
-    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
-        vote = self.validate(epoch, wal)
-        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
-        return vote
-
-    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        self._require_target(vote)
-        if self._proof(epoch):
-            return Publication.FOUND
-        with self.committer.session(epoch) as session:
-            if session.claimed:
-                reach(CrashPoint.PUBLISH_AFTER_MARKER)
-                self._send(epoch, wal, session)
-        if not session.claimed and not self._proof(epoch):
-            raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
-        return Publication.SENT if session.claimed else Publication.FOUND
-
-    def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
-        for batches in wal:
-            if not self.send_values(batches, epoch, epoch.timestamp, session):
-                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole; it will be sent again")
-        self.committer.commit_checkpoint(epoch, session)
-
-    def find_marker(self, epoch: int) -> Marker | None:
-        return self.committer.is_checkpoint_committed(epoch)
-
-    def pending(self) -> list[Txn]:
-        """A redo sink leaves nothing between transactions."""
-        return []
-
-    def abort(self, txn: Txn) -> None:
-        """Nothing to roll back."""

@@ -24,13 +24,14 @@ from lockstep.errors import (
     TargetChanged,
 )
 from lockstep.home import absolute
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch, TwoPhaseCommitSink, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.file_format import FileFormat, read_rows, unkept
 from lockstep.sinks.file_listing import FileFact, Listing, read_marker
 from lockstep.sinks.file_target import STATE, FileTarget
 from lockstep.sinks.file_writer import write_files
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 
 
 def files(path: str) -> list[str]:

@@ -11,10 +11,11 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, TwoPhaseCommitSink, Txn
+from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_claim import Claim
 from lockstep.sinks.postgres_connection import is_lost
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 
 
 class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):

@@ -9,19 +9,11 @@ from datetime import datetime
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected
-from lockstep.sinks.base import (
-    Batches,
-    CheckpointCommitter,
-    Guarantee,
-    Marker,
-    Session,
-    SinkContext,
-    SinkEpoch,
-    WriteAheadSink,
-)
+from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_claim import Claim
 from lockstep.sinks.postgres_copy import Copy
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 
 class PostgresMarkerCommitter(CheckpointCommitter):

@@ -1,0 +1,80 @@
+"""The template of sinks that can hold rows back: the data is there before the decision."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import LedgerConflict, PublishBlocked
+from lockstep.sinks.base import Batches, Publication, Sink, SinkEpoch, Txn
+
+
+class TwoPhaseCommitSink(Sink):
+    """The data is in the sink before the decision (Flink: TwoPhaseCommitSinkFunction)."""
+
+    @abstractmethod
+    def begin_transaction(self, epoch: SinkEpoch) -> Txn:
+        """Open a transaction and insert the marker as its first row."""
+
+    @abstractmethod
+    def write(self, txn: Txn, batches: Batches) -> None:
+        """Write one output's rows into `txn` (Flink: invoke)."""
+
+    @abstractmethod
+    def pre_commit(self, txn: Txn) -> Vote:
+        """Make `txn` durable and finishable by any process; prove it before voting."""
+
+    @abstractmethod
+    def commit(self, txn: Txn) -> None:
+        """Finish a pre-committed `txn`; fine when somebody else just has. Raises `SinkUnavailable` if unknown."""
+
+    @abstractmethod
+    def is_pending(self, txn: Txn) -> bool:
+        """Whether the handle of `txn` is there to be finished."""
+
+    @abstractmethod
+    def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
+        """Publish from the WAL in one transaction whose first row is the marker; False if the marker was taken."""
+
+    def recover_and_commit(self, txn: Txn) -> bool:
+        """Commit `txn` if its handle is there; False when it is gone, which proves nothing by itself."""
+        if not self.is_pending(txn):
+            return False
+        self.commit(txn)
+        return True
+
+    def recover_and_abort(self, txn: Txn) -> None:
+        """Roll back what a lower token left."""
+        self.abort(txn)
+
+    def txn_of(self, epoch: SinkEpoch, vote: Vote) -> Txn:
+        """The transaction that a vote stands for."""
+        if vote.handle is None:
+            raise LedgerConflict(f"sink {self.name}: the vote of a two-phase sink has no handle")
+        return Txn(self.name, epoch.id, vote.token, epoch.manifest_hash[:12], vote.handle)
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        txn = self.begin_transaction(epoch)
+        reach(CrashPoint.PREPARE_AFTER_MARKER)
+        for batches in wal:
+            self.write(txn, batches)
+        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
+        vote = self.pre_commit(txn)
+        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
+        return vote
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        """Handle first, then the marker in a new transaction; both absent proves that it was not applied."""
+        self._require_target(vote)
+        committed = self.recover_and_commit(self.txn_of(epoch, vote))
+        if self._proof(epoch):
+            return Publication.COMMITTED if committed else Publication.FOUND
+        if committed:
+            raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was committed, yet its marker is not to be seen")
+        if self.write_again(epoch, wal):
+            return Publication.REPAIRED
+        if self._proof(epoch):
+            return Publication.FOUND
+        raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")

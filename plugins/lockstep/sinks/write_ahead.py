@@ -1,0 +1,109 @@
+"""The template of sinks that can't hold rows back: the data goes in from the WAL after the decision."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import ClassVar, Protocol
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import PublishBlocked
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkEpoch, Txn
+
+
+class Session(Protocol):
+    """The unit of work in which an epoch is sent. `claimed` False: the marker was there, write nothing."""
+
+    claimed: bool
+
+
+class CheckpointCommitter(ABC):
+    """Remembers which epochs a redo sink has sent (Flink: CheckpointCommitter).
+
+    `session` opens the unit of work in which the marker is claimed, the batches are sent and the record is written: a
+    transaction of the sink for a committer that lives in the sink (exactly once), nothing for one that doesn't
+    (at least once, and the sink says so).
+    """
+
+    guarantee: ClassVar[Guarantee]
+
+    def set_job_id(self, job_id: str) -> None:
+        """`job_id`: deployment and pipeline."""
+        self.job_id = job_id
+
+    def set_operator_id(self, operator_id: str) -> None:
+        """`operator_id`: the sink's name."""
+        self.operator_id = operator_id
+
+    @abstractmethod
+    def create_resource(self) -> None:
+        """Create the table or file that remembers; idempotent, in a transaction of its own."""
+
+    @abstractmethod
+    def open(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    @abstractmethod
+    def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
+        """Enter: claim the marker first. Leave without error: durable. Leave with an error: nothing happened."""
+
+    @abstractmethod
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        """The epoch's marker, read in a new transaction."""
+
+    @abstractmethod
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        """Record the epoch as sent, within `session`."""
+
+
+class WriteAheadSink(Sink):
+    """The data goes into the sink after the decision (Flink: GenericWriteAheadSink)."""
+
+    committer: CheckpointCommitter
+
+    @abstractmethod
+    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        """Check before the decision whatever can be checked: after it, a row that is refused blocks the pipeline."""
+
+    @abstractmethod
+    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
+        """Send one output's rows within `session`; False asks for another try, with everything rolled back."""
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
+        vote = self.validate(epoch, wal)
+        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
+        return vote
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        self._require_target(vote)
+        if self._proof(epoch):
+            return Publication.FOUND
+        with self.committer.session(epoch) as session:
+            if session.claimed:
+                reach(CrashPoint.PUBLISH_AFTER_MARKER)
+                self._send(epoch, wal, session)
+        if not session.claimed and not self._proof(epoch):
+            raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
+        return Publication.SENT if session.claimed else Publication.FOUND
+
+    def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
+        for batches in wal:
+            if not self.send_values(batches, epoch, epoch.timestamp, session):
+                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole; it will be sent again")
+        self.committer.commit_checkpoint(epoch, session)
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        return self.committer.is_checkpoint_committed(epoch)
+
+    def pending(self) -> list[Txn]:
+        """A redo sink leaves nothing between transactions."""
+        return []
+
+    def abort(self, txn: Txn) -> None:
+        """Nothing to roll back."""
