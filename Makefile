@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
 UNFINISHED := $(VENV)/.setup-unfinished
 
+# Where containers set it, every process would compile every module that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup lock demo up down status test lint bench clean
 
@@ -28,7 +31,7 @@ $(STAMP): requirements.txt pyproject.toml
 	@touch $(UNFINISHED)
 	@echo "installing requirements.txt into $(VENV) …"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ;]*\).*/\1/p' requirements.txt)"
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --requirements requirements.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --requirements requirements.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -f $(UNFINISHED) && touch $(STAMP)
 

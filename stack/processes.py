@@ -74,14 +74,21 @@ class Processes:
                 stdout=output,
                 stderr=output,
                 cwd=cwd,
-                # setproctitle writes its titles over the environment that we look for, unless told not to
-                env={**environment, MARK: self.mark, "SPT_NOENV": "1"},
+                env=self._environment(environment),
                 start_new_session=True,
             )
         started = Started(name, process.pid, psutil.Process(process.pid).create_time(), str(log))
         self.started.append(started)
         self._save()
         return started
+
+    def _environment(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        found = {**wanted, MARK: self.mark}
+        # setproctitle writes its titles over the environment that we look for, unless told not to
+        found["SPT_NOENV"] = "1"
+        # where containers set it, every task would compile every module that it imports, which doubles its time
+        found.pop("PYTHONDONTWRITEBYTECODE", None)
+        return found
 
     def stop(self) -> None:
         """End what was started, last first, then whatever else carries the mark. Does nothing when nothing runs."""
