@@ -1,0 +1,208 @@
+"""The command line, run on a real ledger and real sinks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.epoch import RunKey
+from tests.crash.world import World, make_world
+
+Lockstep = Callable[..., Result]
+RUN = RunKey("cli", "run")
+
+
+@pytest.fixture
+def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
+    return make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
+
+
+@pytest.fixture
+def lockstep(world: World, monkeypatch: pytest.MonkeyPatch) -> Lockstep:
+    monkeypatch.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
+    monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
+    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def _json(result: Result) -> Any:
+    return json.loads(result.stdout)
+
+
+def test_every_command_explains_itself(lockstep: Lockstep) -> None:
+    for command in ("status", "verify", "recover", "abort", "replan", "void", "resolve", "env", "migrate"):
+        result = lockstep(command, "--help")
+        assert result.exit_code == 0
+        assert "--json" in result.output
+
+
+def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    stuck = next(world.days)
+    world.run_until(RunKey("cli", "stuck"), stuck, "prepare.warehouse")
+    world.expire_leases()
+    shown = lockstep("status")
+    assert shown.exit_code == 0
+    assert "cleaned" in shown.output
+    assert "stuck" in shown.output
+    [pipeline] = _json(lockstep("status", "numbers", "--json"))
+    by_id = {one["epoch"]["id"]: one for one in pipeline["epochs"]}
+    assert by_id[1]["stuck"] is None
+    assert by_id[1]["rows"] == {"numbers": 20}
+    assert "no vote of files" in by_id[2]["stuck"]
+
+
+def test_status_shows_the_history_of_an_epoch_with_its_actors(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    history = _json(lockstep("status", "numbers", "--epoch", 1, "--json"))
+    moves = [(one["source"], one["target"]) for one in history if one["sink"] is None]
+    assert moves[0] == (None, "planned")
+    assert moves[-3:] == [("staged", "committed"), ("committed", "published"), ("published", "cleaned")]
+    assert all(one["actor"] and one["at"] for one in history)
+    assert lockstep("status", "numbers", "--epoch", 1).exit_code == 0
+
+
+def test_an_unknown_pipeline_is_one_clear_line(lockstep: Lockstep) -> None:
+    result = lockstep("status", "nothing")
+    assert result.exit_code == 1
+    assert result.stderr == "UnknownEpoch: the ledger has no pipeline 'nothing'\n"
+    assert _error(lockstep("status", "nothing", "--json"))["error"] == "UnknownEpoch"
+
+
+def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_row(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    agreed = lockstep("verify", "numbers")
+    assert agreed.exit_code == 0
+    assert "all agree" in agreed.output
+    world.execute(world.warehouse_dsn, "UPDATE public.numbers SET label = 'changed' WHERE number = 3")
+    differs = lockstep("verify", "numbers", "--json")
+    assert differs.exit_code == 2
+    problems = {one["sink"]: one["problem"] for one in _json(differs)}
+    assert problems["files"] is None
+    assert "digest" in problems["warehouse"]
+
+
+def test_verify_finds_a_missing_and_a_doubled_row(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE number = 5")
+    assert lockstep("verify", "numbers", 1).exit_code == 2
+    world.execute(world.warehouse_dsn, "INSERT INTO public.numbers SELECT * FROM public.numbers WHERE number = 6")
+    assert lockstep("verify", "numbers", 1).exit_code == 2
+
+
+def test_recover_finishes_what_was_decided(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    result = lockstep("recover", "--json")
+    assert result.exit_code == 0
+    assert _json(result)[0]["finished"] == [1]
+    world.require_exactly_once(day)
+
+
+def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "prepare.files")
+    result = lockstep("abort", "numbers", 1, "--reason", "a test")
+    assert result.exit_code == 0
+    assert world.prepared() == []
+    assert any(one["reason"] == "a test" for one in _json(lockstep("status", "numbers", "--epoch", 1, "--json")))
+    world.run(RunKey("cli", "next"), day)
+    world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize("command", ["abort", "void"])
+def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep, command: str) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    result = lockstep(command, "numbers", 1, "--reason", "regret", "--json")
+    assert result.exit_code == 1
+    assert _error(result)["error"] == "IllegalTransition"
+    world.run(RUN, day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
+def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "prepare.files")
+    assert lockstep("void", "numbers", 1, "--reason", "the source was wrong").exit_code == 0
+    world.require_nothing_shown(day)
+    assert world.prepared() == []
+    assert world.left_in_staging() == []
+    with pytest.raises(Exception, match="the source was wrong"):
+        world.run(RunKey("cli", "next"), day)
+
+
+def test_replan_needs_the_definition_and_says_how_to_name_it(world: World, lockstep: Lockstep) -> None:
+    world.run_until(RUN, next(world.days), "stage")
+    result = lockstep("replan", "numbers", 1, "--reason", "a new sink")
+    assert result.exit_code == 1
+    assert "--definition module:name" in result.stderr
+
+
+def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, lockstep: Lockstep) -> None:
+    """The warehouse was restored to another server, without the prepared branch."""
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    [gid] = world.prepared()
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("ROLLBACK PREPARED %s", (gid,))
+        cursor.execute("UPDATE lockstep_target_id SET id = gen_random_uuid()")
+    connection.close()
+    with pytest.raises(Exception, match="target"):
+        world.run_task("publish.warehouse", RUN, day)
+    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "restored from the backup")
+    assert result.exit_code == 0, result.output
+    world.run(RUN, day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
+def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    assert lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "I looked").exit_code == 0
+    assert world.publications(day)["warehouse"] == "resolved"
+    history = _json(lockstep("status", "numbers", "--epoch", 1, "--json"))
+    assert ("warehouse", "I looked") in {(one["sink"], one["reason"]) for one in history}
+
+
+def test_resolve_is_refused_where_the_target_proves_the_contrary(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("COMMIT PREPARED %s", (world.prepared()[0],))
+    connection.close()
+    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "a guess")
+    assert result.exit_code == 1
+    assert "LedgerConflict" in result.stderr
+
+
+def test_no_command_prints_a_password(world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_LEDGER", "postgresql://me:hunter2@127.0.0.1:1/nowhere")
+    for arguments in (("status",), ("recover",), ("void", "numbers", 1, "--reason", "x"), ("migrate",)):
+        result = lockstep(*arguments)
+        assert result.exit_code == 75
+        assert "hunter2" not in result.output
+
+
+def test_env_prints_exports_that_a_shell_takes(lockstep: Lockstep, tmp_path: Path) -> None:
+    (tmp_path / "env.json").write_text(json.dumps({"LOCKSTEP_OUT": "/a folder/out"}))
+    result = lockstep("env", "--home", tmp_path)
+    assert result.stdout == "export LOCKSTEP_OUT='/a folder/out'\n"
+    assert lockstep("env", "--home", tmp_path / "none").exit_code == 1
+
+
+def _error(result: Result) -> Any:
+    return json.loads(result.stderr)
