@@ -84,7 +84,8 @@ def with_udf(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     from pyspark.sql import functions as F
 
     shifted = F.udf(plus_offset, "bigint")
-    return {"rows": inputs["input"].withColumn("id", shifted("id"))}
+    total = inputs["input"].groupBy().agg(F.sum("id").alias("total"))
+    return {"rows": inputs["input"].withColumn("id", shifted("id")), "total": total}
 
 
 def _named(value: Any) -> str:
@@ -100,4 +101,6 @@ def with_arrow_udf(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 
 
 #: For another process: reads what LOCKSTEP_HOME holds.
-udf_pipeline = pipeline_of(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf)
+udf_pipeline = pipeline_of(
+    FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf, ("rows", "total")
+)

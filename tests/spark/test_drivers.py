@@ -18,6 +18,7 @@ import pytest
 from lockstep.compute.session import cancel, connect
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
+from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
@@ -67,7 +68,9 @@ def test_spark_submit_stages_from_any_folder(tmp_path: Path, monkeypatch: pytest
     done = submit("local[2]", folder, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
-    assert result.rows == {"rows": 2}
+    assert result.rows == {"rows": 2, "total": 1}
+    assert result.sources == {"input": SourceCount(2)}
+    assert rows_in(folder / "total") == [{"total": 3}]
     assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
 
 

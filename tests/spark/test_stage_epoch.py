@@ -256,7 +256,7 @@ def test_python_functions_reach_the_workers_by_value(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines, "OFFSET", 5000)  # a worker that imported the module itself would add 1000
-    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_udf))
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_udf, ("rows", "total")))
     assert [row["id"] for row in staged.rows()] == [5001, 5002]
     mapped = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_arrow_udf))
     assert [row["name"] for row in mapped.rows()] == ["<x>", "<y>"]

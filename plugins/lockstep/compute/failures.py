@@ -11,7 +11,8 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, StageFailed
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
-_UNREADABLE = "FAILED_READ_FILE"
+#: How Spark tells that a file holds something else than the schema says; other read errors may pass.
+_MALFORMED = ("CSV header does not conform", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "CANNOT_READ_FILE_FOOTER")
 _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
@@ -27,7 +28,7 @@ def translated(doing: str) -> Iterator[None]:
             raise StageFailed(f"{doing}: {_first(error)}") from error
         raise InvalidPipeline(f"{doing}: {_first(error)}") from error
     except PySparkException as error:
-        if _UNREADABLE in str(error):
+        if any(sign in str(error) for sign in _MALFORMED):
             raise BadRecords(f"{doing}: {_first(error)} {_cause(error)}") from error
         raise StageFailed(f"{doing}: {_first(error)} {_cause(error)}".rstrip()) from error
 

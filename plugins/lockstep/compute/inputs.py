@@ -15,7 +15,7 @@ from lockstep.compute.session import is_remote
 from lockstep.epoch import SourceRange
 from lockstep.sources.base import Source
 from lockstep.sources.files import FileSource
-from lockstep.sources.records import BAD, Records
+from lockstep.sources.records import BAD, FILE, Records
 from lockstep.wal.manifest import SourceCount
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
@@ -99,7 +99,9 @@ class Input:
 
     def frame(self) -> DataFrame:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
-        return self.records.good()
+        if not self.records.marked:
+            return self.records.frame
+        return self.records.frame.where(f"{BAD} IS NULL").drop(BAD, FILE)  # who counts has read every column already
 
     def uses(self, outputs: Iterable[DataFrame]) -> int:
         """How often the outputs' plans read this input."""
