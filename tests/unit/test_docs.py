@@ -168,6 +168,7 @@ def test_the_notebook_gives_run_epoch_what_it_takes() -> None:
     inspect.signature(run_epoch).bind(*call.args, **{str(keyword.arg): keyword.value for keyword in call.keywords})
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(
     orders: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
@@ -203,7 +204,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = set(re.findall(r"\]\((docs/[\w/.-]+)\)", (ROOT / "README.md").read_text()))
-    assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set()
+    assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set(), "put it under 'Reading on'"
 
 
 def _compose() -> dict[str, Any]:
