@@ -164,7 +164,12 @@ class Airflow:
             },
             "api": {"host": HOST, "port": str(self._port), "base_url": self.url, "workers": "1"},
             "api_auth": {},
-            "scheduler": {"scheduler_idle_sleep_time": "0.1", "enable_health_check": "False"},
+            "scheduler": {
+                "scheduler_idle_sleep_time": "0.1",
+                "enable_health_check": "False",
+                # after a power cut the new scheduler takes the old one's tasks over within a minute, not five
+                "orphaned_tasks_check_interval": "20",
+            },
             "dag_processor": {"refresh_interval": "5", "bundle_refresh_check_interval": "1"},
             "logging": {"base_log_folder": str(self._folder / "logs"), "colored_console_log": "False"},
         }
