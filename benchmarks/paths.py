@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
@@ -157,7 +156,8 @@ def peak_memory(place: Place, wal: tuple[str, str], protocol: str) -> int:
 
 def own_peak() -> int:
     """Peak resident bytes of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    status = Path("/proc/self/status").read_text()  # ru_maxrss would carry over the peak of the process that forked us
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
 def postgres_sink(table: str, protocol: str) -> PostgresSink:

@@ -2,7 +2,8 @@
 
 The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
 LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (passwords through PGPASSFILE). `lockstep env` prints
-them for the running stack. Exit codes: 0 done, 1 an error for a person, 2 rows disagree, 75 try again later.
+them for the running stack. Exit codes: 0 done, 1 an error for a person, 2 wrong usage, 3 rows disagree,
+75 try again later.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import json
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -37,7 +39,7 @@ from lockstep.wal.staging import Staging
 
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 
-TERMINAL_EXIT, DISAGREES_EXIT, RETRYABLE_EXIT = 1, 2, 75  # 75: EX_TEMPFAIL of sysexits.h
+TERMINAL_EXIT, DISAGREES_EXIT, RETRYABLE_EXIT = 1, 3, 75  # 75: EX_TEMPFAIL of sysexits.h
 
 LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
 StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
@@ -102,7 +104,7 @@ def verify(
     limit: Annotated[int, typer.Option(min=1, help="How many of the youngest epochs.")] = 1000,
     as_json: JsonOption = False,
 ) -> None:
-    """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 2 if any differs."""
+    """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 3 if any differs."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
         found = [v for one in _decided(runtime, ledger, epoch, limit) for v in verify_epoch(runtime, one)]
         _print(as_json, found, show_verifications)
@@ -243,6 +245,7 @@ def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> li
 
 
 def _load(pipeline: str, definition: str | None) -> Pipeline:
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
     module, _, name = (definition or f"spark_apps.{pipeline}:pipeline").partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "pipeline")

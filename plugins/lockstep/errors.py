@@ -66,6 +66,10 @@ class RecoveryIncomplete(Retryable):
     """A round of recovery left problems; the message lists them, the next round tries again."""
 
 
+class PublishBusy(PublishBlocked):
+    """Somebody else is publishing the epoch at this moment."""
+
+
 # --- terminal --------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from lockstep.epoch import Epoch, EpochReport, Interval, RunKey
+from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -17,7 +17,7 @@ from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
-from lockstep.roles.recover import RecoveryReport
+from lockstep.roles.recover import RecoveryReport, finish_decided
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.stage import Launch, stage
 from lockstep.runtime import Runtime
@@ -49,6 +49,8 @@ def run_epoch(
     span = Interval(*interval) if interval is not None else None
     run = RunKey("run_epoch", run_id or f"run_epoch__{uuid.uuid4()}")
     with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
+        if pipeline.identity is Identity.CURSOR:
+            finish_decided(runtime)  # the next epoch is published after the one before it
         epoch = begin(runtime, run, span)
         already = epoch.state in SHOWN
         if epoch.state not in DECIDED:

@@ -85,7 +85,7 @@ def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_row(world: World
     assert "all agree" in agreed.output
     world.execute(world.warehouse_dsn, "UPDATE public.numbers SET label = 'changed' WHERE number = 3")
     differs = lockstep("verify", "numbers", "--json")
-    assert differs.exit_code == 2
+    assert differs.exit_code == 3
     problems = {one["sink"]: one["problem"] for one in _json(differs)}
     assert problems["files"] is None
     assert "digest" in problems["warehouse"]
@@ -94,9 +94,9 @@ def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_row(world: World
 def test_verify_finds_a_missing_and_a_doubled_row(world: World, lockstep: Lockstep) -> None:
     world.run(RUN, next(world.days))
     world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE number = 5")
-    assert lockstep("verify", "numbers", 1).exit_code == 2
+    assert lockstep("verify", "numbers", 1).exit_code == 3
     world.execute(world.warehouse_dsn, "INSERT INTO public.numbers SELECT * FROM public.numbers WHERE number = 6")
-    assert lockstep("verify", "numbers", 1).exit_code == 2
+    assert lockstep("verify", "numbers", 1).exit_code == 3
 
 
 def test_recover_finishes_what_was_decided(world: World, lockstep: Lockstep) -> None:
@@ -167,9 +167,24 @@ def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, 
     world.require_exactly_once(day)
 
 
+def test_resolve_applied_is_refused_while_the_target_holds_it_unpublished(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    result = lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "a guess")
+    assert result.exit_code == 1
+    assert "still holds it unpublished" in result.stderr
+    world.run(RUN, day, start="publish.warehouse")
+    world.require_exactly_once(day)
+
+
 def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "commit")
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("ROLLBACK PREPARED %s", (world.prepared()[0],))
+    connection.close()
     assert lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "I looked").exit_code == 0
     assert world.publications(day)["warehouse"] == "resolved"
     history = _json(lockstep("status", "numbers", "--epoch", 1, "--json"))

@@ -70,7 +70,7 @@ def test_synchronous_commit_is_on_whatever_role_and_database_say(
     plain.close()
 
 
-@pytest.mark.parametrize("kept", ["remote_write", "remote_apply", "on"])
+@pytest.mark.parametrize("kept", ["remote_apply", "on"])
 def test_a_stronger_setting_is_left_alone(ledger: Ledger, migrated_dsn: str, sql: Sql, kept: str) -> None:
     database = sql.one("SELECT current_database()")
     sql(f"ALTER DATABASE {database} SET synchronous_commit = {kept}")

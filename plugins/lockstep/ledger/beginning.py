@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from psycopg2.extras import Json as Jsonb
 
@@ -18,8 +19,11 @@ from lockstep.states import UNDECIDED, EpochState, Role
 class Beginning(Looking):
     """The transactions of `begin` and `abort`."""
 
-    def ensure_pipeline(self, pipeline: str, identity: Identity) -> None:
-        """Raises `InvalidPipeline` if the pipeline lives with the other identity already."""
+    def ensure_pipeline(self, pipeline: str, identity: Identity, hold: timedelta | None = None) -> None:
+        """Make the pipeline known, and its `hold` to a recovery that has no definition.
+
+        Raises `InvalidPipeline` if the pipeline lives with the other identity already.
+        """
 
         def work(tx: Transaction) -> None:
             tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
@@ -29,6 +33,8 @@ class Beginning(Looking):
                     f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "
                     f"{identity} epochs; give the pipeline another name"
                 )
+            if hold is not None:
+                tx.do("keep_hold", pipeline=pipeline, hold=hold)
 
         self._connection.run(Role.BEGIN, work)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Epoch, Interval, Participant, RunKey
+from lockstep.epoch import Attempt, Epoch, Interval, Json, Participant, RunKey
 from lockstep.errors import LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
 from lockstep.ledger.rows import to_epoch, to_participant
@@ -40,6 +40,18 @@ class Looking:
                 raise LedgerRefused("the ledger has lost its deployment's id: restore the table lockstep.deployment")
             self._deployment = str(row["id"])
         return self._deployment
+
+    def hold(self, pipeline: str) -> timedelta:
+        """How long recovery leaves the pipeline's undecided attempts alone. Raises `UnknownEpoch`."""
+        row = self._look("find_pipeline", pipeline=pipeline)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
+        hold: timedelta = row["hold"]
+        return hold
+
+    def planned_sinks(self, pipeline: str) -> list[Json]:
+        """The spec of every sink that was planned in the last seven days, plans that were replaced included."""
+        return [row["spec"] for row in self._look_all("list_planned_sinks", pipeline=pipeline)]
 
     def find_run(self, run: RunKey) -> Attempt | None:
         """The attempt that this run's own `begin` took."""

@@ -47,6 +47,8 @@ class Operating(Looking):
             self._require_joins(tx, row, plan)
             row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
             key = {"pipeline": pipeline, "epoch": epoch}
+            for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
+                tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)

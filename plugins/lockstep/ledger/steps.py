@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from psycopg2.extras import Json as Jsonb
+
 from lockstep.epoch import Attempt, Plan, RunKey
 from lockstep.errors import SourceClaimed
 from lockstep.ledger.guards import required
@@ -60,8 +62,9 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
 
 def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[str]]) -> None:
     """Participants and claims of a plan, under the pipeline's lock. Raises `SourceClaimed`."""
-    for sink in plan.sinks:
+    for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
+        tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
     for source, paths in claims.items():
         wanted = {"pipeline": pipeline, "source": source, "paths": list(paths)}
         taken = tx.all("find_claimants", **wanted)

@@ -117,9 +117,13 @@ class PublishOperator(EpochOperator):
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = publish(runtime, run, self.sink)
-        told = {**_told(epoch), "sink": self.sink, "rows": _rows(epoch, runtime.sink_of(epoch, self.sink).outputs)}
+        told = {**_told(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
         context["outlet_events"][self.asset].extra = told
         return told
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
 
 
 class CleanupOperator(EpochOperator):

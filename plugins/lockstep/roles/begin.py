@@ -39,7 +39,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
             f"pipeline {pipeline.name} needs a data interval: trigger it with the params "
             "interval_start and interval_end"
         )
-    runtime.ledger.ensure_pipeline(pipeline.name, pipeline.identity)
+    runtime.ledger.ensure_pipeline(pipeline.name, pipeline.identity, pipeline.hold)
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
@@ -148,7 +148,9 @@ def _require_room(runtime: Runtime) -> None:
 
 
 def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
-    planned, defined = dict(epoch.plan.sinks), runtime.defined.sink_specs()
+    # through the sink: a release may have added an argument with a default that the plan doesn't know
+    planned = {name: Sink.from_spec(spec).spec() for name, spec in epoch.plan.sinks.items()}
+    defined = runtime.defined.sink_specs()
     if planned != defined:
         changed = sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
         raise PlanMismatch(

@@ -18,7 +18,8 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def kept(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
-    """Renew the attempt's lease from a thread, on a connection of its own, until the block is left."""
+    """Renew the attempt's lease now, then from a thread, on a connection of its own, until the block is left."""
+    ledger.renew_lease(attempt, role)
     done = threading.Event()
     thread = threading.Thread(target=_renew, args=(ledger.again(), attempt, role, done), daemon=True, name="lease")
     thread.start()

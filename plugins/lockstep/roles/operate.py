@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lockstep.epoch import Epoch, Identity
-from lockstep.errors import IllegalTransition, LedgerConflict, UnknownEpoch
+from lockstep.epoch import Epoch, Identity, Vote
+from lockstep.errors import IllegalTransition, LedgerConflict, Retryable, UnknownEpoch
 from lockstep.roles.begin import claims_of, make_plan
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime
@@ -52,6 +52,7 @@ def resolve(
     if participant.state is ParticipantState.PUBLISHED:
         raise IllegalTransition(f"can't resolve {epoch}: sink {sink_name} has published already")
     if word == "applied":
+        _require_not_pending(runtime, epoch, sink_name, participant.vote)
         return runtime.ledger.record_publication(
             epoch, sink_name, participant.vote.token, Publication.RESOLVED.value, Role.OPERATOR, reason
         )
@@ -67,6 +68,19 @@ def resolve(
 def refusal(epoch: Epoch, verb: str) -> IllegalTransition:
     """Why a decided epoch stays as it is."""
     return IllegalTransition(f"can't {verb} {epoch}: it is {epoch.state}; the decision stands, every sink will show it")
+
+
+def _require_not_pending(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote) -> None:
+    """Where the target can be asked and still holds the voted transaction, nothing was applied."""
+    try:
+        with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+            pending = any(txn.epoch == epoch.id and txn.token == vote.token for txn in sink.pending())
+    except Retryable:
+        return  # it can't be asked: that is what the person's word is for
+    if pending:
+        raise LedgerConflict(
+            f"{epoch}: the target of {sink_name} still holds it unpublished: publish or recover finishes it"
+        )
 
 
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:

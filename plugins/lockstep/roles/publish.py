@@ -6,7 +6,7 @@ import logging
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import LedgerConflict, NotPrepared, UnknownEpoch
+from lockstep.errors import LedgerConflict, NotPrepared
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Publication, Sink
@@ -28,8 +28,11 @@ def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
 def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
     """Publish a decided epoch in one sink, or verify the marker of one that was published before."""
     participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
-    if participant is None or participant.vote is None:
-        raise UnknownEpoch(f"{epoch} was decided without sink {sink_name}")
+    if participant is None:
+        _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
+        return epoch
+    if participant.vote is None:
+        raise LedgerConflict(f"{epoch} was decided without the vote of {sink_name}")
     with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import LockstepError
+from lockstep.errors import LockstepError, PublishBusy
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.cleanup import clean
 from lockstep.roles.publish import publish_decided
 from lockstep.roles.sweep import sweep_folders, sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
-from lockstep.states import EpochState, Role
+from lockstep.states import SHOWN, EpochState, Role
 
-HOLD = timedelta(hours=2)
 _log = logging.getLogger(__name__)
 
 
@@ -33,15 +32,21 @@ class RecoveryReport:
 
 
 def recover(runtime: Runtime, hold: timedelta | None = None) -> RecoveryReport:
-    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's, or two hours)."""
+    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's own)."""
+    report = finish_decided(runtime)
+    patience = hold if hold is not None else runtime.ledger.hold(runtime.pipeline)
+    for epoch in runtime.ledger.abandoned_epochs(runtime.pipeline, patience):
+        _guard(report, lambda epoch=epoch: _void(runtime, epoch, report))  # type: ignore[misc]
+    _sweep(runtime, report)
+    return report
+
+
+def finish_decided(runtime: Runtime) -> RecoveryReport:
+    """The first half of a round: publish and clean up what is decided, in order."""
     report = RecoveryReport(runtime.pipeline)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         if epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED):
             _guard(report, lambda epoch=epoch: _finish(runtime, epoch, report))  # type: ignore[misc]
-    patience = hold if hold is not None else runtime.definition.hold if runtime.definition else HOLD
-    for epoch in runtime.ledger.abandoned_epochs(runtime.pipeline, patience):
-        _guard(report, lambda epoch=epoch: _void(runtime, epoch, report))  # type: ignore[misc]
-    _sweep(runtime, report)
     return report
 
 
@@ -50,7 +55,7 @@ def _finish(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
     if epoch.state is EpochState.COMMITTED:
         for sink in epoch.plan.sinks:
             _guard(report, lambda sink=sink: publish_decided(runtime, epoch, sink, Role.RECOVER))  # type: ignore[misc]
-    if len(report.problems) == problems:
+    if len(report.problems) == problems and runtime.ledger.epoch(epoch.pipeline, epoch.id).state in SHOWN:
         clean(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.id), Role.RECOVER)
         report.finished.append(epoch.id)
 
@@ -78,8 +83,8 @@ def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
 
 
 def _known_sinks(runtime: Runtime) -> list[Json]:
-    """The sinks of the definition, of the last plan and of every unfinished plan: one of each spec."""
-    specs: list[Json] = list(runtime.definition.sink_specs().values()) if runtime.definition else []
+    """The sinks of the last plan, of every unfinished one and of those that were replaced: one of each spec."""
+    specs = runtime.ledger.planned_sinks(runtime.pipeline)
     last = runtime.ledger.last_epoch(runtime.pipeline)
     for epoch in [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]:
         specs.extend(spec for spec in epoch.plan.sinks.values() if spec not in specs)
@@ -90,6 +95,8 @@ def _guard(report: RecoveryReport, work: Callable[[], object]) -> None:
     """One broken sink must not keep the others from being recovered."""
     try:
         work()
+    except PublishBusy as busy:
+        _log.info("%s", busy)
     except LockstepError as error:
         _log.error("%s: %s", type(error).__name__, error)
         report.problems.append(f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import LedgerConflict, PublishBlocked
+from lockstep.errors import LedgerConflict, PublishBlocked, PublishBusy
 from lockstep.sinks.base import Batches, Publication, Sink, SinkEpoch, Txn
 
 
@@ -77,4 +77,4 @@ class TwoPhaseCommitSink(Sink):
             return Publication.REPAIRED
         if self._proof(epoch):
             return Publication.FOUND
-        raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
+        raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import PublishBlocked
+from lockstep.errors import PublishBlocked, PublishBusy
 from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkEpoch, Txn
 
 
@@ -89,7 +89,7 @@ class WriteAheadSink(Sink):
                 reach(CrashPoint.PUBLISH_AFTER_MARKER)
                 self._send(epoch, wal, session)
         if not session.claimed and not self._proof(epoch):
-            raise PublishBlocked(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
+            raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
         return Publication.SENT if session.claimed else Publication.FOUND
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:

@@ -3,8 +3,8 @@ SELECT pg_is_in_recovery() AS replica,
        current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes,
        set_config('synchronous_commit',
-                  CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
-                       ELSE current_setting('synchronous_commit') END, true) AS synchronous_commit,
+                  CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply'
+                                                             ELSE 'on' END, true) AS synchronous_commit,
        set_config('lockstep.role', %(role)s, true) AS role,
        set_config('lockstep.actor', %(actor)s, true) AS actor,
        set_config('lockstep.reason', %(reason)s, true) AS reason

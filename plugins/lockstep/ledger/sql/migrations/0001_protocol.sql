@@ -23,7 +23,18 @@ CREATE TABLE lockstep.pipeline (
     name       text PRIMARY KEY,
     identity   text NOT NULL CHECK (identity IN ('interval', 'cursor')),
     last_epoch bigint NOT NULL DEFAULT 0,
+    hold       interval NOT NULL DEFAULT '2 hours',
     created_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- Every sink that was planned: recovery sweeps those too that no plan has any more.
+CREATE TABLE lockstep.planned_sink (
+    pipeline   text NOT NULL REFERENCES lockstep.pipeline,
+    sink       text NOT NULL,
+    spec       jsonb NOT NULL,
+    spec_md5   text GENERATED ALWAYS AS (md5(spec::text)) STORED,
+    planned_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (pipeline, sink, spec_md5)
 );
 
 CREATE SEQUENCE lockstep.token AS bigint CACHE 1;
