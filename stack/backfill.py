@@ -54,7 +54,7 @@ class Backfill:
         A backfill that an earlier, killed demo left is awaited first; what failed in it is tried again.
         """
         with self._unpaused():
-            if self._api.active_backfill(DAG) is not None:
+            if self._glance().open:
                 self._watch()
             for number in range(ROUNDS):
                 if not (left := missing()):
@@ -68,7 +68,7 @@ class Backfill:
     def repeat(self) -> None:
         """Every day's run again, though each is done."""
         with self._unpaused():
-            if self._api.active_backfill(DAG) is not None:
+            if self._glance().open:
                 self._watch()
             self._start(self._days[0], self._days[-1], "completed")
             self._watch(self._days[0], self._days[-1])

@@ -145,7 +145,7 @@ class Demo:
             return [_row(status, report.history(DAG, status.epoch.id)) for status in self._statuses()]
 
     def _say(self, line: str) -> None:
-        self._console.print(line, highlight=False)
+        self._console.print(line, highlight=False, soft_wrap=True)
 
 
 _PROVEN = {
