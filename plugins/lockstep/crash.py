@@ -24,6 +24,7 @@ class CrashPoint(StrEnum):
     BEGIN_AFTER_ROLLBACK = "begin.after_rollback"  # branches and folders of lower tokens
     STAGE_BEFORE_TOKEN = "stage.before_token"  # noqa: S105
     STAGE_AFTER_TOKEN = "stage.after_token"  # noqa: S105
+    STAGE_BEFORE_FOLDER = "stage.before_folder"  # the lease is renewed
     STAGE_BEFORE_REQUEST = "stage.before_request"
     STAGE_BEFORE_SPARK = "stage.before_spark"
     STAGE_AFTER_SPARK = "stage.after_spark"

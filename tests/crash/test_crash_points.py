@@ -50,7 +50,7 @@ def test_no_two_side_effects_of_going_back_fall_between_the_same_crash_points(
 
 
 ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase comes here to repair
-ONLY_TWO_PHASE = {"prepare.after_write", "prepare.after_counts"}
+ONLY_TWO_PHASE = {"prepare.after_counts"}
 
 
 def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

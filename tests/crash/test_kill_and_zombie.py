@@ -72,9 +72,16 @@ def test_every_row_is_shown_once_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the epoch."""
     hits = _hits(world, monkeypatch)
     assert len(hits) > 40
+    days = {}
     for hit in hits:
         with subtests.test(str(hit)):
-            _strike(world, hit, action, RESUMES[resume], tmp_path)
+            days[str(hit)] = _strike(world, hit, action, RESUMES[resume], tmp_path)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+    for hit, day in days.items():
+        with subtests.test(f"{hit} after the sweep"):
+            world.require_exactly_once(day)
 
 
 def _strike(
@@ -83,7 +90,7 @@ def _strike(
     action: Action,
     resume: Callable[[World, RunKey, int, str], None],
     folder: os.PathLike[str],
-) -> None:
+) -> int:
     day = next(world.days)
     run = RunKey("crash", f"{hit} {day}")
     tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
@@ -99,10 +106,7 @@ def _strike(
             world.require_exactly_once(day)
     finally:
         victim.kill()
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_exactly_once(day)
-    world.require_tidy()
+    return day
 
 
 def _log_in(folder: os.PathLike[str]):  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -174,22 +174,23 @@ class World:
         return Counter(rows)
 
     def shown_in_files(self, day: int) -> Counter[tuple[int, int, str]]:
-        rows: Counter[tuple[int, int, str]] = Counter()
-        for path in files(str(self.folder / "out")):
-            table = pq.ParquetFile(path).read()
-            rows.update(
-                r for r in zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True) if r[0] == day
-            )
-        return rows
+        """What the markers list."""
+        return self._rows_of(map(Path, files(str(self.folder / "out"))), day)
 
     def bare_files(self, day: int) -> Counter[tuple[int, int, str]]:
         """What a reader sees who lists the folder and knows nothing of markers."""
+        return self._rows_of((self.folder / "out").glob("*.parquet"), day)
+
+    def _rows_of(self, paths: Iterable[Path], day: int) -> Counter[tuple[int, int, str]]:
+        """The rows of the day's epoch; a file's name says whose it is, and its rows have to agree."""
+        ledger = Ledger(self.ledger_dsn)
+        epoch = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
+        ledger.close()
         rows: Counter[tuple[int, int, str]] = Counter()
-        for path in (self.folder / "out").glob("*.parquet"):
-            table = pq.ParquetFile(path).read()
-            rows.update(
-                r for r in zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True) if r[0] == day
-            )
+        for path in paths:
+            if epoch is not None and f"epoch={epoch.id}-" in path.name:
+                table = pq.ParquetFile(path).read()
+                rows.update(zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True))
         return rows
 
     def prepared(self) -> list[str]:

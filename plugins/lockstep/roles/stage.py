@@ -46,6 +46,7 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
     request = _request(runtime, epoch, token, folder, reference)
     _check_sources(runtime, epoch)
+    reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())

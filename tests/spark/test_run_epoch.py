@@ -1,0 +1,131 @@
+"""run_epoch with a real Spark: files in a folder move into Postgres and Parquet, once, with no Airflow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+from lockstep import Pipeline, files, recover, run_epoch
+from lockstep.epoch import EpochReport
+from lockstep.errors import BadRecords, SourceNotReady
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import FileSource
+from lockstep.states import EpochState
+
+DAY = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def doubled_and_counted(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    orders = inputs["orders"]
+    return {
+        "orders": orders,
+        "totals": orders.groupBy("customer").sum("amount").withColumnRenamed("sum(amount)", "total"),
+    }
+
+
+class Shop:
+    """One pipeline with two outputs, its ledger, warehouse and folders."""
+
+    def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path, *, watch: bool = False) -> None:
+        self.warehouse, self.folder = warehouse, folder
+        path = f"{folder}/landing" if watch else f"{folder}/landing/{{interval_start:%Y-%m-%d}}.csv"
+        source = FileSource(path, format="csv", schema="customer STRING, amount BIGINT")
+        (folder / "landing").mkdir(exist_ok=True)
+        self.pipeline = Pipeline(
+            name="shop",
+            sources={"orders": source},
+            transform=doubled_and_counted,
+            sinks=[
+                PostgresSink("warehouse", tables={"orders": "public.orders"}, connection="warehouse", create=True),
+                FileSink("totals", output="totals", path=str(folder / "totals"), format="parquet"),
+            ],
+        )
+        self._arguments: dict[str, Any] = {
+            "ledger": ledger,
+            "staging": str(folder / "staging"),
+            "connections": {"warehouse": warehouse},
+        }
+        self._spark = spark
+
+    def land(self, name: str, *rows: tuple[str, int | str]) -> None:
+        text = "customer,amount\n" + "".join(f"{customer},{amount}\n" for customer, amount in rows)
+        (self.folder / "landing" / f"{name}.csv").write_text(text)
+
+    def run(self, day: int | None = None, run_id: str | None = None) -> EpochReport:
+        interval = None if day is None else (DAY + timedelta(days=day), DAY + timedelta(days=day + 1))
+        return run_epoch(self.pipeline, interval=interval, spark=self._spark, run_id=run_id, **self._arguments)
+
+    def recover(self) -> Any:
+        return recover(self.pipeline, hold=timedelta(0), **self._arguments)
+
+    def orders(self) -> Counter[tuple[str, int]]:
+        connection = psycopg2.connect(self.warehouse)
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass('public.orders') IS NOT NULL")
+            if cursor.fetchone() != (True,):
+                return Counter()
+            cursor.execute("SELECT customer, amount FROM public.orders")
+            found = Counter(cursor.fetchall())
+        connection.close()
+        return found
+
+
+@pytest.fixture
+def shop(spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> Shop:
+    return Shop(spark_connect, ledger_dsn, warehouse_dsn, tmp_path)
+
+
+def test_an_epoch_moves_from_its_file_into_both_sinks_and_a_second_run_changes_nothing(shop: Shop) -> None:
+    shop.land("2013-01-01", ("ann", 1), ("bob", 2), ("ann", 1))
+    report = shop.run(0)
+    assert report.state is EpochState.CLEANED
+    assert report.rows == {"orders": 3, "totals": 2}
+    assert report.sources["orders"]["rows"] == 3
+    assert report.publications == {"warehouse": "committed", "totals": "committed"}
+    again = shop.run(0)
+    assert again.already_published
+    assert shop.orders() == Counter({("ann", 1): 2, ("bob", 2): 1})
+    assert len(files(str(shop.folder / "totals"))) == 1
+
+
+def test_intervals_run_in_any_order(shop: Shop) -> None:
+    for day in (2, 0, 1):
+        shop.land(f"2013-01-0{day + 1}", ("ann", day))
+        shop.run(day)
+    assert shop.orders() == Counter({("ann", day): 1 for day in range(3)})
+
+
+def test_a_missing_file_can_be_waited_for(shop: Shop) -> None:
+    with pytest.raises(SourceNotReady):
+        shop.run(0)
+    shop.land("2013-01-01", ("ann", 1))
+    shop.run(0)
+    assert shop.orders() == Counter({("ann", 1): 1})
+
+
+def test_a_bad_record_shows_nothing_and_a_mended_file_replaces_the_frozen_one_by_replan(shop: Shop) -> None:
+    shop.land("2013-01-01", ("ann", 1), ("bob", "many"))
+    with pytest.raises(BadRecords, match=r"2013-01-01\.csv"):
+        shop.run(0)
+    assert shop.orders() == Counter()
+    assert not files(str(shop.folder / "totals"))
+
+
+def test_a_watched_folder_gives_each_file_to_one_epoch(
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
+) -> None:
+    shop = Shop(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, watch=True)
+    shop.land("first", ("ann", 1))
+    shop.run()
+    shop.land("second", ("bob", 2))
+    shop.run()
+    empty = shop.run()
+    assert empty.state is EpochState.CLEANED
+    assert empty.rows["orders"] == 0
+    assert shop.orders() == Counter({("ann", 1): 1, ("bob", 2): 1})
