@@ -1,0 +1,111 @@
+"""The demo, as `make demo` runs it, on a stack of its own: what it moves, what it proves, what it notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+
+from stack.home import CHECKOUT, Home, Ports
+from stack.lifecycle import Stack
+from stack.postgres import free_port
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    report: dict[str, Any]
+    error: str
+
+    def differing(self) -> set[str]:
+        return {check["what"] for check in self.report["checks"] if not check["agrees"]}
+
+
+@dataclass(frozen=True)
+class DemoHome:
+    """A home with ports of its own, and the demo run in it as a process."""
+
+    stack: Stack
+
+    def demo(self, days: int) -> Ran:
+        ports = self.stack.home.ports
+        names = {f"LOCKSTEP_PORT_{name.upper()}": str(port) for name, port in vars(ports).items()}
+        done = subprocess.run(
+            [sys.executable, "-m", "stack", "demo", "--days", str(days), "--json"],
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=CHECKOUT,
+            env={**os.environ, **names, "LOCKSTEP_HOME": str(self.stack.home.root)},
+        )
+        return Ran(done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr)
+
+    def sql(self, statement: str) -> None:
+        os.environ["PGPASSFILE"] = str(self.stack.home.passfile)
+        with closing(psycopg2.connect(self.stack.environment["LOCKSTEP_WAREHOUSE"])) as connection:
+            connection.autocommit = True
+            connection.cursor().execute(statement)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[DemoHome]:
+    """A stack that is up before the first demo, so that it stays up for all of them."""
+    before = os.environ.get("PGPASSFILE")
+    root = Path(tempfile.mkdtemp(prefix="lockstep-demo-"))
+    root.chmod(0o711)
+    stack = Stack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())))
+    try:
+        stack.up()
+        yield DemoHome(stack)
+    finally:
+        stack.clean()
+        shutil.rmtree(root, ignore_errors=True)
+        os.environ.pop("PGPASSFILE", None) if before is None else os.environ.update(PGPASSFILE=before)
+
+
+def test_a_demo_publishes_its_days_and_all_counts_agree(home: DemoHome) -> None:
+    ran = home.demo(2)
+    assert ran.code == 0, ran.error
+    assert ran.report["agrees"] and not ran.report["repeated"]
+    assert [row["rows"]["flights"] for row in ran.report["epochs"]] == [842, 943]
+    assert [row["state"] for row in ran.report["epochs"]] == ["cleaned", "cleaned"]
+    assert home.stack.is_up, "a stack that was up stays up"
+
+
+def test_a_second_demo_runs_them_again_and_nothing_changes(home: DemoHome) -> None:
+    ran = home.demo(2)
+    assert ran.code == 0, ran.error
+    assert ran.report["repeated"]
+    assert {check["one"] for check in ran.report["checks"]} >= {"ledger rows", "flights rows", "output files"}
+
+
+def test_a_row_that_somebody_changed_in_the_sink_is_noticed(home: DemoHome) -> None:
+    home.sql("UPDATE public.flights SET tailnum = 'N00000' WHERE ctid = (SELECT min(ctid) FROM public.flights)")
+    ran = home.demo(2)
+    assert ran.code == 1
+    assert ran.differing() == {"flights out"}, "as many rows as before: only the digest tells"
+
+
+def test_a_run_that_fails_is_explained_and_the_next_demo_adds_its_day(home: DemoHome) -> None:
+    home.sql("ALTER TABLE public.flights SET UNLOGGED")
+    ran = home.demo(3)
+    assert ran.code == 1
+    assert "the run of 2013-01-03 failed" in ran.error
+    assert "task begin failed" in ran.error or "task prepare.warehouse failed" in ran.error
+    assert "UNLOGGED" in ran.error
+    home.sql("ALTER TABLE public.flights SET LOGGED")
+    again = home.demo(3)
+    assert [row["state"] for row in again.report["epochs"]] == ["cleaned"] * 3, again.error
