@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -60,8 +60,7 @@ class Backfill:
                 if not (left := missing()):
                     return
                 # after a first round Airflow may call a day done that the ledger doesn't know
-                self._start(left[0], left[-1], "failed" if number == 0 else "completed")
-                self._watch(left[0], left[-1])
+                self._do(left[0], left[-1], "failed" if number == 0 else "completed")
             if left := missing():
                 raise BackfillFailed(f"every run of {DAG} succeeded, but the ledger lacks {_listed(left)}")
 
@@ -70,8 +69,7 @@ class Backfill:
         with self._unpaused():
             if self._glance().open:
                 self._watch()
-            self._start(self._days[0], self._days[-1], "completed")
-            self._watch(self._days[0], self._days[-1])
+            self._do(self._days[0], self._days[-1], "completed")
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -94,6 +92,16 @@ class Backfill:
                 raise BackfillFailed(f"Airflow has not loaded the DAG {DAG} after {PARSE_SECONDS:.0f} s: {errors}")
             time.sleep(POLL_SECONDS)
 
+    def _do(self, first: date, last: date, reprocess: str) -> None:
+        """One backfill. Whoever stops watching stops it: queued runs fail, and the next demo tries them again."""
+        backfill = self._start(first, last, reprocess)
+        try:
+            self._watch(first, last)
+        except BaseException:
+            with suppress(StackError):
+                self._api.cancel_backfill(backfill)
+            raise
+
     def _start(self, first: date, last: date, reprocess: str) -> int:
         deadline = time.monotonic() + PARSE_SECONDS
         while True:
@@ -101,31 +109,30 @@ class Backfill:
                 return self._api.start_backfill(DAG, first, last, reprocess=reprocess, runs_at_once=RUNS_AT_ONCE)
             except AirflowRefused as error:
                 # the one before is over, but the scheduler writes that down only twice a minute
-                if error.status != CONFLICT or time.monotonic() > deadline:
+                if error.status != CONFLICT:
                     raise
+                if time.monotonic() > deadline:
+                    raise BackfillFailed(
+                        f"another backfill of {DAG} is at work: wait for it, cancel it in the UI, or ask for its days"
+                    ) from error
                 time.sleep(POLL_SECONDS)
 
     def _watch(self, first: date | None = None, last: date | None = None) -> None:
-        """Until no run is open. After a failed run from `first` to `last` no other starts: raises BackfillFailed."""
+        """Until no run is open. Raises BackfillFailed on a failed run from `first` to `last`."""
         before, since = None, time.monotonic()
         while True:
             now = self._glance()
             self._show(now.done, now.doing)
             if first and last and (failure := self._failure(first, last)):
-                self._give_up(failure)
+                raise BackfillFailed(failure)
             if not now.open:
                 return
             if now != before:
                 before, since = now, time.monotonic()
             if time.monotonic() - since > STALL_SECONDS:
-                self._give_up(f"nothing has moved for {STALL_SECONDS / 60:.0f} min: {now.doing or 'no task runs'}")
+                idle = f"nothing has moved for {STALL_SECONDS / 60:.0f} min"
+                raise BackfillFailed(f"{idle}: {now.doing or 'no task runs'}")
             time.sleep(POLL_SECONDS)
-
-    def _give_up(self, why: str) -> None:
-        backfill = self._api.active_backfill(DAG)
-        if backfill is not None:
-            self._api.cancel_backfill(backfill)
-        raise BackfillFailed(why)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
