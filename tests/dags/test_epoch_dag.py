@@ -155,6 +155,14 @@ def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(made: 
     assert "out/raw" not in text
 
 
+def test_a_manual_run_after_the_dags_end_still_runs_its_tasks() -> None:
+    """Airflow leaves out tasks whose end has passed: the run would be green and nothing would have moved."""
+    made = epoch_dag(ORDERS, schedule="@daily", start_date=START, end_date=START + timedelta(days=7))
+    back = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(made))))
+    assert back.end_date == START + timedelta(days=7)
+    assert all(task.end_date.year == 9999 for task in back.tasks)
+
+
 def test_every_error_is_either_retryable_or_terminal() -> None:
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)} - {errors.LockstepError}
     assert all(issubclass(kind, Retryable) != issubclass(kind, Terminal) for kind in kinds)

@@ -8,7 +8,7 @@ run beside a living sibling, and leaves the run failed, because `cleanup`, the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, Label, TaskGroup, TriggerRule, WeightRule
@@ -30,6 +30,7 @@ from lockstep.pipeline import Pipeline
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: runs at once of an interval pipeline, unless the DAG says otherwise
 SPARK = "spark"  #: id of the Connection to Spark
+NO_END = datetime(9999, 12, 31, tzinfo=UTC)  #: None would be replaced by the DAG's
 
 _DOCS = {
     "begin": "Freezes what this epoch reads and opens an attempt. What older attempts left is rolled back.",
@@ -75,6 +76,10 @@ def epoch_dag(
     )
     with dag:
         _tasks(pipeline, spark_conn_id, spark_submit or {}, default_args or {})
+    for (
+        task
+    ) in dag.tasks:  # the DAG's end is for the scheduler: a manual run after it would end green, with no task run
+        task.end_date = NO_END
     return dag
 
 
