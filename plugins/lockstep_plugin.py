@@ -1,6 +1,6 @@
-"""Tells Airflow that Lockstep is here, and has it imported once, where tasks are forked from.
+"""Registers Lockstep's timetables, and has its modules imported once, where tasks are forked from.
 
-Without this every task would import the same modules again: half a second of CPU, and three seconds for one that talks
+Without that every task would import the same modules again: half a second of CPU, and three seconds for one that talks
 to Spark Connect, whose client needs pandas. Nothing is connected here: what is forked is code.
 """
 
@@ -8,8 +8,11 @@ import importlib
 import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
+from typing import ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
+
+from lockstep.orchestration.timetables import CronIntervals, DeltaIntervals
 
 TASKS_ARE_FORKED_BY = {"scheduler", "celery"}
 USED_BY_TASKS = (
@@ -40,7 +43,8 @@ _import_once()
 
 
 class LockstepPlugin(AirflowPlugin):
-    """Registers nothing: the operators come with the DAGs that use them."""
+    """What Airflow looks up by name; the operators come with the DAGs that use them."""
 
     name = "lockstep"
     version = _version()
+    timetables: ClassVar = [CronIntervals, DeltaIntervals]

@@ -155,12 +155,15 @@ def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(made: 
     assert "out/raw" not in text
 
 
-def test_a_manual_run_after_the_dags_end_still_runs_its_tasks() -> None:
-    """Airflow leaves out tasks whose end has passed: the run would be green and nothing would have moved."""
-    made = epoch_dag(ORDERS, schedule="@daily", start_date=START, end_date=START + timedelta(days=7))
+@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1)], ids=["cron", "timedelta"])
+def test_an_end_is_the_schedules_and_not_the_tasks(schedule: str | timedelta) -> None:
+    """Airflow leaves out tasks whose end has passed: a manual run would be green and nothing would have moved."""
+    made = epoch_dag(ORDERS, schedule=schedule, start_date=START, end_date=START + timedelta(days=2), catchup=True)
     back = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(made))))
-    assert back.end_date == START + timedelta(days=7)
-    assert all(task.end_date.year == 9999 for task in back.tasks)
+    assert back.end_date is None and all(task.end_date is None for task in back.tasks)
+    starts = [run.data_interval.start for run in back.iter_dagrun_infos_between(START, START + timedelta(days=9))]
+    assert starts == [START + timedelta(days=day) for day in range(3)]
+    assert back.next_dagrun_info(last_automated_run_info=None).data_interval.start == START
 
 
 def test_every_error_is_either_retryable_or_terminal() -> None:

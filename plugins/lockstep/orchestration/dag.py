@@ -8,7 +8,7 @@ run beside a living sibling, and leaves the run failed, because `cleanup`, the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, Label, TaskGroup, TriggerRule, WeightRule
@@ -25,12 +25,12 @@ from lockstep.orchestration.operators import (
     StageOperator,
 )
 from lockstep.orchestration.retrying import BEGIN_RETRIES, require_hold, retry_arguments
+from lockstep.orchestration.timetables import ends
 from lockstep.pipeline import Pipeline
 
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: runs at once of an interval pipeline, unless the DAG says otherwise
 SPARK = "spark"  #: id of the Connection to Spark
-NO_END = datetime(9999, 12, 31, tzinfo=UTC)  #: None would be replaced by the DAG's
 
 _DOCS = {
     "begin": "Freezes what this epoch reads and opens an attempt. What older attempts left is rolled back.",
@@ -49,6 +49,7 @@ def epoch_dag(
     *,
     schedule: Any = None,
     start_date: datetime | None = None,
+    end_date: datetime | None = None,
     dag_id: str | None = None,
     spark_conn_id: str = SPARK,
     spark_submit: Mapping[str, Any] | None = None,
@@ -59,16 +60,19 @@ def epoch_dag(
 ) -> DAG:
     """The DAG that moves `pipeline`'s epochs: one run, one epoch.
 
-    `schedule`: a cron string or a timedelta makes real data intervals in UTC. `spark_conn_id`: `sc://…` for Spark
-    Connect, or a master for spark-submit, with `spark_submit` as further arguments of Airflow's SparkSubmitHook.
+    `schedule`: a cron string or a timedelta makes real data intervals in UTC; `end_date` ends it, but no manual run.
+    `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
+    of Airflow's SparkSubmitHook.
     `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Raises `InvalidPipeline`
     when recovery would void attempts that are still being retried.
     """
     defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": _describe(pipeline)}
+    timetable = timetable_of(pipeline, schedule, end_date)
     dag = DAG(
         dag_id or pipeline.name,
-        schedule=timetable_of(pipeline, schedule),
+        schedule=timetable,
         start_date=start_date,
+        end_date=None if ends(timetable) else end_date,
         default_args={"owner": OWNER, **retry_arguments(), **(default_args or {})},
         params={**interval_params(pipeline), **(params or {})},
         tags={TAG, *tags},
@@ -76,10 +80,6 @@ def epoch_dag(
     )
     with dag:
         _tasks(pipeline, spark_conn_id, spark_submit or {}, default_args or {})
-    for (
-        task
-    ) in dag.tasks:  # the DAG's end is for the scheduler: a manual run after it would end green, with no task run
-        task.end_date = NO_END
     return dag
 
 

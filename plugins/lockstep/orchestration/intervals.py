@@ -10,6 +10,7 @@ from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTim
 
 from lockstep.epoch import Identity, Interval
 from lockstep.errors import IntervalMissing
+from lockstep.orchestration.timetables import intervals_until
 from lockstep.pipeline import Pipeline
 
 START, END = "interval_start", "interval_end"
@@ -20,16 +21,22 @@ _WAY_OUT = (
 _NOT_INTERVALS = frozenset({"@once", "@continuous"})
 
 
-def timetable_of(pipeline: Pipeline, schedule: Any) -> Any:
+def timetable_of(pipeline: Pipeline, schedule: Any, last: datetime | None = None) -> Any:
     """What Airflow shall be given: for an interval pipeline a cron string or a timedelta becomes a timetable of real
-    data intervals, in UTC; anything else stays as it is."""
-    if pipeline.identity is not Identity.INTERVAL:
+    data intervals, in UTC, the last of which starts at `last` or before; anything else stays as it is."""
+    if not _makes_intervals(pipeline, schedule):
         return schedule
-    if isinstance(schedule, str) and schedule not in _NOT_INTERVALS:
-        return CronDataIntervalTimetable(schedule, timezone="UTC")
+    if last is not None:
+        return intervals_until(schedule, last)
     if isinstance(schedule, timedelta):
         return DeltaDataIntervalTimetable(schedule)
-    return schedule
+    return CronDataIntervalTimetable(schedule, timezone="UTC")
+
+
+def _makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
+    if pipeline.identity is not Identity.INTERVAL:
+        return False
+    return isinstance(schedule, timedelta) or (isinstance(schedule, str) and schedule not in _NOT_INTERVALS)
 
 
 def interval_params(pipeline: Pipeline) -> dict[str, Param]:
