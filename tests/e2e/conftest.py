@@ -42,7 +42,7 @@ class TestedStack(Stack):
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack() -> Iterator[TestedStack]:
     root = Path(tempfile.mkdtemp(prefix="lockstep-e2e-"))
     root.chmod(0o711)
@@ -59,7 +59,7 @@ def stack() -> Iterator[TestedStack]:
             shutil.rmtree(root, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(stack: TestedStack) -> Iterator[World]:
     before = os.environ.get("PGPASSFILE")
     os.environ["PGPASSFILE"] = str(stack.home.passfile)

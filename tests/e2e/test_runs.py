@@ -47,6 +47,13 @@ def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_g
     assert "IntervalMissing" in log and "interval_start" in log and "interval_end" in log
 
 
+def test_a_run_after_the_dags_end_waits_for_its_input_instead_of_ending_green(world: World) -> None:
+    world.api.unpause("orders")
+    run_id = world.api.trigger_at("orders", "2026-01-05T12:00:00Z")
+    world.api.wait_task("orders", run_id, "begin", {"up_for_retry"})
+    world.api.mark_run("orders", run_id, "failed")
+
+
 def test_a_backfill_moves_each_interval_in_any_order_and_a_second_one_changes_nothing(world: World) -> None:
     days = ["2024-01-05", "2024-01-06", "2024-01-07"]
     landed = {day: world.land("orders", day) for day in days}
