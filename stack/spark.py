@@ -119,8 +119,9 @@ class StandaloneCluster:
 
 def spark_environment() -> dict[str, str]:
     """What a Spark process needs from its environment: Java, our Python, and the import path for UDFs."""
-    return {
-        **os.environ,
+    inherited = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
+    return {  # a driver must not take itself for a client because its parent is one
+        **inherited,
         "JAVA_HOME": str(java_home()),
         "SPARK_HOME": str(_spark_home()),
         "SPARK_LOCAL_IP": HOST,

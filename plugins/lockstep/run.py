@@ -79,10 +79,11 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str) -> Launch:
     """A `Launch` that runs the staging job from this process."""
 
     def launch(request_uri: str) -> None:
-        from lockstep.compute.session import connect
+        from lockstep.compute.session import session
         from lockstep.compute.stage import run_request
 
-        run_request(request_uri, connect(spark), pipeline)
+        with session(spark) as opened:
+            run_request(request_uri, opened, pipeline)
 
     return launch
 

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg2
 import pytest
 
 from lockstep import Pipeline, files, recover, run_epoch
 from lockstep.epoch import EpochReport
-from lockstep.errors import BadRecords, SourceNotReady
+from lockstep.errors import BadRecords, SourceChanged, SourceNotReady
+from lockstep.ledger import Ledger
+from lockstep.roles.operate import replan
+from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
+from lockstep.wal.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DAY = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -64,6 +72,12 @@ class Shop:
     def recover(self) -> Any:
         return recover(self.pipeline, hold=timedelta(0), **self._arguments)
 
+    def replan(self, epoch: int, reason: str) -> None:
+        arguments = self._arguments
+        with closing(Ledger(arguments["ledger"])) as ledger:
+            staging = Staging(arguments["staging"])
+            replan(Runtime("shop", ledger, staging, arguments["connections"], self.pipeline), epoch, reason)
+
     def orders(self) -> Counter[tuple[str, int]]:
         connection = psycopg2.connect(self.warehouse)
         with connection, connection.cursor() as cursor:
@@ -77,7 +91,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> Shop:
+def shop(spark_connect: str, session: SparkSession, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> Shop:
+    """Beside another session of this process, which is the active one of the thread: as in a notebook."""
     return Shop(spark_connect, ledger_dsn, warehouse_dsn, tmp_path)
 
 
@@ -115,6 +130,12 @@ def test_a_bad_record_shows_nothing_and_a_mended_file_replaces_the_frozen_one_by
         shop.run(0)
     assert shop.orders() == Counter()
     assert not files(str(shop.folder / "totals"))
+    shop.land("2013-01-01", ("ann", 1), ("bob", 2))
+    with pytest.raises(SourceChanged, match=r"2013-01-01\.csv"):
+        shop.run(0)
+    shop.replan(1, "bob's amount is a number now")
+    shop.run(0)
+    assert shop.orders() == Counter({("ann", 1): 1, ("bob", 2): 1})
 
 
 def test_a_watched_folder_gives_each_file_to_one_epoch(

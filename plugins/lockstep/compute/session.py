@@ -5,8 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -27,6 +28,7 @@ REQUIRED = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+_closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
 def connect(target: str | SparkSession | None) -> SparkSession:
@@ -43,6 +45,19 @@ def connect(target: str | SparkSession | None) -> SparkSession:
     return spark
 
 
+@contextmanager
+def session(target: str | SparkSession) -> Iterator[SparkSession]:
+    """A session as `connect` gives it; one of Spark Connect that was made for this is closed afterwards."""
+    spark = connect(target)
+    try:
+        yield spark
+    finally:
+        if isinstance(target, str) and is_remote(spark):
+            close = _closers.pop(id(spark))
+            atexit.unregister(close)
+            close()
+
+
 def is_remote(spark: SparkSession) -> bool:
     """Whether `spark` is a client of a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
@@ -55,10 +70,14 @@ def tag_of(token: int) -> str:
 
 @contextmanager
 def tagged(spark: SparkSession, token: int) -> Iterator[None]:
-    """Tag what this thread asks of Spark, so that `cancel` can find it."""
+    """Tag what this thread asks of Spark, so that `cancel` can find it, and make `spark` its active session.
+
+    The Connect client takes the session of a checkpoint's answer from there, whichever session asked for it.
+    """
     spark.addTag(tag_of(token))
     try:
-        yield
+        with _active(spark):
+            yield
     finally:
         spark.removeTag(tag_of(token))
 
@@ -103,7 +122,8 @@ def _remote(url: str) -> SparkSession:
         host = urlsplit(url).netloc
         raise SparkUnavailable(f"no Spark Connect server answers at {host}: {error}") from error
     spark = SparkSession.builder.remote(url).create()
-    atexit.register(_close, spark, url)  # one that is collected while the interpreter ends hangs in gRPC
+    _closers[id(spark)] = close = partial(_close, spark, url)
+    atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
     if spark.version != PINNED:
         raise SparkRefused(f"the Spark Connect server is {spark.version}, this client {PINNED}: they must agree")
     return spark
@@ -123,6 +143,22 @@ def _close(spark: SparkSession, url: str) -> None:
         cast(Any, spark).release_session_on_close = False
     with suppress(Exception):
         spark.stop()
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    if not is_remote(spark):
+        yield
+        return
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    threads: Any = ConnectSession._active_session
+    before = getattr(threads, "session", None)
+    threads.session = spark
+    try:
+        yield
+    finally:
+        threads.session = before
 
 
 def _announce(spark: SparkSession) -> None:
