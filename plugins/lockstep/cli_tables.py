@@ -34,6 +34,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         for one in found.epochs:
             if one.stuck:
                 _out.print(f"  [bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
+            for path in one.late:
+                _out.print(f"  [bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:

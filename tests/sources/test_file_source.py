@@ -48,7 +48,7 @@ def test_an_interval_takes_the_file_its_template_means(tmp_path: Path) -> None:
     position = source.latest(None, DAY)
     assert source.identity is Identity.INTERVAL
     facts = {"path": str(landed), "size": 12, "mtime_ns": 1_700_000_000_000_000_000}
-    assert json.loads(json.dumps(position)) == {"files": [facts]}
+    assert json.loads(json.dumps(position)) == {"expects": str(landed), "files": [facts]}
     assert source.claims(None, position) == [str(landed)]
 
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_not_there_yet_can_be_waited_for(tmp_path: Path) -> None:
 def test_a_missing_file_may_mean_an_empty_epoch(tmp_path: Path) -> None:
     source = daily(tmp_path, missing="empty")
     position = source.latest(None, DAY)
-    assert position == {"files": []}
+    assert position == {"expects": f"{tmp_path}/2013-01-02.csv", "files": []}
     assert source.is_empty(None, position)
 
 

@@ -26,6 +26,7 @@ class EpochStatus:
     leased: bool
     participants: tuple[Participant, ...]
     stuck: str | None
+    late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
 
     @property
     def rows(self) -> dict[str, int]:

@@ -20,10 +20,12 @@ from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
+from lockstep.sources.late import late_files
 from lockstep.states import UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
+_NAMED = 10  # late files in one line of the log
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
@@ -47,7 +49,19 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
         reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
         epoch = _trust_or_discard_seal(runtime, epoch)
     _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
+    _tell_late(runtime, epoch)
     return epoch
+
+
+def _tell_late(runtime: Runtime, epoch: Epoch) -> None:
+    if late := late_files(epoch, runtime.ledger.claimed):
+        more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
+        _log.warning(
+            "%s was decided without these files, which came later and which nobody reads: %s%s",
+            epoch,
+            ", ".join(late[:_NAMED]),
+            more,
+        )
 
 
 def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:

@@ -10,7 +10,8 @@ from lockstep.epoch import Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.frozen import FrozenFile
-from lockstep.sources.paths import expand, interval_fields, require_local
+from lockstep.sources.late import EXPECTS
+from lockstep.sources.paths import files_at, interval_fields, pattern_of, require_local
 from lockstep.sources.records import Reading, Records
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ class FileSource(Source):
     `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
     freeze the files' sha256.
-    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"]}, …]}. Raises `InvalidPipeline`.
+    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"]}, …]}, and of an interval also {"expects": where
+    its files were looked for}. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)
@@ -96,22 +98,23 @@ class FileSource(Source):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`."""
-        files = self._watched() if self.identity is Identity.CURSOR else self._expected(interval)
-        return {"files": [file.to_json() for file in files]}
-
-    def _expected(self, interval: Interval | None) -> list[FrozenFile]:
+        if self.identity is Identity.CURSOR:
+            return {"files": [file.to_json() for file in self._watched()]}
         if interval is None:
             raise IntervalMissing(f"source {self.path!r} needs a data interval")
-        found = expand(self.path, interval)
+        expected = pattern_of(self.path, interval)
+        return {EXPECTS: expected, "files": [file.to_json() for file in self._expected(expected, interval)]}
+
+    def _expected(self, expected: str, interval: Interval) -> list[FrozenFile]:
+        found = files_at(expected)
         if not found and self.missing == "error":
-            expected = self.path.format(interval_start=interval.start, interval_end=interval.end)
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
         return [FrozenFile.of(path, hashed=self.hash) for path in found]
 
     def _watched(self) -> list[FrozenFile]:
         if self._claimed is None:
             raise InvalidPipeline(f"source {self.path!r} was asked for new files before it was opened")
-        found = expand(self.path)
+        found = files_at(pattern_of(self.path))
         taken = self._claimed(found) if found else set()
         new = sorted(FrozenFile.of(path) for path in found if path not in taken)
         return [FrozenFile.of(file.path, hashed=True) if self.hash else file for file in self._capped(new)]

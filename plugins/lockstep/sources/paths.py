@@ -35,10 +35,14 @@ def require_local(path: str) -> None:
         raise InvalidPipeline(f"source path {path!r}: FileSource reads mounted folders; leave the scheme away")
 
 
-def expand(path: str, interval: Interval | None = None) -> list[str]:
-    """The finished files that `path` means now, absolute and sorted. A folder means the files in it, not below it."""
+def pattern_of(path: str, interval: Interval | None = None) -> str:
+    """Where `path` leads for `interval`: an absolute path or pattern."""
     bounds = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
-    where = absolute(path.format(**bounds))
+    return absolute(path.format(**bounds))
+
+
+def files_at(where: str) -> list[str]:
+    """The finished files that a pattern means now, absolute and sorted. A folder means those in it, not below it."""
     found = [where] if os.path.lexists(where) else sorted(glob.glob(where, recursive=True))  # noqa: PTH207
     files: list[str] = []
     for name in found:
