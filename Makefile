@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 DAYS ?= 14
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
@@ -53,8 +54,8 @@ down: ## stop what `make up` started
 status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
-test: lint ## lint, types, import contracts, then every test
-	@$(BIN)/pytest
+test: lint ## lint, types, import contracts, then every test (WORKERS=2 at once)
+	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = count(1)
+SHARE_SERVERS = {"e2e", "spark"}  #: folders whose tests start something heavy once, so one worker runs them all
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests stay together when pytest-xdist shares them out: a file's, or a whole folder's."""
+    for item in items:
+        folder, file = item.path.parent.name, item.path.stem
+        item.add_marker(pytest.mark.xdist_group(folder if folder in SHARE_SERVERS else file))
 
 
 @pytest.fixture(scope="session")
