@@ -46,6 +46,10 @@ class SinkUnavailable(Retryable):
     """A sink can't be reached, or is locked by somebody else for too long."""
 
 
+class TargetFull(Retryable):
+    """A target has no room for another epoch at this moment: prepared transactions are all taken, or the disk is."""
+
+
 class StagingUnavailable(Retryable):
     """Staging storage can't be read or written now (no space, no permission, no answer)."""
 

@@ -18,6 +18,7 @@ from lockstep.errors import (
     SinkRejected,
     SinkUnavailable,
     TargetChanged,
+    TargetFull,
     TargetOwned,
 )
 from lockstep.sinks import file_format, file_target, file_writer
@@ -163,9 +164,13 @@ def test_a_file_in_the_place_of_the_folder_is_refused(target: FilesUnderTest) ->
         sink.preflight(None)
 
 
-def test_a_full_disk_is_refused_before_any_row(target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_target, "ROOM", 1 << 60)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="MB free"):
+def test_a_full_disk_is_refused_before_any_row_until_there_is_room(
+    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(target) as sink:
+        with monkeypatch.context() as short, pytest.raises(TargetFull, match="MB free"):
+            short.setattr(file_target, "ROOM", 1 << 60)
+            sink.preflight(None)
         sink.preflight(None)
 
 

@@ -32,8 +32,8 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
     A decided epoch is returned as it is: the later roles finish or verify it. Raises `EpochBusy`, `SourceNotReady`,
-    `TooManyInFlight` to be tried again; `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`,
-    `EpochVoid`, `PreflightRefused` for a person.
+    `TooManyInFlight`, `TargetFull` to be tried again; `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`,
+    `PlanMismatch`, `EpochVoid`, `PreflightRefused` for a person.
     """
     pipeline = runtime.defined
     if pipeline.identity is Identity.INTERVAL and interval is None and runtime.ledger.find_run(run) is None:

@@ -157,7 +157,8 @@ class Sink(ABC):
         """Refuse what the target can't keep, before any row is written; claim the target; create what is missing.
 
         Called at `begin` with None (settings, ownership, room) and at `prepare` with the Arrow schema of each output
-        (tables, columns, types). Works in short transactions of its own. Raises `PreflightRefused`, `TargetOwned`.
+        (tables, columns, types). Works in short transactions of its own. Raises `PreflightRefused`, `TargetOwned`, and
+        `TargetFull` where waiting may help.
         """
 
     # --- the two calls of the roles ---

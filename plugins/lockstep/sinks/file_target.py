@@ -26,7 +26,7 @@ from pathlib import Path
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
-from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, TargetOwned
+from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
 from lockstep.sinks.base import Txn
 from lockstep.sinks.durable_file import (
     Damaged,
@@ -60,7 +60,7 @@ class FileTarget:
     # --- ownership ---
 
     def claim(self) -> None:
-        """Make the folder and take it. Raises `PreflightRefused`, `TargetOwned`."""
+        """Make the folder and take it. Raises `PreflightRefused`, `TargetOwned`, `TargetFull`."""
         self._refuse_symlinks()
         if self.root.exists() and not self.root.is_dir():
             raise PreflightRefused(f"{self.root} is not a folder; give this sink another path")
@@ -120,7 +120,7 @@ class FileTarget:
     def _refuse_full(self) -> None:
         free = shutil.disk_usage(self.root).free
         if free < ROOM:
-            raise PreflightRefused(f"{self.root} has {free >> 20} MB free, needed are {ROOM >> 20} MB: make room")
+            raise TargetFull(f"{self.root} has {free >> 20} MB free, needed are {ROOM >> 20} MB: make room, try again")
 
     def _try_links(self) -> None:
         """Show that hard links can be made in both folders, and take away what a killed try left."""

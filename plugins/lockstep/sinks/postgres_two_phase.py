@@ -10,7 +10,14 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import LedgerConflict, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import (
+    LedgerConflict,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    SinkUnavailable,
+    TargetFull,
+)
 from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_claim import Claim
@@ -40,11 +47,16 @@ class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
         )
         limit, here, used = cursor.fetchone() or (0, [], 0)
         own = [gid for gid in here if self._branches.owner.parse(gid)]  # those go before the next one comes
-        if used - len(own) >= limit:
+        if limit == 0:
             raise PreflightRefused(
-                f"sink {self.name}: max_prepared_transactions = {limit}, {used} in use: a two_phase sink needs one "
-                f"for each epoch under way, so at least {used + 1}; raise it and restart the server, or say "
-                "protocol='write_ahead'"
+                f"sink {self.name}: max_prepared_transactions = 0: a two_phase sink needs one for each epoch under "
+                "way; raise it and restart the server, or say protocol='write_ahead'"
+            )
+        if used - len(own) >= limit:
+            raise TargetFull(
+                f"sink {self.name}: max_prepared_transactions = {limit}, {used} in use, all by others (see "
+                f"pg_prepared_xacts): try again when one is finished; if they are no leftovers, raise it to at least "
+                f"{used + 1} and restart the server, or say protocol='write_ahead'"
             )
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
