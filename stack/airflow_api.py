@@ -1,4 +1,4 @@
-"""What the demo asks of Airflow, through its REST API."""
+"""What the demo and the tests ask of Airflow, through its REST API."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AirflowApi:
 
     def knows(self, dag_id: str) -> bool:
         try:
-            return not self._get(f"/dags/{dag_id}")["is_stale"]
+            return not self.get(f"/dags/{dag_id}")["is_stale"]
         except AirflowRefused as error:
             if error.status == httpx.codes.NOT_FOUND:
                 return False
@@ -66,20 +66,20 @@ class AirflowApi:
 
     def import_errors(self) -> list[str]:
         """The last line of each traceback."""
-        found = self._get("/importErrors", limit=PAGE)["import_errors"]
+        found = self.get("/importErrors", limit=PAGE)["import_errors"]
         return [f"{error['filename']}: {error['stack_trace'].strip().splitlines()[-1]}" for error in found]
 
     def is_paused(self, dag_id: str) -> bool:
-        return bool(self._get(f"/dags/{dag_id}")["is_paused"])
+        return bool(self.get(f"/dags/{dag_id}")["is_paused"])
 
     def pause(self, dag_id: str, paused: bool) -> None:
-        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": paused})
+        self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": paused})
 
     # --- backfills ---
 
     def active_backfill(self, dag_id: str) -> int | None:
         """The one backfill of the DAG that isn't complete, if any: Airflow allows no second one."""
-        found = self._get("/backfills", dag_id=dag_id, limit=PAGE, order_by="-id")["backfills"]
+        found = self.get("/backfills", dag_id=dag_id, limit=PAGE, order_by="-id")["backfills"]
         return next((int(one["id"]) for one in found if one["completed_at"] is None), None)
 
     def start_backfill(self, dag_id: str, first: date, last: date, *, reprocess: str, runs_at_once: int) -> int:
@@ -91,22 +91,22 @@ class AirflowApi:
             "reprocess_behavior": reprocess,
             "max_active_runs": runs_at_once,
         }
-        return int(self._call("POST", "/backfills", json=body)["id"])
+        return int(self.call("POST", "/backfills", json=body)["id"])
 
     def cancel_backfill(self, backfill: int) -> None:
         """Queued runs fail, running ones end by themselves."""
-        self._call("PUT", f"/backfills/{backfill}/cancel")
+        self.call("PUT", f"/backfills/{backfill}/cancel")
 
     # --- runs ---
 
     def trigger(self, dag_id: str, conf: dict[str, Any]) -> str:
         """A run without a logical date; `conf` is what the trigger form's fields hold. The run's id."""
         body = {"logical_date": None, "conf": conf}
-        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
 
     def run(self, dag_id: str, run_id: str) -> Any:
         """The run as Airflow knows it: state, start_date, end_date, …"""
-        return self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
+        return self.get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}")
 
     def count_runs(self, dag_id: str, states: Sequence[str], first: date, last: date) -> int:
         """Runs in one of `states` whose interval starts from `first` to `last`."""
@@ -117,22 +117,22 @@ class AirflowApi:
 
     def _runs(self, dag_id: str, states: Sequence[str], first: date, last: date) -> Any:
         dates = {"logical_date_gte": f"{first}T00:00:00Z", "logical_date_lte": f"{last}T00:00:00Z"}
-        return self._get(f"/dags/{dag_id}/dagRuns", state=list(states), order_by="logical_date", limit=1, **dates)
+        return self.get(f"/dags/{dag_id}/dagRuns", state=list(states), order_by="logical_date", limit=1, **dates)
 
     def busy_tasks(self, dag_id: str) -> list[TaskTry]:
         """The tasks of any run that run, or wait to be tried again."""
         states = ["running", "up_for_retry"]
-        found = self._get(f"/dags/{dag_id}/dagRuns/~/taskInstances", state=states, limit=PAGE)["task_instances"]
+        found = self.get(f"/dags/{dag_id}/dagRuns/~/taskInstances", state=states, limit=PAGE)["task_instances"]
         return [_task(one) for one in found]
 
     def tries(self, dag_id: str, run_id: str) -> list[TaskTry]:
-        found = self._get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances", limit=PAGE)["task_instances"]
+        found = self.get(f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances", limit=PAGE)["task_instances"]
         return [_task(one) for one in found]
 
     def log(self, dag_id: str, run_id: str, task: TaskTry) -> list[str]:
         """The lines of the task's last try, each with what was raised."""
         path = f"/dags/{dag_id}/dagRuns/{quote(run_id)}/taskInstances/{task.task_id}/logs/{task.tries}"
-        return [line for entry in self._get(path, full_content=True)["content"] for line in _lines(entry)]
+        return [line for entry in self.get(path, full_content=True)["content"] for line in _lines(entry)]
 
     # --- the wire ---
 
@@ -140,10 +140,12 @@ class AirflowApi:
         answer = self._send("POST", "/auth/token", json=self._credentials)
         self._client.headers["Authorization"] = f"Bearer {answer['access_token']}"
 
-    def _get(self, path: str, **parameters: Any) -> Any:
-        return self._call("GET", path, params=parameters)
+    def get(self, path: str, **parameters: Any) -> Any:
+        """The answer to a GET of `path`, which follows /api/v2."""
+        return self.call("GET", path, params=parameters)
 
-    def _call(self, method: str, path: str, **request: Any) -> Any:
+    def call(self, method: str, path: str, **request: Any) -> Any:
+        """The answer to any request; `request` as httpx takes it (`json`, `params`)."""
         try:
             return self._send(method, f"/api/v2{path}", **request)
         except AirflowRefused as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote
+
+import stack.airflow_api
 
 ENDED = frozenset({"success", "failed"})
 POLL_SECONDS = 0.2
@@ -27,35 +27,33 @@ class AirflowApi:
     """One login at one api-server."""
 
     def __init__(self, url: str, user: str, password: str) -> None:
-        self._url = url
-        self._token = ""
-        self._token = self._call("POST", "/auth/token", {"username": user, "password": password})["access_token"]
+        self._api = stack.airflow_api.AirflowApi(url, user, password)
 
     # --- runs ---
 
     def unpause(self, dag_id: str) -> None:
         wait_for(lambda: dag_id in self.dag_ids(), f"DAG {dag_id}; import errors: {self.import_errors()}")
-        self._call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
+        self._call("PATCH", f"/dags/{dag_id}", {"is_paused": False})
 
     def dag_ids(self) -> set[str]:
-        return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags?limit=100")["dags"]}
+        return {dag["dag_id"] for dag in self._call("GET", "/dags?limit=100")["dags"]}
 
     def import_errors(self) -> list[str]:
-        return [error["stack_trace"] for error in self._call("GET", "/api/v2/importErrors")["import_errors"]]
+        return [error["stack_trace"] for error in self._call("GET", "/importErrors")["import_errors"]]
 
     def trigger(self, dag_id: str, **conf: Any) -> str:
         """As the trigger form does it without a logical date: `conf` is what was typed into its fields."""
         body = {"logical_date": None, "conf": conf}
-        return str(self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def trigger_at(self, dag_id: str, logical_date: str) -> str:
         """As the trigger form does it by default, with nothing typed into its fields."""
         body = {"logical_date": logical_date, "conf": {}}
-        return str(self._call("POST", f"/api/v2/dags/{dag_id}/dagRuns", body)["dag_run_id"])
+        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
     def runs(self, dag_id: str) -> dict[str, str]:
         """{run id: state}"""
-        found = self._call("GET", f"/api/v2/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
+        found = self._call("GET", f"/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
         return {run["dag_run_id"]: run["state"] for run in found}
 
     def run_state(self, dag_id: str, run_id: str) -> str:
@@ -78,8 +76,8 @@ class AirflowApi:
     def backfill(self, dag_id: str, first: str, last: str, **arguments: Any) -> int:
         """Start one, wait for its end; returns its id."""
         body = {"dag_id": dag_id, "from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z", **arguments}
-        number = int(self._call("POST", "/api/v2/backfills", body)["id"])
-        wait_for(lambda: bool(self._call("GET", f"/api/v2/backfills/{number}")["completed_at"]), f"backfill {number}")
+        number = int(self._call("POST", "/backfills", body)["id"])
+        wait_for(lambda: bool(self._call("GET", f"/backfills/{number}")["completed_at"]), f"backfill {number}")
         return number
 
     # --- tasks ---
@@ -107,7 +105,7 @@ class AirflowApi:
             "include_downstream": downstream,
             "only_failed": False,
         }
-        self._call("POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", body)
+        self._call("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """The log of the task's last try, as text."""
@@ -117,28 +115,14 @@ class AirflowApi:
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         query = f"source_dag_id={dag_id}&source_run_id={quote(run_id)}&limit=100"
-        return list(self._call("GET", f"/api/v2/assets/events?{query}")["asset_events"])
+        return list(self._call("GET", f"/assets/events?{query}")["asset_events"])
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
-        request = urllib.request.Request(
-            self._url + path,
-            method=method,
-            data=json.dumps(body).encode() if body is not None else None,
-            headers={
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
-            },
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.loads(answer.read() or b"null")
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()[:2000]}") from error
+        return self._api.call(method, path, json=body)
 
 
 def _run(dag_id: str, run_id: str) -> str:
-    return f"/api/v2/dags/{dag_id}/dagRuns/{quote(run_id)}"
+    return f"/dags/{dag_id}/dagRuns/{quote(run_id)}"
 
 
 def _name(task: dict[str, Any]) -> str:
