@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
 from tests.sinks.targets import FilesUnderTest
 from tests.sinks.under_test import (
+    DEPLOYMENT,
     epoch,
     expect_proof,
     expect_rows,
@@ -141,6 +143,22 @@ def test_preflight_can_be_repeated_and_keeps_the_target(target: FilesUnderTest) 
         assert sink.target_id() == first
     assert [path.name for path in state(target).iterdir()] == ["target.json"]
     assert [path.name for path in target.path.iterdir()] == [".lockstep"]
+
+
+def test_preflight_takes_away_what_its_own_killed_tries_left_and_nothing_else(target: FilesUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+    own = f".lockstep-{hashlib.sha256(f'{DEPLOYMENT}:pipe:files'.encode()).hexdigest()[:12]}~0a1b2c3d"
+    others = f".lockstep-{'0' * 12}~0a1b2c3d"
+    foreign = (others, f"{own}0", f"{own[:-1]}x", "target.json~backup", "target.json~0a1b2c3d")
+    for folder in (target.path, state(target)):
+        for name in (own, *foreign):
+            (folder / name).write_text("left")
+    with opened(target) as sink:
+        sink.preflight(None)
+    for folder in (target.path, state(target)):
+        left = {path.name for path in folder.iterdir()} - {".lockstep", "target.json"}
+        assert left == set(foreign)
 
 
 def test_a_symlink_on_the_way_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:

@@ -82,7 +82,11 @@ def link_new(source: Path, target: Path) -> bool:
 
 def create_whole(path: Path, data: bytes, folder: Path) -> bool:
     """Create `path` whole and durable, by way of a file in `folder`; False if it was there already. Raises OSError."""
-    draft = folder / f"{path.name}~{secrets.token_hex(4)}"
+    return create_by(folder / f"{path.name}~{secrets.token_hex(4)}", path, data)
+
+
+def create_by(draft: Path, path: Path, data: bytes) -> bool:
+    """As `create_whole`, by way of `draft`: a new file in the same file system."""
     write_new(draft, data)
     try:
         created = link_new(draft, path)

@@ -5,6 +5,7 @@
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
     <path>/.lockstep/<token>/               one pending transaction: _handle, the files, then _vote.json
     <path>/.lockstep/<handle>~<random>/     a folder being made, written again, or taken away
+    …/.lockstep-<owner>~<random>            a draft of target.json or a trial link, for a moment: in any of these
 
 A shared target has one such state folder for each owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
 
@@ -30,7 +31,7 @@ from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, Tar
 from lockstep.sinks.base import Txn
 from lockstep.sinks.durable_file import (
     Damaged,
-    create_whole,
+    create_by,
     from_checked,
     link_new,
     sha256_of,
@@ -69,7 +70,7 @@ class FileTarget:
         if not self._target.exists():
             content = {"format": _FORMAT, "target_id": str(uuid.uuid4()), "owner": self._owner}
             with suppress(FileNotFoundError):  # another claimer, who was first, took the draft away
-                create_whole(self._target, to_checked(content), self._target.parent)
+                create_by(self._passing(self._target.parent), self._target, to_checked(content))
         self.require()
         self._try_links()
 
@@ -101,8 +102,12 @@ class FileTarget:
         """What tells the final names of one owner from another's in a shared folder."""
         if not self.shared:
             return ""
+        return "-" + self._owner_hash
+
+    @property
+    def _owner_hash(self) -> str:
         owner = f"{self.owner.deployment}:{self.owner.pipeline}:{self.owner.sink}"
-        return "-" + hashlib.sha256(owner.encode()).hexdigest()[:12]
+        return hashlib.sha256(owner.encode()).hexdigest()[:12]
 
     @property
     def _target(self) -> Path:
@@ -125,10 +130,13 @@ class FileTarget:
     def _try_links(self) -> None:
         """Show that hard links can be made in both folders, and take away what a killed try left."""
         for folder in {self.root, self.root / STATE, self.state}:
-            probe = folder / f"{STATE}-{_TARGET}~{secrets.token_hex(4)}"
-            link_new(self._target, probe)
-            for leftover in (*folder.glob(f"{STATE}-{_TARGET}~*"), *folder.glob(f"{_TARGET}~*")):
-                leftover.unlink(missing_ok=True)
+            link_new(self._target, self._passing(folder))
+            for passing in folder.glob(f"{STATE}-{self._owner_hash}~{'[0-9a-f]' * 8}"):
+                passing.unlink(missing_ok=True)
+
+    def _passing(self, folder: Path) -> Path:
+        """A name for a moment that tells whose it is, so that its owner, and nobody else, takes it away."""
+        return folder / f"{STATE}-{self._owner_hash}~{secrets.token_hex(4)}"
 
     # --- pending transactions ---
 
