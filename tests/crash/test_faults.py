@@ -184,6 +184,26 @@ def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(worl
 
 
 @TWO_PHASE
+def test_a_branch_of_another_manifest_is_never_committed(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    [gid] = world.prepared()
+    forged = f"{gid[:-12]}{'0' * 12}"
+    _autocommit(world.warehouse_dsn, sql.SQL("CREATE TABLE IF NOT EXISTS foreign_rows (n int)"))
+    _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
+    _prepare_foreign(world.warehouse_dsn, forged)
+    with pytest.raises(LedgerConflict, match=r"0{12}"):
+        world.run_task("publish.warehouse", _run(day), day)
+    assert any("LedgerConflict" in problem and forged in problem for problem in world.recover().problems)
+    assert world.prepared() == [forged]
+    assert world.execute(world.warehouse_dsn, "SELECT * FROM foreign_rows") == []
+    _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(forged)))
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+    assert world.publications(day)["warehouse"] == "repaired"
+
+
+@TWO_PHASE
 def test_transactions_of_others_are_never_touched(world: World) -> None:
     day = next(world.days)
     world.run(_run(day), day)

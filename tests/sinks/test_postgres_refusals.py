@@ -12,6 +12,7 @@ import pytest
 
 from lockstep.errors import (
     InvalidPipeline,
+    LedgerConflict,
     LockstepError,
     PreflightRefused,
     PublishBlocked,
@@ -156,6 +157,18 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
             assert "replica" in refusal(dsn, sink(protocol, create=True), None)
     finally:
         server.remove()
+
+
+def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(warehouse_dsn: str) -> None:
+    wal = [SealedRows(ROWS, output="rows")]
+    with sink(create=True).opened(context(warehouse_dsn)) as opened:
+        opened.preflight({"rows": SCHEMA})
+        vote = opened.prepare(epoch(manifest="a"), wal)
+        with pytest.raises(LedgerConflict, match="isn't of epoch 1"):
+            opened.publish(epoch(manifest="b"), vote, wal)
+        [txn] = opened.pending()
+        assert (txn.handle, opened.find_marker(1)) == (vote.handle, None)
+        opened.publish(epoch(manifest="a"), vote, wal)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

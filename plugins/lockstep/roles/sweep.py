@@ -15,7 +15,7 @@ from lockstep.errors import LedgerConflict, UnknownEpoch
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink, Txn
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.states import SHOWN, UNDECIDED, EpochState
+from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: 
 def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
     epoch = _known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
+    _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is Verdict.KEEP:
         return False
@@ -66,6 +67,18 @@ def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
     reach(CrashPoint.ROLLBACK_AFTER_SINK)
     _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
     return True
+
+
+def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:
+    """Raise `LedgerConflict` for the decided token with another manifest: neither to be committed nor rolled back."""
+    if epoch.state not in DECIDED or participant is None or participant.vote is None:
+        return
+    decided = (epoch.manifest_hash or "")[:12]
+    if txn.token == participant.vote.token and txn.manifest != decided:
+        raise LedgerConflict(
+            f"sink {txn.sink} holds {txn.handle}, of manifest {txn.manifest}; {epoch} was decided with {decided}: "
+            "it is left as it is, look where it comes from"
+        )
 
 
 def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:

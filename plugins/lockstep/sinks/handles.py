@@ -19,6 +19,12 @@ _HANDLE = re.compile(
 )
 
 
+def named_by(handle: str) -> tuple[int, int, str] | None:
+    """Epoch, token and manifest (12 hex digits) that a handle names, whoever owns it; None if it isn't of this kind."""
+    match = _HANDLE.fullmatch(handle)
+    return (int(match["epoch"]), int(match["token"]), match["manifest"]) if match else None
+
+
 @dataclass(frozen=True)
 class SinkName:
     """One sink of one pipeline of one deployment: the owner of handles and sessions."""

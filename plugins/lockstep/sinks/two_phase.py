@@ -9,6 +9,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, PublishBusy
 from lockstep.sinks.base import Batches, Publication, Sink, SinkEpoch, Txn
+from lockstep.sinks.handles import named_by
 
 
 class TwoPhaseCommitSink(Sink):
@@ -50,10 +51,16 @@ class TwoPhaseCommitSink(Sink):
         self.abort(txn)
 
     def txn_of(self, epoch: SinkEpoch, vote: Vote) -> Txn:
-        """The transaction that a vote stands for."""
+        """The transaction that a vote stands for. Raises `LedgerConflict` if its handle names another one."""
         if vote.handle is None:
             raise LedgerConflict(f"sink {self.name}: the vote of a two-phase sink has no handle")
-        return Txn(self.name, epoch.id, vote.token, epoch.manifest_hash[:12], vote.handle)
+        txn = Txn(self.name, epoch.id, vote.token, epoch.manifest_hash[:12], vote.handle)
+        if named_by(vote.handle) not in (None, (txn.epoch, txn.token, txn.manifest)):
+            raise LedgerConflict(
+                f"sink {self.name}: the vote's handle {vote.handle} isn't of epoch {txn.epoch}, token {txn.token}, "
+                f"manifest {txn.manifest}, which the ledger holds: was the ledger altered? Nothing was committed"
+            )
+        return txn
 
     def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         txn = self.begin_transaction(epoch)
