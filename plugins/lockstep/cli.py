@@ -1,7 +1,8 @@
 """`lockstep`: look at epochs, and get stuck ones going again.
 
 The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
-LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (passwords through PGPASSFILE). `lockstep env` prints
+LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (LOCKSTEP_CONNECTION_<ID> where the short name means
+something else, such as LOCKSTEP_STAGING; passwords through PGPASSFILE). `lockstep env` prints
 them for the running stack. Exit codes: 0 done, 1 an error for a person, 2 wrong usage, 3 rows disagree,
 75 try again later.
 """
@@ -10,10 +11,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -23,6 +23,7 @@ from typing import Annotated
 
 import typer
 
+from lockstep.cli_connections import EnvironmentConnections
 from lockstep.cli_tables import show_epochs, show_history, show_problems, show_verifications
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
@@ -56,23 +57,6 @@ class Word(StrEnum):
 
     APPLIED = "applied"
     NOT_APPLIED = "not-applied"
-
-
-class EnvironmentConnections(Mapping[str, str]):
-    """Connection `warehouse` is LOCKSTEP_WAREHOUSE. Raises `InvalidPipeline` naming the variable that is missing."""
-
-    def __getitem__(self, connection: str) -> str:
-        variable = f"LOCKSTEP_{connection.upper().replace('-', '_')}"
-        value = os.environ.get(variable)
-        if not value:
-            raise InvalidPipeline(f"connection {connection!r}: set {variable} to its DSN (password through PGPASSFILE)")
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from lockstep.cli import app
+from lockstep.cli_connections import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
+from lockstep.errors import NotConfigured
 from tests.crash.world import World, make_world
 
 Lockstep = Callable[..., Result]
@@ -217,6 +220,36 @@ def test_env_prints_exports_that_a_shell_takes(lockstep: Lockstep, tmp_path: Pat
     result = lockstep("env", "--home", tmp_path)
     assert result.stdout == "export LOCKSTEP_OUT='/a folder/out'\n"
     assert lockstep("env", "--home", tmp_path / "none").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("connection", "variable"),
+    [
+        ("warehouse", "LOCKSTEP_WAREHOUSE"),
+        ("my-ware.house", "LOCKSTEP_MY_WARE_HOUSE"),
+        ("staging", "LOCKSTEP_CONNECTION_STAGING"),
+        ("Ledger", "LOCKSTEP_CONNECTION_LEDGER"),
+        ("port_spark", "LOCKSTEP_CONNECTION_PORT_SPARK"),
+        ("connection_spark", "LOCKSTEP_CONNECTION_CONNECTION_SPARK"),
+    ],
+)
+def test_a_connection_never_takes_a_variable_that_means_something_else(
+    connection: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"LOCKSTEP_{connection.upper()}", "something else")
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(NotConfigured, match=f"set {variable} to its DSN"):
+        EnvironmentConnections()[connection]
+    monkeypatch.setenv(variable, "a DSN")
+    assert EnvironmentConnections()[connection] == "a DSN"
+
+
+def test_every_variable_of_the_project_is_reserved() -> None:
+    root = Path(__file__).parents[2]
+    pages = [path for folder in ("plugins", "stack", "dags", "spark_apps") for path in (root / folder).rglob("*.py")]
+    named = {name for path in pages for name in re.findall(r"LOCKSTEP_([A-Z]+(?:_[A-Z]+)*)\b", path.read_text())}
+    taken = {name for name in named if not name.startswith(("PORT", "CONNECTION"))}
+    assert taken - RESERVED <= {"WAREHOUSE"}, "add them to RESERVED and to docs/operations.md"
 
 
 def _error(result: Result) -> Any:
