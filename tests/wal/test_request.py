@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote
 
 import pytest
 
 from lockstep.epoch import SourceRange
-from lockstep.errors import SourceChanged
+from lockstep.errors import SourceChanged, StageFailed
 from lockstep.wal.request import (
     REQUEST,
     RESULT,
@@ -45,9 +50,44 @@ def test_the_job_finds_its_request_whatever_the_staging_folder_is_called(tmp_pat
         raise read_error(uri)
 
 
-def test_the_job_reaches_s3_by_the_address_that_spark_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("lockstep.wal.request.Staging", lambda uri: asked.append(uri) or Staging("/nowhere"))
-    with pytest.raises(Exception, match="missing"):
-        read_request(Staging("s3://bucket/lockstep?region=eu-central-1").uri_of(f"{FOLDER}/{REQUEST}"))
-    assert asked == [f"s3://bucket/lockstep/{FOLDER.rpartition('/')[0]}"]
+class _Store(BaseHTTPRequestHandler):
+    """An S3 endpoint that holds nothing, and keeps what it was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(unquote(self.path))
+        self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    monkeypatch.setattr(_Store, "asked", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("bucket", ["bucket/lockstep", "bucket/two%20words"])
+def test_the_job_asks_the_endpoint_that_the_staging_address_names(endpoint: str, bucket: str) -> None:
+    staging = Staging(f"s3://{bucket}?region=eu-central-1&scheme=http&endpoint_override={endpoint}")
+    address = staging.address_of(f"{FOLDER}/{REQUEST}")
+    assert address.startswith(f"s3a://{unquote(bucket)}/{FOLDER}/{REQUEST}?")
+    with pytest.raises(StageFailed, match="missing"):
+        read_request(address)
+    assert f"/{unquote(bucket)}/{FOLDER}/{REQUEST}" in _Store.asked
+
+
+def test_what_spark_writes_to_has_no_options(endpoint: str) -> None:
+    staging = Staging(f"s3://bucket/lockstep?region=eu-central-1&endpoint_override={endpoint}")
+    assert staging.uri_of(FOLDER) == f"s3a://bucket/lockstep/{FOLDER}"

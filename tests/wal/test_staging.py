@@ -56,6 +56,15 @@ def test_a_login_in_the_address_is_refused_and_not_repeated() -> None:
     assert "hunter2" not in str(refusal.value) and "key" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "option", ["client_secret=hunter2", "account_key=hunter2", "endpoint_override=me:hunter2@host"]
+)
+def test_a_secret_among_the_options_is_refused_and_not_repeated(option: str) -> None:
+    with pytest.raises(StagingRefused) as refusal:
+        Staging(f"s3://bucket/x?region=eu-central-1&{option}")
+    assert option.partition("=")[0] in str(refusal.value) and "hunter2" not in str(refusal.value)
+
+
 # --- making ---
 
 

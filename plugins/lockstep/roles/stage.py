@@ -51,7 +51,7 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    launch(staging.uri_of(f"{folder}/{REQUEST}"))
+    launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
     _check_sources(runtime, epoch)

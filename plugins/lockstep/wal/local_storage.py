@@ -18,6 +18,7 @@ class LocalStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self.options = ""
 
     def uri_of(self, path: str) -> str:
         return f"file://{self._locate(path)}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from urllib.parse import urlsplit
+import re
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow.fs
 
 from lockstep.errors import StagingRefused
 from lockstep.wal.storage import Entry, Kind, ReadableFile, join, parts_of
+
+_SECRET = re.compile("secret|password|token|key|sas", re.IGNORECASE)
 
 
 class ObjectStorage:
@@ -19,18 +22,21 @@ class ObjectStorage:
     in the folder's name, which only one execution holds.
     """
 
-    def __init__(self, filesystem: pyarrow.fs.FileSystem, base: str, scheme: str) -> None:
+    def __init__(self, filesystem: pyarrow.fs.FileSystem, base: str, scheme: str, options: str = "") -> None:
         self._filesystem, self._base = filesystem, base.rstrip("/")
+        self.options = options
         self._scheme = {"s3": "s3a"}.get(scheme, scheme)  # Hadoop's name for it
 
     @classmethod
     def at(cls, uri: str) -> ObjectStorage:
-        """Raises `StagingRefused` for a URI that pyarrow.fs doesn't understand."""
+        """Raises `StagingRefused` for a URI that pyarrow.fs doesn't understand, or that carries a secret."""
+        parts = urlsplit(uri)
+        _refuse_secrets(parts.query)
         try:
             filesystem, base = pyarrow.fs.FileSystem.from_uri(uri)
         except ValueError as error:
             raise StagingRefused(f"staging {uri!r} can't be understood: {error}") from error
-        return cls(filesystem, base, urlsplit(uri).scheme)
+        return cls(filesystem, base, parts.scheme, parts.query)
 
     def uri_of(self, path: str) -> str:
         return f"{self._scheme}://{self._locate(path)}"
@@ -86,6 +92,15 @@ class ObjectStorage:
     def _put(self, path: str, data: bytes) -> None:
         with self._filesystem.open_output_stream(self._locate(path), compression=None) as stream:
             stream.write(data)
+
+
+def _refuse_secrets(options: str) -> None:
+    """Options go on to the Spark job, in its arguments."""
+    for name, value in parse_qsl(options, keep_blank_values=True):
+        if _SECRET.search(name) or "@" in value:
+            raise StagingRefused(
+                f"the staging URI carries a secret in {name!r}: leave it out, give credentials through the environment"
+            )
 
 
 def _kind_of(info: pyarrow.fs.FileInfo) -> Kind:

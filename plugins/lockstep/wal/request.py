@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import quote
 
 from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
@@ -117,17 +118,14 @@ def read_error(request_uri: str) -> LockstepError:
 
 def _place(request_uri: str) -> tuple[Staging, str]:
     """The execution's folder as a staging of its own: a driver knows no other."""
-    parent, folder, _ = request_uri.rsplit("/", 2)
-    return Staging(_from_hadoop(parent)), folder
+    parent, folder, name = request_uri.rsplit("/", 2)
+    return Staging(_from_hadoop(parent, name.partition("?")[2])), folder
 
 
-def _from_hadoop(uri: str) -> str:
-    """What `Staging.uri_of` made for Spark as staging takes it: paths aren't percent-encoded, s3a is called s3."""
-    scheme, mark, rest = uri.partition("://")
-    match scheme:
-        case "file":
-            return rest
-        case "s3a":
-            return f"s3{mark}{rest}"
-        case _:
-            return uri
+def _from_hadoop(uri: str, options: str) -> str:
+    """What `Staging.address_of` made as staging takes it: its paths aren't percent-encoded, s3 is called s3a."""
+    scheme, _, path = uri.partition("://")
+    if scheme == "file":
+        return path
+    query = f"?{options}" if options else ""
+    return f"{'s3' if scheme == 's3a' else scheme}://{quote(path, safe='/=:@')}{query}"

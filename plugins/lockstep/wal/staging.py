@@ -64,6 +64,11 @@ class Staging:
         """Absolute URI for Spark (s3a:// for S3). Percent signs and spaces stay as they are: Hadoop doesn't decode."""
         return self._storage.uri_of(relative)
 
+    def address_of(self, relative: str) -> str:
+        """`uri_of`, with the options (`?endpoint_override=…`) by which another process's Staging finds the storage."""
+        options = self._storage.options
+        return f"{self.uri_of(relative)}?{options}" if options else self.uri_of(relative)
+
     def create(self, folder: str) -> None:
         """Make an execution's folder, exclusively and durably. `StagingRefused` if it is there."""
         _parse(folder)

@@ -52,6 +52,8 @@ class ReadableFile(Protocol):
 class Storage(Protocol):
     """What `Staging` stands on. Each call raises OSError, or `StagingRefused` for a path that leads elsewhere."""
 
+    options: str  #: query of the URI with which pyarrow.fs found it, such as `endpoint_override=…`; free of secrets
+
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
 
