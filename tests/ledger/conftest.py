@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -19,29 +17,10 @@ from tests.ledger.epochs import CLICKS, FLIGHTS, Sql
 _numbers = count(1)
 
 
-@pytest.fixture(scope="session")
-def memory_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: quick, and as good as a disk while only servers are stopped."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=memory if memory.is_dir() else None))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def memory_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
-    """Where these tests' ledgers live; fsync is on, as they want it, and costs nothing."""
-    yield from _running(PostgresServer(memory_folder / "ledgers", passfile=passfile, template=server_template))
-
-
 @pytest.fixture(scope="module")
 def own_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     """A server that a test may crash or misconfigure without disturbing anybody."""
-    yield from _running(PostgresServer(memory_folder / "own-ledger", passfile=passfile, template=server_template))
-
-
-def _running(server: PostgresServer) -> Iterator[PostgresServer]:
+    server = PostgresServer(memory_folder / "own-ledger", passfile=passfile, template=server_template)
     try:
         server.start()
         yield server

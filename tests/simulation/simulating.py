@@ -1,0 +1,42 @@
+"""Run one seed from an empty ledger to its last check."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from lockstep.epoch import Identity
+from tests.simulation.chaos import Chaos
+from tests.simulation.invariants import Watch
+from tests.simulation.servers import Server
+from tests.simulation.sinks import SERVERS
+from tests.simulation.world import make_world
+
+
+class SimulationFailed(AssertionError):
+    """The seed, what is broken, and how it came to that."""
+
+
+def simulate(dsn: str, memory: Path, seed: int, *, server: type[Server] = Server) -> list[str]:
+    """The trace of what happened. Raises `SimulationFailed`."""
+    folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
+    folder.mkdir()
+    identity = Identity.CURSOR if seed % 3 == 0 else Identity.INTERVAL
+    world = make_world(dsn, folder, identity, files=seed % 2 == 0)
+    servers: dict[str, Server] = {}
+    watch = Watch(world, servers)
+    servers.update({name: server(name, watch.on_show) for name in ("voting", "redoing")})
+    SERVERS.clear()
+    SERVERS.update(servers)
+    world.on_discard = watch.on_discard
+    chaos = Chaos(seed, world, servers, watch)
+    try:
+        chaos.unfold()
+    except Exception as error:
+        told = "\n".join([*chaos.trace, f"{type(error).__name__}: {error}"])
+        raise SimulationFailed(f"LOCKSTEP_SEED={seed} repeats this:\n{told}") from error
+    finally:
+        chaos.close()
+        world.close()
+        shutil.rmtree(folder)
+    return chaos.trace
