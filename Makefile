@@ -55,7 +55,7 @@ status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
 test: lint ## lint, types, import contracts, then every test (WORKERS=2 at once)
-	@$(BIN)/pytest --numprocesses $(WORKERS) --dist loadgroup
+	@$(BIN)/pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

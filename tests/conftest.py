@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from stack.postgres import PostgresServer
 from stack.processes import Processes
@@ -20,15 +22,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _numbers = count(1)
-SHARE_SERVERS = {"e2e", "spark"}  #: folders whose tests start something heavy once, so one worker runs them all
+#: folders that one process runs, as their tests share what takes long to start
+TOGETHER = ("e2e", "spark")
+#: what takes longest comes first, so that no process is left alone with it at the end
+FIRST = ("test_kill_and_zombie.py", "e2e", "spark", "test_faults.py", "sinks")
 
 
-@pytest.hookimpl(tryfirst=True)
+class ByServers(LoadScopeScheduling):
+    """Shares the tests out among processes by file, and by folder where they share servers."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0])
+        return file.parent.name if file.parent.name in TOGETHER else str(file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers:
+    return ByServers(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together when pytest-xdist shares them out: a file's, or a whole folder's."""
-    for item in items:
-        folder, file = item.path.parent.name, item.path.stem
-        item.add_marker(pytest.mark.xdist_group(folder if folder in SHARE_SERVERS else file))
+    def rank(item: pytest.Item) -> int:
+        names = (item.path.name, item.path.parent.name)
+        return next((place for place, name in enumerate(FIRST) if name in names), len(FIRST))
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(scope="session")
