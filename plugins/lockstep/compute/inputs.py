@@ -136,5 +136,8 @@ def _records(spark: SparkSession, source: Source, found: SourceRange) -> Records
 
 
 def _observe(records: Records) -> Observed:
-    bad = f"count_if({BAD} IS NOT NULL AND {records.every_column})" if records.marked else "count_if(false)"
+    if not records.marked:
+        return Observed.of(records.frame, rows="count(1)", bad="count_if(false)")
+    # count_if would give each row one more column, and copy it for that
+    bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
     return Observed.of(records.frame, rows="count(1)", bad=bad)

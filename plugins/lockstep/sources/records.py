@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
-FILE = "_lockstep_file"  #: URI of the file it stands in
+FILE = "_lockstep_file"  #: URI of the file that a malformed record stands in, else null
+#: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, also where nobody asks for FILE.
+_FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Reading:
         frame = reader.load(names)
         if not self.marks:
             return Records(frame, tuple(frame.columns))
-        frame = frame.selectExpr("*", f"_metadata.file_path AS {FILE}")
+        frame = frame.selectExpr("*", _FILE_OF_BAD)
         return Records(frame, tuple(frame.columns)[:-2], marked=True)
 
     def _nothing(self, spark: SparkSession) -> Records:
