@@ -1,0 +1,258 @@
+"""Runs, tasks and people in any order against one epoch: the ledger does what the model says, and writes it down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from typing import ClassVar, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from lockstep.epoch import Attempt, Epoch, RunKey, Vote
+from lockstep.errors import LockstepError
+from lockstep.ledger import Ledger
+from lockstep.states import UNDECIDED, EpochState, Role
+from tests.ledger.epochs import FLIGHTS, HASH, SINKS, Sql, a_plan, day, let_lease_run_out
+from tests.ledger.operator_model import EpochModel, Execution, Refused
+
+T = TypeVar("T")
+RUNS = st.sampled_from([RunKey("flights", "scheduled"), RunKey("flights", "manual")])
+ANY_SINK = st.sampled_from([*SINKS, "lake"])
+REASONS = st.sampled_from(["the source was wrong", "wir räumen auf"])
+FINISHERS = st.sampled_from([Role.PUBLISH, Role.RECOVER])
+
+
+class Operating(RuleBasedStateMachine):
+    """One epoch, on a day of its own. Refusals are predicted as well as moves."""
+
+    ledger: ClassVar[Ledger]
+    sql: ClassVar[Sql]
+    days: ClassVar[count[int]]
+    met: ClassVar[Counter[str]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.interval = day(next(self.days))
+        self.model = EpochModel()
+        self.executions: list[Execution] = []
+        self.decided: object = None
+
+    # --- runs and their tasks ---
+
+    @initialize()
+    def epoch_is_planned(self) -> None:
+        self.begin(RunKey("flights", "scheduled"))
+
+    @rule(run=RUNS)
+    def begin(self, run: RunKey) -> None:
+        if self.model.state is None:
+            work = lambda: self.ledger.plan_epoch(FLIGHTS, a_plan(), {}, run, interval=self.interval, after=None)  # noqa: E731
+        else:
+            work = lambda: self.ledger.take_over(FLIGHTS, self.epoch.id, run)  # noqa: E731
+        if epoch := self.expect(self.model.refuses_begin(run), work):
+            self.model.begins(run, epoch.attempt, SINKS)
+
+    @precondition(lambda self: self.model.leased)
+    @rule()
+    def lease_runs_out(self) -> None:
+        let_lease_run_out(self.sql, self.epoch)
+        self.model.leased = False
+
+    @rule(run=RUNS)
+    def stage(self, run: RunKey) -> None:
+        if attempt := self.attempt_of(run):
+            refused = self.model.refuses_start(attempt.token)
+            if self.expect(refused, lambda: self.ledger.take_token(attempt, Role.STAGE)):
+                self.ledger.seal_epoch(attempt, "folder", HASH, {}, "v1")
+                self.model.seals()
+
+    @rule(run=RUNS, sink=ANY_SINK)
+    def prepare_starts(self, run: RunKey, sink: str) -> None:
+        if attempt := self.attempt_of(run):
+            refused = self.model.refuses_start(attempt.token)
+            if token := self.expect(refused, lambda: self.ledger.take_token(attempt, Role.PREPARE, sink)):
+                self.executions.append(Execution(attempt.token, sink, token))
+                self.model.starts(self.executions[-1])
+
+    @rule(back=st.integers(1, 4))
+    def prepare_votes(self, back: int) -> None:
+        """One of the last executions, fenced or not."""
+        if len(self.executions) >= back:
+            of = self.executions[-back]
+            vote = Vote(of.token, f"handle {of.token}", "target", {"flights": 7})
+            attempt = Attempt(FLIGHTS, self.epoch.id, of.attempt)
+            if self.agrees(self.model.refuses_vote(of), lambda: self.ledger.record_vote(attempt, of.sink, vote)):
+                self.model.votes(of)
+
+    @rule(run=RUNS, silent=st.sampled_from([None, None, *SINKS]), decides=st.booleans())
+    def a_run_goes_through(self, run: RunKey, silent: str | None, decides: bool) -> None:
+        """Hardly any history would come so far step by step. `silent` doesn't vote."""
+        self.begin(run)
+        self.stage(run)
+        for sink in sorted(self.model.parts.keys() - {silent}):
+            self.prepare_starts(run, sink)
+            self.prepare_votes(1)
+        if decides:
+            self.commit(run)
+
+    @precondition(lambda self: self.model.state is EpochState.COMMITTED)
+    @rule(role=FINISHERS)
+    def every_sink_publishes(self, role: Role) -> None:
+        for sink in sorted(self.model.parts):
+            self._publish(sink, role)
+
+    @rule(run=RUNS)
+    def commit(self, run: RunKey) -> None:
+        if (attempt := self.attempt_of(run)) and self.agrees(
+            self.model.refuses_commit(attempt.token), lambda: self.ledger.commit_epoch(attempt)
+        ):
+            self.model.commits()
+
+    @precondition(lambda self: self.model.parts)
+    @rule(role=FINISHERS, data=st.data())
+    def publish(self, role: Role, data: st.DataObject) -> None:
+        self._publish(data.draw(st.sampled_from(sorted(self.model.parts))), role)
+
+    def _publish(self, sink: str, role: Role) -> None:
+        token = self.model.parts[sink].vote or 0
+        work = lambda: self.ledger.record_publication(self.epoch, sink, token, "committed", role)  # noqa: E731
+        if self.agrees(self.model.refuses_publication(), work):
+            self.model.publishes(sink, role)
+
+    @precondition(lambda self: self.model.state is not None)
+    @rule()
+    def cleanup(self) -> None:
+        work = lambda: self.ledger.record_cleanup(self.epoch, Role.CLEANUP)  # noqa: E731
+        if self.agrees(self.model.refuses_cleanup(), work):
+            self.model.cleans()
+
+    @rule(run=RUNS)
+    def abort(self, run: RunKey) -> None:
+        if attempt := self.attempt_of(run):
+            epoch = self.ledger.raise_attempt(FLIGHTS, attempt.epoch, Role.ABORT, only=attempt.token, reason="failed")
+            self.model.aborts(attempt.token, epoch.attempt, Role.ABORT, "failed")
+
+    # --- people ---
+
+    @precondition(lambda self: self.model.state is not None)
+    @rule(reason=REASONS)
+    def a_person_aborts(self, reason: str) -> None:
+        epoch = self.ledger.raise_attempt(FLIGHTS, self.epoch.id, Role.OPERATOR, reason=reason)
+        self.model.aborts(None, epoch.attempt, Role.OPERATOR, reason)
+
+    @precondition(lambda self: self.model.state is not None)
+    @rule(reason=REASONS, sure=st.integers(0, 4))
+    def a_person_voids(self, reason: str, sure: int) -> None:
+        if sure and self.model.state in UNDECIDED:
+            return  # or hardly any epoch would live to be decided
+        work = lambda: self.ledger.void_epoch(FLIGHTS, self.epoch.id, reason)  # noqa: E731
+        if epoch := self.expect(self.model.refuses_void(), work):
+            self.model.voids(epoch.attempt, reason)
+
+    @precondition(lambda self: self.model.state is not EpochState.PLANNED)
+    @rule(reason=REASONS, sinks=st.sampled_from([SINKS, ("lake",)]))
+    def a_person_replans(self, reason: str, sinks: tuple[str, ...]) -> None:
+        work = lambda: self.ledger.replan_epoch(FLIGHTS, self.epoch.id, a_plan(sinks=sinks), {}, reason)  # noqa: E731
+        if epoch := self.expect(self.model.refuses_replan(), work):
+            self.model.replans(epoch.attempt, sinks, reason)
+
+    @precondition(lambda self: self.model.parts)
+    @rule(reason=REASONS, applied=st.booleans(), data=st.data())
+    def a_person_resolves(self, reason: str, applied: bool, data: st.DataObject) -> None:
+        sink = data.draw(st.sampled_from(sorted(self.model.parts)))
+        token = self.model.parts[sink].vote or 0
+        if applied:
+            work = lambda: self.ledger.record_publication(self.epoch, sink, token, "resolved", Role.OPERATOR, reason)  # noqa: E731
+            if self.agrees(self.model.refuses_publication(), work):
+                self.model.publishes(sink, Role.OPERATOR, reason)
+        elif self.agrees(
+            self.model.refuses_retarget(sink),
+            lambda: self.ledger.retarget_participant(self.epoch, sink, "restored", reason),
+        ):
+            self.model.retargets(sink, reason)
+
+    # --- what must be true after each of them ---
+
+    @invariant()
+    def the_ledger_stands_where_the_model_does(self) -> None:
+        if self.model.state is None:
+            return
+        epoch, parts = self.epoch, self.ledger.participants(FLIGHTS, self.epoch.id)
+        assert (epoch.state, epoch.attempt) == (self.model.state, self.model.attempt)
+        assert (epoch.wal is not None) == (epoch.state not in (EpochState.PLANNED, EpochState.VOID))
+        found = {sink: (part.state, part.vote.token if part.vote else None) for sink, part in parts.items()}
+        assert found == {sink: (part.state, part.vote) for sink, part in self.model.parts.items()}
+
+    @invariant()
+    def every_move_is_in_the_history_once_with_who_and_why(self) -> None:
+        if self.model.state is not None:
+            rows = self.sql(
+                "SELECT sink, source_state, target_state, role, reason, actor FROM lockstep.transition "
+                "WHERE (pipeline, epoch) = (%s, %s)",
+                FLIGHTS,
+                self.epoch.id,
+            )
+            self.sql.commit()
+            assert Counter(row[:5] for row in rows) == Counter(self.model.history)
+            assert {row[5] for row in rows} == {"tester"}
+
+    @invariant()
+    def what_is_decided_stays(self) -> None:
+        assert self.decided is None or self.model.decision() == self.decided
+        self.decided = self.model.decision()
+        self.met[str(self.model.state)] += 1
+
+    # --- asking ---
+
+    @property
+    def epoch(self) -> Epoch:
+        found = self.ledger.epoch_of_interval(FLIGHTS, self.interval)
+        assert found is not None
+        return found
+
+    def attempt_of(self, run: RunKey) -> Attempt | None:
+        token = self.model.runs.get(run)
+        return Attempt(FLIGHTS, self.epoch.id, token) if token is not None else None
+
+    def expect(self, refused: Refused, work: Callable[[], T]) -> T | None:
+        """What `work` gives, or None when it is refused as predicted."""
+        if refused is None:
+            return work()
+        with pytest.raises(LockstepError) as raised:
+            work()
+        assert raised.type is refused, raised.value
+        self.met[refused.__name__] += 1
+        return None
+
+    def agrees(self, refused: Refused, work: Callable[[], object]) -> bool:
+        self.expect(refused, work)
+        return refused is None
+
+
+def test_whatever_runs_and_people_do_the_ledger_follows_the_model(ledger: Ledger, sql: Sql) -> None:
+    Operating.ledger, Operating.sql, Operating.days, Operating.met = ledger, sql, count(1), Counter()
+    run_state_machine_as_test(
+        Operating,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=30,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    refusals = {"AlreadyDecided", "EpochBusy", "Fenced", "IllegalTransition", "NotPrepared"}
+    missed = {*map(str, EpochState), *refusals} - set(Operating.met)
+    assert not missed, f"no history came by {missed}: {Operating.met}"
