@@ -20,7 +20,14 @@ from lockstep.pipeline import Pipeline
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
 
-_WRITE = {"compression": "zstd", "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+_WRITE = {
+    "compression": "zstd",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # every reader takes all rows once, so nothing is repaid of what looking for repeated values and bounds costs
+    "parquet.enable.dictionary": "false",
+    "parquet.column.statistics.enabled": "false",
+    "parquet.size.statistics.enabled": "false",
+}
 
 
 def run_request(request_uri: str, spark: SparkSession, pipeline: Pipeline) -> StageResult:
