@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
+from airflow.sdk import Asset
 
 from lockstep.orchestration.timetables import CronIntervals, DeltaIntervals
 
@@ -20,8 +21,13 @@ USED_BY_TASKS = (
     "lockstep.sources.files",
     "lockstep.sinks.files",
     "lockstep.sinks.postgres",
+    "lockstep.sinks.postgres_two_phase",
+    "lockstep.sinks.postgres_write_ahead",
     "lockstep.compute.stage",
     "pyspark.sql.connect.session",
+    "airflow.providers.apache.spark.hooks.spark_connect",
+    "airflow.dag_processing.bundles.local",
+    "airflow.sdk.execution_time.cache",
 )
 
 
@@ -30,6 +36,7 @@ def _import_once() -> None:
         for module in USED_BY_TASKS:
             with suppress(ImportError):  # no Spark, or no Postgres: the pipelines here use others
                 importlib.import_module(module)
+        Asset("lockstep://preloaded")  # a process's first has Airflow import what its providers know of assets
 
 
 def _version() -> str:

@@ -40,8 +40,7 @@ def connect(target: str | SparkSession | None) -> SparkSession:
     require_versions()
     spark = _session(target) if target is None or isinstance(target, str) else target
     _announce(spark)
-    for name, value in REQUIRED.items():
-        spark.conf.set(name, value)
+    _require_settings(spark)
     return spark
 
 
@@ -159,6 +158,14 @@ def _active(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         threads.session = before
+
+
+def _require_settings(spark: SparkSession) -> None:
+    if is_remote(spark):
+        cast(Any, spark).conf._set_all(REQUIRED, silent=False)  # one call to the server, not one for each
+        return
+    for name, value in REQUIRED.items():
+        spark.conf.set(name, value)
 
 
 def _announce(spark: SparkSession) -> None:
