@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
@@ -55,6 +57,12 @@ class Bench:
     memory: dict[str, int] = field(default_factory=dict)  #: peak bytes of a publishing process
     dag: dict[str, list[float]] = field(default_factory=dict)  #: seconds of a run, as the scheduler records them
     notes: list[str] = field(default_factory=list)
+    only: tuple[str, ...] = ()  #: names of the paths that are measured; all if empty
+
+    def measure(self, name: str, work: Callable[[], paths.Timing]) -> None:
+        """Measure `name`, unless it isn't asked for."""
+        if not self.only or name in self.only:
+            self.add(name, work())
 
     def add(self, name: str, timing: paths.Timing) -> None:
         self.seconds.setdefault(name, []).append(timing.seconds)
@@ -69,10 +77,11 @@ class Bench:
 
     def ratios(self) -> dict[str, float]:
         """What the aims speak of. Larger is better but for the DAG's."""
-        found = {"sink two_phase / copy limit, speed": self.rate(SINK) / self.rate(LIMIT)}
-        found["sink write_ahead / copy limit, speed"] = self.rate(SINK_WAL) / self.rate(LIMIT)
-        if JDBC in self.seconds:
-            found["whole epoch / Spark JDBC append, speed"] = self.rate(EPOCH) / self.rate(JDBC)
+        found = {
+            f"{path} / {base}, speed": self.rate(path) / self.rate(base)
+            for path, base in ((SINK, LIMIT), (SINK_WAL, LIMIT), (EPOCH, JDBC))
+            if path in self.seconds and base in self.seconds
+        }
         if self.dag:
             found["DAG run / DAG of empty tasks, time"] = median(self.dag["epoch"]) / median(self.dag["empty"])
         return found
@@ -84,15 +93,20 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="How often each path is measured.")] = 5,
     jdbc: Annotated[bool, typer.Option(help="Also measure Spark's JDBC append (fetches its driver).")] = True,
     dag: Annotated[bool, typer.Option(help="Also measure DAG runs in a real Airflow.")] = True,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Measure this path alone, no memory and no DAG; may be given again.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Measure, print a table."""
-    bench = Bench(rows, rounds)
+    if unknown := sorted(set(only or ()) - set(_MEANING)):
+        raise typer.BadParameter(f"{unknown}: there are {', '.join(_MEANING)}", param_hint="--only")
+    bench = Bench(rows, rounds, only=tuple(only or ()))
     folder = Home.from_environment().root / "bench"
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _measure_paths(bench, folder, jdbc)
-        if dag:
+        if dag and not only:
             from benchmarks.dag_runs import measure_dag_runs
 
             _err.print("DAG runs: starting Airflow …")
@@ -120,14 +134,16 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
         paths.whole_epoch(place, small_csv, 100_000)  # warm
         for number in range(bench.rounds):
             _err.print(f"round {number + 1} of {bench.rounds} …")
-            bench.add(LIMIT, paths.copy_limit(place, encoded, bench.rows))
-            bench.add(SINK, paths.sink_from_wal(place, wal, bench.rows, "two_phase"))
-            bench.add(SINK_WAL, paths.sink_from_wal(place, wal, bench.rows, "write_ahead"))
-            bench.add(EPOCH, paths.whole_epoch(place, csv, bench.rows))
+            bench.measure(LIMIT, partial(paths.copy_limit, place, encoded, bench.rows))
+            bench.measure(SINK, partial(paths.sink_from_wal, place, wal, bench.rows, "two_phase"))
+            bench.measure(SINK_WAL, partial(paths.sink_from_wal, place, wal, bench.rows, "write_ahead"))
+            bench.measure(EPOCH, partial(paths.whole_epoch, place, csv, bench.rows))
             if place.jdbc is not None:
-                bench.add(JDBC, paths.jdbc_append(place, csv, bench.rows))
-            bench.add(SMALL, paths.whole_epoch(place, small_csv, 100_000))
-        bench.add(MANY, _many(place, small_csv))
+                bench.measure(JDBC, partial(paths.jdbc_append, place, csv, bench.rows))
+            bench.measure(SMALL, partial(paths.whole_epoch, place, small_csv, 100_000))
+        bench.measure(MANY, partial(_many, place, small_csv))
+        if bench.only:
+            return
         for protocol in ("two_phase", "write_ahead"):
             bench.memory[f"{protocol}, 100k rows"] = paths.peak_memory(place, small_wal, protocol)
             bench.memory[f"{protocol}, {bench.rows:,} rows"] = paths.peak_memory(place, wal, protocol)
@@ -167,7 +183,7 @@ def _show(bench: Bench) -> None:
     for column in ("path", "what", "s", "min-max", "M rows/s", "of the limit"):
         table.add_column(column, justify="left" if column in ("path", "what") else "right")
     for name, seconds in bench.seconds.items():
-        share = f"{bench.rate(name) / bench.rate(LIMIT):.0%}"
+        share = f"{bench.rate(name) / bench.rate(LIMIT):.0%}" if LIMIT in bench.seconds else ""
         spread = f"{min(seconds):.2f}-{max(seconds):.2f}"
         table.add_row(name, _MEANING[name], f"{median(seconds):.2f}", spread, f"{bench.rate(name) / 1e6:.2f}", share)
     out.print(table)

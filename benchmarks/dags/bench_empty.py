@@ -1,11 +1,6 @@
-"""Airflow DAGs of the benchmark: one that moves a small epoch, and one of as many tasks that do nothing."""
+"""The benchmark's DAG of as many tasks that do nothing. In a file of its own: each task imports its DAG's file."""
 
 from airflow.sdk import DAG, task
-
-from benchmarks.dag_pipeline import pipeline
-from lockstep import epoch_dag
-
-epoch = epoch_dag(pipeline, max_active_runs=1)
 
 with DAG("bench_empty", schedule=None, catchup=False, max_active_runs=1) as empty:
 
