@@ -202,6 +202,7 @@ class FileTarget:
         gone = self.state / f"{handle}~{secrets.token_hex(4)}"  # whoever still writes into it finds no folder
         with suppress(FileNotFoundError):
             folder.rename(gone)
+            sync_folder(self.state)  # or a power cut could leave the folder nameless: without the handle it holds
             for file in gone.iterdir():
                 file.unlink(missing_ok=True)
             gone.rmdir()

@@ -1,0 +1,113 @@
+"""FileSink after a power cut, in every state that its fsyncs allow (B8): an epoch is absent or complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Vote
+from lockstep.errors import LockstepError
+from lockstep.sinks import durable_file, file_format, file_writer
+from lockstep.sinks.files import files
+from tests.crash_states import CrashState, Recording, crash_states, recorded
+from tests.sinks.targets import FilesUnderTest
+from tests.sinks.under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish, sweep
+from tests.sinks.wal import SealedRows, sealed
+
+ROWS = 150
+WAL: list[SealedRows] = sealed(ROWS)
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Each state is built at one and the same place in memory, for a target knows its path."""
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
+    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 100)
+    shm = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-", dir=shm if shm.is_dir() else tmp_path))
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _story(memory: Path) -> tuple[Recording, Vote]:
+    """One epoch, prepared and published."""
+    target = FilesUnderTest(memory, "parquet")
+    with opened(target) as sink:
+        sink.preflight(None)
+    with recorded(target.path) as recording:
+        recording.mark("claimed")
+        with opened(target) as sink:
+            vote = sink.prepare(epoch(), WAL)
+            recording.mark("voted")
+            sink.publish(epoch(), vote, WAL)
+            recording.mark("published")
+    return recording, vote
+
+
+def _check(state: CrashState, target: FilesUnderTest, vote: Vote) -> None:
+    shown = files(str(target.path))
+    assert shown or "published" not in state.marks, "what was published is gone"
+    if shown:
+        assert "voted" in state.marks, "an epoch is shown that was never voted"
+        expect_rows(target, WAL)
+    if "voted" in state.marks:
+        publish(target, epoch(), vote, WAL)
+        expect_proof(target, epoch(), WAL)
+    else:
+        sweep(target)
+        again = prepare(target, epoch(token=20), WAL)
+        publish(target, epoch(token=20), again, WAL)
+    expect_rows(target, WAL)
+    sweep(target)
+    expect_settled(target)
+
+
+def _broken(memory: Path) -> tuple[int, list[str]]:
+    recording, vote = _story(memory)
+    target = FilesUnderTest(memory, "parquet")
+    number, found = 0, []
+    for state in crash_states(recording):
+        number += 1
+        shutil.rmtree(target.path)
+        target.path.mkdir()
+        state.build(target.path)
+        try:
+            _check(state, target, vote)
+        except (AssertionError, LockstepError, OSError, ValueError) as error:
+            found.append(f"after step {state.done}: {type(error).__name__}: {error}")
+    return number, found
+
+
+def test_after_a_power_cut_an_epoch_is_absent_or_complete_and_can_be_finished(memory: Path) -> None:
+    number, broken = _broken(memory)
+    assert broken == []
+    assert number > 100
+
+
+class Forgetful:
+    """`os`, as a module sees it that forgets to fsync either folders or files."""
+
+    def __init__(self, forgotten: Callable[[int], bool]) -> None:
+        self._forgotten = forgotten
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fsync if name == "fsync" else getattr(os, name)
+
+    def _fsync(self, descriptor: int) -> None:
+        if not self._forgotten(os.fstat(descriptor).st_mode):
+            os.fsync(descriptor)
+
+
+@pytest.mark.parametrize("forgotten", [stat.S_ISDIR, stat.S_ISREG], ids=["folders", "files"])
+def test_a_forgotten_fsync_is_noticed(
+    memory: Path, forgotten: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable_file, "os", Forgetful(forgotten))
+    assert _broken(memory)[1]
