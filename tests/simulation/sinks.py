@@ -14,7 +14,6 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpo
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
-from tests.simulation.baton import stand
 from tests.simulation.servers import Row, Server, Session
 
 OUTPUT = "numbers"
@@ -40,7 +39,7 @@ class _Simulated:
             self.server.drop(session)
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        stand(f"{self.name}: preflight")
+        """Its server takes everything."""
 
     def target_id(self) -> str:
         return self.server.target_id
