@@ -126,7 +126,7 @@ def jdbc_append(place: Place, csv: Path, rows: int) -> Timing:
 
     def append() -> int:
         frame = place.spark.read.csv(str(csv), schema=SPARK_SCHEMA, header=True, nullValue="NA")
-        frame.repartition(2).write.format("jdbc").mode("append").options(
+        frame.write.format("jdbc").mode("append").options(
             url=place.jdbc,
             dbtable="jdbc_rows",
             driver="org.postgresql.Driver",
