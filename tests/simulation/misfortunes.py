@@ -128,7 +128,8 @@ def _of_hanging(chaos: Chaos, living: Living) -> Iterator[Choice]:
 def _in_the_ui(chaos: Chaos, run: DagRun) -> Iterator[Choice]:
     for task, status in run.status.items():
         if status is not Status.DONE and not run.over:
-            weight = 0.5 if status is Status.RUNNING or task in run.ready() else 0.05
+            blocks = status is Status.RUNNING or task in run.ready()
+            weight = 3 if blocks and task == "commit" else 0.4 if blocks else 0.05
             yield Choice(weight, f"{run.name}: {task} is marked success", partial(chaos.mark, run, task), Kind.AIRFLOW)
         if status in (Status.DONE, Status.FAILED):
             yield Choice(0.1, f"{run.name}: {task} is cleared", partial(run.clear, task), Kind.AIRFLOW)

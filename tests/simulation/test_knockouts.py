@@ -1,0 +1,150 @@
+"""The simulator turns red for each planted bug: otherwise its green would mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Epoch, RunKey
+from lockstep.ledger import Ledger, guards
+from lockstep.roles import abort, commit, prepare, publish, recover, sweep
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import SinkEpoch
+from lockstep.states import EpochState, Role
+from tests.simulation.servers import Server, Session
+from tests.simulation.simulating import SimulationFailed, simulate
+
+MOST_SEEDS = 60
+Plant = Callable[[pytest.MonkeyPatch], None]
+BUGS: dict[str, tuple[Plant, int]] = {}
+
+
+def bug(seed: int) -> Callable[[Plant], Plant]:
+    """Register a planted bug; its docstring says what is wrong. `seed`: where to look first, to save time."""
+
+    def register(plant: Plant) -> Plant:
+        BUGS[plant.__name__] = plant, seed
+        return plant
+
+    return register
+
+
+@bug(seed=9)
+def marker_key_with_the_token(patch: pytest.MonkeyPatch) -> None:
+    """Two publications of one epoch don't meet at the marker."""
+
+    def key(self: Server, epoch: SinkEpoch) -> Hashable:
+        return epoch.id, epoch.token
+
+    patch.setattr(Server, "marker_key", key)
+
+
+@bug(seed=9)
+def taken_marker_ignored(patch: pytest.MonkeyPatch) -> None:
+    """Whoever got no marker row writes its rows nevertheless."""
+    real = Server._claim
+
+    def claim(self: Server, session: Session) -> None:
+        real(self, session)
+        session.claimed = True
+
+    patch.setattr(Server, "_claim", claim)
+
+
+@bug(seed=0)
+def fence_ignored(patch: pytest.MonkeyPatch) -> None:
+    """A stale attempt seals, votes and decides."""
+    patch.setattr(guards, "require_current", lambda row, attempt: None)
+
+
+@bug(seed=7)
+def branches_rolled_back_before_the_attempt_is_raised(patch: pytest.MonkeyPatch) -> None:
+    """Abort touches the sinks first and decides second."""
+    real = abort.abort_epoch
+
+    def abort_epoch(runtime: Runtime, number: int, role: Role, **how: Any) -> Epoch:
+        epoch = runtime.ledger.epoch(runtime.pipeline, number)
+        if epoch.state is EpochState.STAGED:
+            for name in epoch.plan.sinks:
+                with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+                    for txn in sink.pending():
+                        sink.abort(txn)
+        return real(runtime, number, role, **how)
+
+    for module in (abort, recover):
+        patch.setattr(module, "abort_epoch", abort_epoch)
+    patch.setattr("tests.simulation.misfortunes.abort_epoch", abort_epoch)
+
+
+@bug(seed=0)
+def cleanup_before_published(patch: pytest.MonkeyPatch) -> None:
+    """The WAL goes once the epoch is decided."""
+
+    def commit_and_clean(runtime: Runtime, run: RunKey) -> Epoch:
+        epoch = commit.commit(runtime, run)
+        runtime.staging.discard_epoch(runtime.ledger.deployment(), epoch.pipeline, epoch.id)
+        return epoch
+
+    patch.setattr("tests.simulation.dag_run.commit", commit_and_clean)
+
+
+@bug(seed=3)
+def no_sweeper(patch: pytest.MonkeyPatch) -> None:
+    """Nobody takes away what the dead have left."""
+    for module in (recover, publish, prepare, sweep):
+        patch.setattr(module, "sweep_sink", lambda *found, **how: 0)
+    for module in (recover, sweep):
+        patch.setattr(module, "sweep_folders", lambda *found, **how: 0)
+
+
+@bug(seed=30)
+def sweeper_takes_the_unvoted(patch: pytest.MonkeyPatch) -> None:
+    """Whatever has no vote is rubbish to it, though its execution lives."""
+    real = sweep.judge
+
+    def judge(epoch: Epoch, participant: Any, token: int, below: int = 0) -> sweep.Verdict:
+        voted = participant is not None and participant.vote is not None and participant.vote.token == token
+        return real(epoch, participant, token, below) if voted else sweep.Verdict.ROLL_BACK
+
+    patch.setattr(sweep, "judge", judge)
+
+
+@bug(seed=25)
+def publish_without_a_decision(patch: pytest.MonkeyPatch) -> None:
+    """A task marked as success is believed."""
+    patch.setattr(publish, "DECIDED", frozenset(EpochState))
+
+
+@bug(seed=6)
+def folders_swept_by_age(patch: pytest.MonkeyPatch) -> None:
+    """Every folder that isn't the sealed one is rubbish to recovery."""
+    patch.setattr(sweep, "_is_rubbish", lambda epoch, token, folder: folder != epoch.wal)
+
+
+@bug(seed=8)
+def votes_not_counted(patch: pytest.MonkeyPatch) -> None:
+    """Commit believes that its upstream tasks have succeeded; only the trigger is left."""
+    patch.setattr(guards, "require_votes", lambda tx, row: None)
+
+
+@bug(seed=9)
+def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
+    """A sink shows epoch 2 before epoch 1."""
+    patch.setattr(Ledger, "require_predecessor_published", lambda self, epoch, sink: None)
+
+
+@pytest.mark.parametrize(("plant", "first"), BUGS.values(), ids=BUGS)
+def test_a_planted_bug_turns_the_simulator_red(
+    plant: Plant, first: int, simulated_ledger: str, memory: Path, standing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    for seed in range(first, first + MOST_SEEDS):
+        try:
+            simulate(simulated_ledger, memory, seed)
+        except SimulationFailed as failed:
+            print(f"{plant.__doc__} Seed {seed}: {str(failed).splitlines()[-1]}")
+            return
+    pytest.fail(f"nobody notices in {MOST_SEEDS} seeds: {plant.__doc__}")
