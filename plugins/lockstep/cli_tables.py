@@ -30,12 +30,12 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             table.add_row(*_epoch_row(one))
         _out.print(table)
         for hole in found.holes:
-            _out.print(f"  hole: no epoch for {hole}")
+            _say(f"hole: no epoch for {hole}")
         for one in found.epochs:
             if one.stuck:
-                _out.print(f"  [bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
+                _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
             for path in one.late:
-                _out.print(f"  [bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
+                _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:
@@ -73,7 +73,12 @@ def show_problems(reports: Sequence[RecoveryReport]) -> None:
         done = [f"{len(one.finished)} finished", f"{len(one.voided)} voided", f"{one.swept} swept"]
         _out.print(f"{one.pipeline}: {', '.join(done)}")
         for problem in one.problems:
-            _out.print(f"  [bold red]problem[/]: {escape(problem)}")
+            _say(f"[bold red]problem[/]: {escape(problem)}")
+
+
+def _say(line: str) -> None:
+    """Below a table, and not wrapped: paths in it are there to be copied."""
+    _out.print(f"  {line}", soft_wrap=True)
 
 
 def _epoch_row(one: EpochStatus) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ class Part:
     state: ParticipantState = ParticipantState.PENDING
     vote: int | None = None
     youngest: int = 0
+    retargeted: bool = False  #: a person has changed the vote: the one that prepare gave is another one now
 
 
 @dataclass
@@ -88,7 +89,7 @@ class EpochModel:
             return Fenced
         if part is None:
             return UnknownEpoch
-        if part.vote == of.token and (self.state in DECIDED or of.token >= part.youngest):
+        if part.vote == of.token and not part.retargeted and (self.state in DECIDED or of.token >= part.youngest):
             return None
         if self.state in DECIDED:
             return Fenced
@@ -161,6 +162,7 @@ class EpochModel:
         return None if self.state is EpochState.COMMITTED and open_part else IllegalTransition
 
     def retargets(self, sink: str, reason: str) -> None:
+        self.parts[sink].retargeted = True
         self._tells(sink, ParticipantState.PREPARED, ParticipantState.PREPARED, Role.OPERATOR, reason)
 
     # --- inside ---

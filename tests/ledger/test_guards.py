@@ -150,7 +150,7 @@ def test_the_decision_freezes_the_votes(ledger: Ledger) -> None:
     before = ledger.participants(FLIGHTS, epoch.id)
     with pytest.raises(AlreadyDecided, match="nothing left to do"):
         ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
-    with pytest.raises(Fenced, match="was decided with the vote of execution"):
+    with pytest.raises(Fenced, match="was decided with another vote"):
         ledger.record_vote(attempt_of(epoch), "warehouse", Vote(10**9, "h", "t"))
     assert ledger.participants(FLIGHTS, epoch.id) == before
 

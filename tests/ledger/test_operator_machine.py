@@ -107,10 +107,12 @@ class Operating(RuleBasedStateMachine):
             self.commit(run)
 
     @precondition(lambda self: self.model.state is EpochState.COMMITTED)
-    @rule(role=FINISHERS)
-    def every_sink_publishes(self, role: Role) -> None:
+    @rule(role=FINISHERS, cleans=st.booleans())
+    def every_sink_publishes(self, role: Role, cleans: bool) -> None:
         for sink in sorted(self.model.parts):
             self._publish(sink, role)
+        if cleans:
+            self.cleanup()
 
     @rule(run=RUNS)
     def commit(self, run: RunKey) -> None:

@@ -168,7 +168,7 @@ class Ledger(Beginning, Operating):
         if row["state"] in DECIDED:
             decided = found.vote.token if found.vote else None
             raise Fenced(
-                f"{guards.name(row)} was decided with the vote of execution {decided} for {sink}; "
-                f"execution {vote.token} doesn't count"
+                f"{guards.name(row)} was decided with another vote for {sink}, of execution {decided}; this one, of "
+                f"execution {vote.token}, doesn't count"
             )
         return False
