@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 DAYS ?= 14
-WORKERS ?= 2
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
@@ -54,7 +54,7 @@ down: ## stop what `make up` started
 status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
-test: lint ## lint, types, import contracts, then every test (WORKERS=2 at once)
+test: lint ## lint, types, import contracts, then every test (WORKERS=3 at once)
 	@$(BIN)/pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 lint: setup ## ruff, mypy --strict, import-linter

@@ -28,11 +28,17 @@ TOGETHER = ("e2e", "spark")
 FIRST = ("test_kill_and_zombie.py", "e2e", "spark", "test_faults.py", "sinks")
 
 
+#: one file, too long for one process: its tests go by their first parameter
+APART = "test_kill_and_zombie.py"
+
+
 class ByServers(LoadScopeScheduling):
     """Shares the tests out among processes by file, and by folder where they share servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = Path(nodeid.partition("::")[0])
+        if file.name == APART:
+            return nodeid.partition("-")[0]
         return file.parent.name if file.parent.name in TOGETHER else str(file)
 
 
