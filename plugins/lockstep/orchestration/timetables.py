@@ -17,19 +17,19 @@ from pendulum import DateTime, instance
 
 
 class _Ending:
-    """The bound that both timetables share. `last`: no scheduled interval starts after it; None for no end."""
+    """The bound that both timetables share. `last`: no scheduled interval starts after it."""
 
-    _last: DateTime | None = None
+    _last: DateTime
 
-    def ending(self, last: datetime | None) -> Any:
-        self._last = instance(last) if last is not None else None
+    def ending(self, last: datetime) -> Any:
+        self._last = instance(last)
         return self
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        bounds = [bound for bound in (self._last, restriction.latest) if bound is not None]
-        bounded = restriction._replace(latest=min(bounds, default=None))
+        latest = self._last if restriction.latest is None else min(self._last, restriction.latest)
+        bounded = restriction._replace(latest=latest)
         inherited: Any = super()
         found: DagRunInfo | None = inherited.next_dagrun_info(
             last_automated_data_interval=last_automated_data_interval, restriction=bounded
@@ -38,13 +38,12 @@ class _Ending:
 
     def serialize(self) -> dict[str, Any]:
         inherited: Any = super()
-        return {**inherited.serialize(), "last": self._last.isoformat() if self._last else None}
+        return {**inherited.serialize(), "last": self._last.isoformat()}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Any:
         inherited: Any = super()
-        last = data["last"]
-        return inherited.deserialize(data).ending(datetime.fromisoformat(last) if last else None)
+        return inherited.deserialize(data).ending(datetime.fromisoformat(data["last"]))
 
 
 class CronIntervals(_Ending, CronDataIntervalTimetable):
