@@ -17,11 +17,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import psutil
 import psycopg2
@@ -155,6 +155,15 @@ class PostgresServer:
         while any(_lives(process) for process in family):
             time.sleep(0.005)
         (self.data / "postmaster.pid").unlink()  # safe: all are dead; a zombie that nobody has reaped looks alive
+
+    @contextmanager
+    def for_a_while(self) -> Iterator[Self]:
+        """Started now, stopped and deleted at the end."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.remove()
 
     def remove(self) -> None:
         """Stop the server and delete everything it has."""

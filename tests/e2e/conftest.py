@@ -61,11 +61,10 @@ def stack() -> Iterator[TestedStack]:
 
 @pytest.fixture(scope="package")
 def world(stack: TestedStack) -> Iterator[World]:
-    before = os.environ.get("PGPASSFILE")
-    os.environ["PGPASSFILE"] = str(stack.home.passfile)
     password = json.loads(stack.airflow.passwords.read_text())[ADMIN]
     dsn = stack.environment["LOCKSTEP_LEDGER"]
-    with closing(Ledger(dsn, "the tests")) as ledger:
-        api = AirflowApi(stack.airflow.url, ADMIN, password)
-        yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"])
-    os.environ.pop("PGPASSFILE") if before is None else os.environ.update(PGPASSFILE=before)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PGPASSFILE", str(stack.home.passfile))
+        with closing(Ledger(dsn, "the tests")) as ledger:
+            api = AirflowApi(stack.airflow.url, ADMIN, password)
+            yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"])

@@ -54,8 +54,8 @@ class DemoHome:
         return Ran(done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr)
 
     def sql(self, statement: str) -> None:
-        os.environ["PGPASSFILE"] = str(self.stack.home.passfile)
-        with closing(psycopg2.connect(self.stack.environment["LOCKSTEP_WAREHOUSE"])) as connection:
+        dsn, passfile = self.stack.environment["LOCKSTEP_WAREHOUSE"], str(self.stack.home.passfile)
+        with closing(psycopg2.connect(dsn, passfile=passfile)) as connection:
             connection.autocommit = True
             connection.cursor().execute(statement)
 
@@ -63,7 +63,6 @@ class DemoHome:
 @pytest.fixture(scope="module")
 def home() -> Iterator[DemoHome]:
     """A stack that is up before the first demo, so that it stays up for all of them."""
-    before = os.environ.get("PGPASSFILE")
     root = Path(tempfile.mkdtemp(prefix="lockstep-demo-"))
     root.chmod(0o711)
     stack = Stack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())))
@@ -73,7 +72,6 @@ def home() -> Iterator[DemoHome]:
     finally:
         stack.clean()
         shutil.rmtree(root, ignore_errors=True)
-        os.environ.pop("PGPASSFILE", None) if before is None else os.environ.update(PGPASSFILE=before)
 
 
 def test_a_demo_publishes_its_days_and_all_counts_agree(home: DemoHome) -> None:

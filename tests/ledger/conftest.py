@@ -21,11 +21,8 @@ _numbers = count(1)
 def own_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     """A server that a test may crash or misconfigure without disturbing anybody."""
     server = PostgresServer(memory_folder / "own-ledger", passfile=passfile, template=server_template)
-    try:
-        server.start()
+    with server.for_a_while():
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="module")

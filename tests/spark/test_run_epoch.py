@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from lockstep import Pipeline, files, recover, run_epoch
+from lockstep import Pipeline, files, run_epoch
 from lockstep.epoch import EpochReport
 from lockstep.errors import BadRecords, SourceChanged, SourceNotReady
 from lockstep.ledger import Ledger
@@ -68,9 +68,6 @@ class Shop:
     def run(self, day: int | None = None, run_id: str | None = None) -> EpochReport:
         interval = None if day is None else (DAY + timedelta(days=day), DAY + timedelta(days=day + 1))
         return run_epoch(self.pipeline, interval=interval, spark=self._spark, run_id=run_id, **self._arguments)
-
-    def recover(self) -> Any:
-        return recover(self.pipeline, hold=timedelta(0), **self._arguments)
 
     def replan(self, epoch: int, reason: str) -> None:
         arguments = self._arguments
