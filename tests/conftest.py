@@ -67,13 +67,9 @@ def servers_folder() -> Iterator[Path]:
 def passfile(servers_folder: Path) -> Iterator[Path]:
     """The one file with both servers' logins; PGPASSFILE names it for this process and its children."""
     path = servers_folder / "pgpass"
-    before = os.environ.get("PGPASSFILE")
-    os.environ["PGPASSFILE"] = str(path)
-    yield path
-    if before is None:
-        os.environ.pop("PGPASSFILE", None)
-    else:
-        os.environ["PGPASSFILE"] = before
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PGPASSFILE", str(path))
+        yield path
 
 
 @pytest.fixture(scope="session")
@@ -88,43 +84,43 @@ def server_template(servers_folder: Path) -> PostgresServer:
 def ledger_server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     """The server that ledgers live on, with fsync on. A test that stops it starts it again."""
     server = PostgresServer(servers_folder / "ledger", passfile=passfile, template=server_template)
-    try:
-        server.start()
+    with server.for_a_while():
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
 def warehouse_server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     """The server that sinks write to: another one than the ledger's, with fsync on."""
-    server = PostgresServer(servers_folder / "warehouse", passfile=passfile, template=server_template)
-    try:
-        server.start()
+    with PostgresServer(
+        servers_folder / "warehouse", passfile=passfile, template=server_template
+    ).for_a_while() as server:
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture(scope="session")
 def memory_folder() -> Iterator[Path]:
     """A folder in memory where there is one: quick, and as good as a disk while only servers are stopped."""
     memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=memory if memory.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=memory if os.access(memory, os.W_OK) else None))
     folder.chmod(0o711)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def memory(memory_folder: Path) -> Iterator[Path]:
+    """A test's own part of `memory_folder`: a killed process leaves the same there as on a disk, only sooner."""
+    folder = Path(tempfile.mkdtemp(dir=memory_folder))
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
 def memory_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     """A server for ledgers whose tests want many quick transactions; fsync is on, and costs nothing there."""
     server = PostgresServer(memory_folder / "ledgers", passfile=passfile, template=server_template)
-    try:
-        server.start()
+    with server.for_a_while():
         yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

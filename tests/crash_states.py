@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -201,6 +202,26 @@ def crash_states(recording: Recording) -> Iterator[CrashState]:
         for lost, torn in ways if len(ways) <= MOST_STATES else _sampled(ways, done):
             kept = tuple(step for number, step in namings if number not in lost)
             yield CrashState(recording, done, kept, torn)
+
+
+def broken_states(
+    recording: Recording, root: Path, check: Callable[[CrashState], None], broken: tuple[type[Exception], ...]
+) -> tuple[int, list[str]]:
+    """Build every state at `root`, the one place that what is recorded knows, and check it there.
+
+    The number of states, and one text for each whose check raised one of `broken`.
+    """
+    number, found = 0, []
+    for state in crash_states(recording):
+        number += 1
+        shutil.rmtree(root)
+        root.mkdir()
+        state.build(root)
+        try:
+            check(state)
+        except broken as error:
+            found.append(f"after step {state.done}: {type(error).__name__}: {error}")
+    return number, found
 
 
 def _unsynced_files(recording: Recording, namings: list[tuple[int, Naming]], last_sync: dict[int, int]) -> list[int]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,6 +32,7 @@ from lockstep.roles.begin import begin
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
 from tests.crash.world import World, interval_of, make_world
+from tests.small_disk import small_disk
 
 TWO_PHASE = pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 WRITE_AHEAD = pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
@@ -316,7 +315,7 @@ def test_a_damaged_wal_after_the_decision_fails_closed(world: World, damage: str
 
 def test_a_full_disk_in_staging_fails_the_attempt_and_nothing_else(world: World) -> None:
     day = next(world.days)
-    with _tiny_disk(world.folder / f"tiny-{day}") as disk:
+    with small_disk(world.folder / f"tiny-{day}", "256k") as disk:
         small = replace(world, staging_folder=disk)
         (disk / "ballast").write_bytes(b"x" * (disk_free(disk) - 8192))
         with pytest.raises((StagingUnavailable, StageFailed, OSError)):
@@ -418,18 +417,6 @@ def _damage(world: World, day: int, damage: str) -> Path:
         case "missing":
             path.unlink()
     return path
-
-
-@contextmanager
-def _tiny_disk(folder: Path) -> Iterator[Path]:
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"a size-limited tmpfs needs root and mount: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
 
 
 def disk_free(folder: Path) -> int:

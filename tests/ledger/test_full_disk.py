@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.states import EpochState
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, planned, voted
+from tests.small_disk import small_disk
 
 SIZE = "160m"
 EPOCHS = 40  #: more decisions than the pages at hand take
@@ -25,29 +25,16 @@ EPOCHS = 40  #: more decisions than the pages at hand take
 @pytest.fixture
 def disk(servers_folder: Path) -> Iterator[Path]:
     """A file system of its own, SIZE large."""
-    folder = servers_folder / "full"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},mode=0755", "tmpfs", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True)
-    if mounted.returncode:
-        folder.rmdir()
-        pytest.skip(f"a size-limited tmpfs needs root and mount: {mounted.stderr.decode().strip()}")
-    try:
+    with small_disk(servers_folder / "full", SIZE) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-        folder.rmdir()
 
 
 @pytest.fixture
 def server(disk: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
     settings = {"max_wal_size": "64MB", "autovacuum": "off"}
     found = PostgresServer(disk / "ledger", passfile=passfile, template=server_template, settings=settings)
-    try:
-        found.start()
+    with found.for_a_while():
         yield found
-    finally:
-        found.remove()
 
 
 @pytest.fixture

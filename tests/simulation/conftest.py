@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +25,3 @@ def standing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("lockstep.roles.lease.RENEWAL", 3600.0)
     with standing_at_crash_points(monkeypatch):
         yield
-
-
-@pytest.fixture
-def memory(memory_folder: Path) -> Path:
-    return Path(tempfile.mkdtemp(prefix="simulations-", dir=memory_folder))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file, file_format, file_writer
 from lockstep.sinks.files import files
-from tests.crash_states import CrashState, Recording, crash_states, recorded
+from tests.crash_states import CrashState, Recording, broken_states, recorded
 from tests.sinks.targets import FilesUnderTest
 from tests.sinks.under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish, sweep
 from tests.sinks.wal import SealedRows, sealed
@@ -25,15 +23,10 @@ ROWS = 150
 WAL: list[SealedRows] = sealed(ROWS)
 
 
-@pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Each state is built at one and the same place in memory, for a target knows its path."""
+@pytest.fixture(autouse=True)
+def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
     monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 100)
-    shm = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-", dir=shm if shm.is_dir() else tmp_path))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def _story(memory: Path) -> tuple[Recording, Vote]:
@@ -72,17 +65,8 @@ def _check(state: CrashState, target: FilesUnderTest, vote: Vote) -> None:
 def _broken(memory: Path) -> tuple[int, list[str]]:
     recording, vote = _story(memory)
     target = FilesUnderTest(memory, "parquet")
-    number, found = 0, []
-    for state in crash_states(recording):
-        number += 1
-        shutil.rmtree(target.path)
-        target.path.mkdir()
-        state.build(target.path)
-        try:
-            _check(state, target, vote)
-        except (AssertionError, LockstepError, OSError, ValueError) as error:
-            found.append(f"after step {state.done}: {type(error).__name__}: {error}")
-    return number, found
+    broken = (AssertionError, LockstepError, OSError, ValueError)
+    return broken_states(recording, target.path, lambda state: _check(state, target, vote), broken)
 
 
 def test_after_a_power_cut_an_epoch_is_absent_or_complete_and_can_be_finished(memory: Path) -> None:

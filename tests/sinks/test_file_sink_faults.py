@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import shutil
 import signal
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -36,15 +34,6 @@ from tests.sinks.wal import sealed
 EFFECTS = ("mkdir", "rename", "link", "unlink", "rmdir", "fsync")
 ROWS = 250
 NOBODY = 65534
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder in memory, where there is one: a killed process leaves the same there as on a disk, only sooner."""
-    shm = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-", dir=shm)) if os.access(shm, os.W_OK) else tmp_path
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

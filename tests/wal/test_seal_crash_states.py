@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,8 @@ from lockstep.errors import LockstepError
 from lockstep.wal import local_storage
 from lockstep.wal.request import REQUEST, RESULT
 from lockstep.wal.staging import Staging
-from tests.crash_states import CrashState, Recording, crash_states, recorded
+from tests.crash_states import CrashState, Recording, broken_states, recorded
 from tests.wal.conftest import DEPLOYMENT, OUTPUTS, Staged, rows
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    shm = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-", dir=shm if shm.is_dir() else tmp_path))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def _job(staged: Staged, files: dict[str, bytes]) -> None:
@@ -76,17 +66,8 @@ def _check(state: CrashState, staged: Staged, manifest_hash: str) -> None:
 
 def _broken(memory: Path) -> tuple[int, list[str]]:
     recording, staged, manifest_hash = _story(memory)
-    number, found = 0, []
-    for state in crash_states(recording):
-        number += 1
-        shutil.rmtree(staged.root)
-        staged.root.mkdir()
-        state.build(staged.root)
-        try:
-            _check(state, staged, manifest_hash)
-        except (AssertionError, LockstepError, OSError) as error:
-            found.append(f"after step {state.done}: {type(error).__name__}: {error}")
-    return number, found
+    broken = (AssertionError, LockstepError, OSError)
+    return broken_states(recording, staged.root, lambda state: _check(state, staged, manifest_hash), broken)
 
 
 def test_after_a_power_cut_a_wal_is_absent_or_complete(memory: Path) -> None:

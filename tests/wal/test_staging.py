@@ -14,6 +14,7 @@ import pytest
 from lockstep.crash import CrashInjected, CrashPoint, observe
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable
 from lockstep.wal.staging import Staging
+from tests.small_disk import small_disk
 
 from .conftest import DEPLOYMENT, Staged
 
@@ -361,13 +362,8 @@ def test_two_cleanups_at_once_keep_every_quarantined_record(staged: Staged, monk
 @pytest.fixture
 def tiny(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 kB."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted here: {mounted.stderr.decode().strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk(tmp_path / "tiny", "256k") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_named_and_leaves_nothing_half_written(tiny: Path) -> None:
