@@ -12,8 +12,8 @@ from psycopg2 import sql
 
 from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from tests.sinks.under_test import SinkUnderTest
-from tests.sinks.wal import OUTPUT, SCHEMA
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing.under_test import SinkUnderTest
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sinks.file_format import FileFormat, read_rows
 from lockstep.sinks.files import FileSink, files
-from tests.sinks.under_test import SinkUnderTest
-from tests.sinks.wal import OUTPUT, SCHEMA
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing.under_test import SinkUnderTest
 
 
 class FilesUnderTest(SinkUnderTest):

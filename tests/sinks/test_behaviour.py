@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lockstep.sinks import file_format, file_writer
-from tests.sinks.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing.under_test import SinkUnderTest
 from tests.sinks.targets import FilesUnderTest
-from tests.sinks.under_test import SinkUnderTest
 
 EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS)
 WITHOUT_CRASHES = [behaviour for behaviour in EVERYTHING if behaviour not in CRASHES]

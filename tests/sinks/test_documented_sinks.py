@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from lockstep.sinks.base import Sink, SinkContext
-from tests.sinks import behaviour as behaviours
-from tests.sinks.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
-from tests.sinks.under_test import SinkUnderTest
-from tests.sinks.wal import OUTPUT, SCHEMA
+from lockstep.testing import behaviour as behaviours
+from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing.under_test import SinkUnderTest
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "writing-a-sink.md"
 #: a stopped process keeps SQLite's lock, and nobody can end it: the page says so

@@ -25,8 +25,8 @@ from lockstep.errors import (
 from lockstep.sinks import file_format, file_target, file_writer
 from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
-from tests.sinks.targets import FilesUnderTest
-from tests.sinks.under_test import (
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing.under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,
@@ -38,7 +38,7 @@ from tests.sinks.under_test import (
     publish,
     sweep,
 )
-from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, sealed, table
+from tests.sinks.targets import FilesUnderTest
 
 ROWS = 1000
 OTHER_DEPLOYMENT = "99999999-2222-4333-8444-555555555555"

@@ -14,10 +14,19 @@ from lockstep.epoch import Vote
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file, file_format, file_writer
 from lockstep.sinks.files import files
+from lockstep.testing.sealed_rows import SealedRows, sealed
+from lockstep.testing.under_test import (
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    prepare,
+    publish,
+    sweep,
+)
 from tests.crash_states import CrashState, Recording, broken_states, recorded
 from tests.sinks.targets import FilesUnderTest
-from tests.sinks.under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish, sweep
-from tests.sinks.wal import SealedRows, sealed
 
 ROWS = 150
 WAL: list[SealedRows] = sealed(ROWS)

@@ -16,9 +16,9 @@ import pytest
 
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks import file_format, file_writer
-from tests.sinks import crash_sweep
-from tests.sinks.targets import FilesUnderTest
-from tests.sinks.under_test import (
+from lockstep.testing import crash_sweep
+from lockstep.testing.sealed_rows import sealed
+from lockstep.testing.under_test import (
     epoch,
     expect_proof,
     expect_rows,
@@ -29,7 +29,7 @@ from tests.sinks.under_test import (
     publish,
     sweep,
 )
-from tests.sinks.wal import sealed
+from tests.sinks.targets import FilesUnderTest
 
 EFFECTS = ("mkdir", "rename", "link", "unlink", "rmdir", "fsync")
 ROWS = 250

@@ -22,9 +22,9 @@ from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sinks.file_format import FileFormat, groups, plain, read_rows, unkept
 from lockstep.sinks.file_writer import write_files
 from lockstep.sinks.files import FileSink, files
+from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
+from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
-from tests.sinks.under_test import DEPLOYMENT, epoch
-from tests.sinks.wal import OUTPUT, SealedRows, table
 
 FORMATS = list(FileFormat)
 TEXT = [FileFormat.CSV, FileFormat.JSON]
@@ -54,7 +54,7 @@ import sys
 from pathlib import Path
 from lockstep.sinks.file_format import FileFormat
 from lockstep.sinks.file_writer import write_files
-from tests.sinks.wal import SealedRows, table
+from lockstep.testing.sealed_rows import SealedRows, table
 
 for format in FileFormat:
     for fact in write_files(Path(sys.argv[1]), lambda number: f"{number}.{format}", format, SealedRows(table(5000))):

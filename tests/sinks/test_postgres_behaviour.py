@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
+from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from stack.postgres import PostgresServer
-from tests.sinks.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from tests.sinks.postgres_target import PostgresUnderTest
 
 _others = count(1)

@@ -10,10 +10,8 @@ import pytest
 from lockstep.errors import InvalidPipeline, LockstepError, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from stack.postgres import HOST, PostgresServer
-from tests.proxy import CuttingProxy
-from tests.sinks.postgres_target import PostgresUnderTest, execute
-from tests.sinks.under_test import (
+from lockstep.testing.sealed_rows import OUTPUT, sealed
+from lockstep.testing.under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,
@@ -23,7 +21,9 @@ from tests.sinks.under_test import (
     prepare,
     publish,
 )
-from tests.sinks.wal import OUTPUT, sealed
+from stack.postgres import HOST, PostgresServer
+from tests.proxy import CuttingProxy
+from tests.sinks.postgres_target import PostgresUnderTest, execute
 
 ROWS = 3000
 SECRET = "hunter2-s3cr3t"

@@ -25,10 +25,10 @@ from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_two_phase import PostgresTwoPhaseSink
 from lockstep.sinks.postgres_write_ahead import PostgresWriteAheadSink
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
-from tests.sinks.under_test import DEPLOYMENT, epoch
-from tests.sinks.wal import SealedRows
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)

@@ -18,10 +18,9 @@ from lockstep.crash import CrashPoint
 from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Publication
 from lockstep.sinks.handles import SinkName
-from stack.postgres import PostgresServer
-from tests.sinks.crash_sweep import Child, fork
-from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute
-from tests.sinks.under_test import (
+from lockstep.testing.crash_sweep import Child, fork
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing.under_test import (
     DEPLOYMENT,
     epoch,
     expect_rows,
@@ -32,7 +31,8 @@ from tests.sinks.under_test import (
     publish,
     sweep,
 )
-from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, sealed, table
+from stack.postgres import PostgresServer
+from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute
 
 PREPARED = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY gid"
 

@@ -15,11 +15,11 @@ from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_types import postgres_type
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
-from tests.sinks.under_test import DEPLOYMENT, epoch
-from tests.sinks.wal import SealedRows
 
 US = 1_000_000
 TEXTS = [

@@ -84,9 +84,14 @@ class Marker:
 class Batches(Protocol):
     """The rows of one output of a sealed WAL; every iteration reads, and checks, the files anew."""
 
-    output: str
-    schema: pa.Schema
-    rows: int
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int: ...
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lockstep.epoch import Vote
 from lockstep.errors import Retryable
 from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch, Txn
-from tests.sinks.wal import OUTPUT, SCHEMA, SealedRows, digest
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
 PATIENCE = 60  # seconds for whatever is waited for
@@ -29,7 +29,7 @@ class SinkUnderTest(ABC):
 
     @abstractmethod
     def sink(self, *, shared: bool = False) -> Sink:
-        """The sink, new and not yet open, named alike each time. It takes the output `rows` of `tests.sinks.wal`."""
+        """The sink, new and not yet open, named alike each time. It takes the output `rows` of `sealed_rows`."""
 
     @abstractmethod
     def elsewhere(self) -> tuple[Sink, SinkContext]:
@@ -46,6 +46,13 @@ class SinkUnderTest(ABC):
     @abstractmethod
     def lose(self, handle: str) -> None:
         """Take the handle away by hand, as an administrator might."""
+
+    def lose_power(self) -> bool:
+        """Stop the target without warning, so that what isn't durable is gone, and start it again.
+
+        False if that can't be tried.
+        """
+        return False
 
     def connections(self) -> dict[str, str]:
         return {}

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,8 @@ from pathlib import Path
 from lockstep import crash
 from lockstep.epoch import Vote
 from lockstep.sinks.base import Publication, SinkEpoch
-from tests.sinks.under_test import (
+from lockstep.testing.sealed_rows import SealedRows, sealed
+from lockstep.testing.under_test import (
     PATIENCE,
     SinkUnderTest,
     epoch,
@@ -35,7 +37,6 @@ from tests.sinks.under_test import (
     publish,
     sweep,
 )
-from tests.sinks.wal import SealedRows, sealed
 
 OnStep = Callable[[str], None]
 Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
@@ -52,6 +53,17 @@ class Child:
         if self.code is None:
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.code
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it ends by itself in that time."""
+        deadline = time.monotonic() + seconds
+        while self.code is None and time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+            else:
+                time.sleep(0.005)
+        return self.code is not None
 
     def wait_until_stopped(self) -> bool:
         """True once it has stopped itself, False if it ended."""
@@ -210,7 +222,7 @@ def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: 
         rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
         done = [next(rounds), next(rounds)]
         finish(done[0])  # whatever is made once for a target
-        steps = _steps_of(story, trace, done[1], Path(folder, "steps"))
+        steps = steps_of(story, trace, done[1], Path(folder, "steps"))
         finish(done[1])
         for index, step in enumerate(steps):
             round = next(rounds)
@@ -223,7 +235,10 @@ def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: 
         return steps
 
 
-def _steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
+def steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
+    """The steps that `story` takes with `dry`, in order; `log` is a file to note them in."""
+    log.unlink(missing_ok=True)
+
     def note(step: str) -> None:
         with log.open("a") as file:
             file.write(f"{step}\n")
@@ -237,7 +252,7 @@ def _steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
 
 
 def _interrupted(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> None:
-    with _child_at_step(round, story, trace, index, action) as child:
+    with child_at_step(round, story, trace, index, action) as child:
         if action is signal.SIGKILL:
             assert child.wait() == -signal.SIGKILL, "the child did not come to the step"
             finish(round)
@@ -250,7 +265,9 @@ def _interrupted(round: Round, story: Story, trace: Trace, index: int, action: s
 
 
 @contextmanager
-def _child_at_step(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> Iterator[Child]:
+def child_at_step(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> Iterator[Child]:
+    """A process that runs `story` and takes `action` at its step `index`."""
+
     def run() -> None:
         steps = count()
         trace(lambda _: os.kill(os.getpid(), action) if next(steps) == index else None)

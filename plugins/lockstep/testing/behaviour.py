@@ -14,8 +14,9 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, TargetChanged, Terminal
 from lockstep.sinks.base import Publication, Sink
-from tests.sinks import crash_sweep
-from tests.sinks.under_test import (
+from lockstep.testing import crash_sweep
+from lockstep.testing.sealed_rows import SealedRows, sealed, table
+from lockstep.testing.under_test import (
     SinkUnderTest,
     epoch,
     expect_proof,
@@ -28,7 +29,6 @@ from tests.sinks.under_test import (
     refused,
     sweep,
 )
-from tests.sinks.wal import SealedRows, sealed, table
 
 Behaviour = Callable[[SinkUnderTest], None]
 BEHAVIOURS: list[Behaviour] = []  #: for every sink
@@ -37,6 +37,11 @@ CRASHES: list[Behaviour] = []  #: those of both that fork a process for each cra
 
 ROWS = 1000
 CRASH_ROWS = 500
+
+
+def behaviours(kind: type[SinkUnderTest]) -> list[Behaviour]:
+    """What a sink of this kind must do."""
+    return [*BEHAVIOURS, *(VOTING_BEHAVIOURS if kind.votes_with_data else [])]
 
 
 def every_sink(behaviour: Behaviour) -> Behaviour:

@@ -1,0 +1,37 @@
+"""What a sink must do, as a suite that anybody can run against a sink of their own.
+
+    import pytest
+    from lockstep.testing import SinkUnderTest, behaviours, judge
+
+    class MySinkUnderTest(SinkUnderTest): ...
+
+    @pytest.mark.parametrize("behaviour", behaviours(MySinkUnderTest), ids=lambda one: one.__name__)
+    def test_my_sink(behaviour, tmp_path):
+        behaviour(MySinkUnderTest(tmp_path))
+
+    def test_my_sink_keeps_its_guarantee(tmp_path):
+        assert judge(MySinkUnderTest(tmp_path)).guarantee == "exactly_once"
+
+`judge` kills the sink between any two of its calls and tells what it really keeps. Nothing here needs pytest.
+"""
+
+from lockstep.testing.behaviour import Behaviour, behaviours
+from lockstep.testing.calls import calls_from, calls_of
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing.under_test import SinkUnderTest
+from lockstep.testing.verdict import Finding, Verdict, judge
+
+__all__ = [
+    "OUTPUT",
+    "SCHEMA",
+    "Behaviour",
+    "Finding",
+    "SealedRows",
+    "SinkUnderTest",
+    "Verdict",
+    "behaviours",
+    "calls_from",
+    "calls_of",
+    "judge",
+    "sealed",
+]

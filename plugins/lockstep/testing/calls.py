@@ -1,0 +1,76 @@
+"""A trace of the calls that a sink's own code makes, so that it can die between any two of them."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections import Counter
+from types import FrameType, ModuleType
+from typing import Any
+
+from lockstep.sinks.base import Sink
+from lockstep.testing.crash_sweep import OnStep, Trace, reached_points
+
+OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
+_TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base", "two_phase", "write_ahead"))}
+_BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))
+
+
+def calls_of(sink: Sink) -> Trace:
+    """Every call made from the modules that `sink` and its committer are written in, and every crash point."""
+    return calls_from(*_modules_of(sink))
+
+
+def calls_from(*modules: str) -> Trace:
+    """Every call that code of these modules makes, and every call into them, told before it is made.
+
+    Calls of builtin functions and of builtin types' methods have no effect on a target and are left out.
+    """
+
+    def trace(on_step: OnStep) -> None:
+        reached_points(on_step)
+        seen: Counter[str] = Counter()
+
+        def told(place: FrameType, callee: str) -> None:
+            step = f"{place.f_code.co_qualname}:{place.f_lineno} calls {callee}"
+            seen[step] += 1
+            if seen[step] <= OCCURRENCES:
+                on_step(step)
+
+        def profile(frame: FrameType, event: str, argument: Any) -> None:
+            caller = frame.f_back
+            if event == "c_call" and _is_from(frame, modules) and not _is_builtin(argument):
+                told(frame, getattr(argument, "__qualname__", str(argument)))
+            elif event == "call" and caller is not None and not _is_generated(frame) and crosses(caller, frame):
+                told(caller, frame.f_code.co_qualname)
+
+        def crosses(caller: FrameType, frame: FrameType) -> bool:
+            return _is_from(caller, modules) or _is_from(frame, modules)
+
+        sys.setprofile(profile)
+
+    return trace
+
+
+def _modules_of(sink: Sink) -> set[str]:
+    parts = [sink, getattr(sink, "committer", None)]
+    found = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
+    return found - _TEMPLATES
+
+
+def _is_from(frame: FrameType, modules: tuple[str, ...]) -> bool:
+    return frame.f_globals.get("__name__") in modules and frame.f_code.co_name != "<module>"
+
+
+def _is_generated(frame: FrameType) -> bool:
+    """What `dataclass` has written, and what C code calls by itself."""
+    return frame.f_code.co_filename.startswith("<") or frame.f_globals.get("__name__", "").startswith("encodings.")
+
+
+def _is_builtin(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    return (
+        owner is builtins
+        or isinstance(owner, (*_BUILTIN_TYPES, type))
+        or (isinstance(owner, ModuleType) and owner.__name__ in ("itertools", "math", "operator", "_functools"))
+    )

@@ -1,0 +1,71 @@
+"""`lockstep.testing` tells good sinks from bad ones: each of these has one bug that people really write."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psycopg2
+import pyarrow as pa
+import pytest
+
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.testing import SCHEMA, SinkUnderTest, Verdict, judge
+from stack.postgres import PostgresServer
+from tests.testing.planted_sinks import TableSink
+
+
+class TableUnderTest(SinkUnderTest):
+    votes_with_data = False
+
+    def __init__(self, server: PostgresServer, dsn: str, committer: str) -> None:
+        self.server, self.dsn, self.committer = server, dsn, committer
+
+    def sink(self, *, shared: bool = False) -> Sink:
+        return TableSink("planted", committer=self.committer)
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        raise NotImplementedError
+
+    def connections(self) -> dict[str, str]:
+        return {"target": self.dsn}
+
+    def visible(self) -> pa.Table:
+        with closing(psycopg2.connect(self.dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT id, name, ratio, ok, day, at FROM rows")
+            columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(SCHEMA)
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+    def unsettled(self) -> list[str]:
+        return []
+
+    def lose(self, handle: str) -> None:
+        raise AssertionError("a redo sink has no handle")
+
+    def lose_power(self) -> bool:
+        self.server.restart("immediate")
+        return True
+
+
+@pytest.fixture
+def verdict(request: pytest.FixtureRequest, warehouse_server: PostgresServer, warehouse_dsn: str) -> Verdict:
+    warehouse_server.restart(settings={"wal_writer_delay": "10s"})  # what isn't flushed by its commit stays unflushed
+    return judge(TableUnderTest(warehouse_server, warehouse_dsn, request.param))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kept"),
+    [
+        ("MarkerCommitter", Guarantee.EXACTLY_ONCE),
+        ("RecordedAfterwards", Guarantee.AT_LEAST_ONCE),
+        ("NotIdempotent", Guarantee.AT_LEAST_ONCE),
+        ("KeyWithTheAttempt", Guarantee.AT_LEAST_ONCE),
+        ("LooksUpOnce", Guarantee.AT_LEAST_ONCE),
+        ("UncheckedInsert", Guarantee.AT_LEAST_ONCE),
+        ("NotDurable", Guarantee.NONE),
+    ],
+    indirect=["verdict"],
+)
+def test_a_sink_is_found_to_keep_what_it_keeps(verdict: Verdict, kept: Guarantee) -> None:
+    assert verdict.guarantee is kept, str(verdict)
+    assert verdict.faults > 40
+    print(verdict)
