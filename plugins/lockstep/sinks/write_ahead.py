@@ -17,7 +17,8 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, S
 class Session(Protocol):
     """The unit of work in which an epoch is sent. `claimed` False: the marker was there, write nothing."""
 
-    claimed: bool
+    @property
+    def claimed(self) -> bool: ...
 
 
 class CheckpointCommitter(ABC):
