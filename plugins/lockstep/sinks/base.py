@@ -49,6 +49,13 @@ class SinkContext:
     pipeline: str
     connections: Mapping[str, str]
 
+    def dsn(self, connection: str, sink: str) -> str:
+        """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
+        found = self.connections.get(connection)
+        if found is None:
+            raise InvalidPipeline(f"sink {sink}: no connection with the id {connection!r} was given")
+        return found
+
 
 @dataclass(frozen=True)
 class SinkEpoch:

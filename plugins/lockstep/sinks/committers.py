@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from pathlib import Path
 from psycopg2 import sql
 
 from lockstep.epoch import require_name
-from lockstep.errors import LedgerConflict, SinkUnavailable
+from lockstep.errors import LedgerConflict, SinkUnavailable, TargetChanged
 from lockstep.home import absolute
 from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.durable_file import create_whole, sync_folder
@@ -50,6 +51,13 @@ class FileCommitter(CheckpointCommitter):
             self._folder.mkdir(parents=True, exist_ok=True)
             for folder in (self._folder, self._folder.parent, self._root):
                 sync_folder(folder)
+        except OSError as error:
+            raise SinkUnavailable(f"committer of {self.operator_id}: {error}") from error
+
+    def resource_id(self) -> str:
+        try:
+            create_whole(self._root / "id", str(uuid.uuid4()).encode(), self._root)
+            return (self._root / "id").read_text()
         except OSError as error:
             raise SinkUnavailable(f"committer of {self.operator_id}: {error}") from error
 
@@ -112,6 +120,22 @@ class PostgresCommitter(CheckpointCommitter):
                     " PRIMARY KEY (job, operator, epoch))"
                 ).format(self._table)
             )
+            cursor.execute(  # epoch 0 is nobody's: its row names the table
+                sql.SQL(
+                    "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES ('', '', 0, 0, gen_random_uuid())"
+                    " ON CONFLICT DO NOTHING"
+                ).format(self._table)
+            )
+
+    def resource_id(self) -> str:
+        with self._database.transaction("reading the committer's id") as cursor:
+            cursor.execute(
+                sql.SQL("SELECT manifest FROM {} WHERE (job, operator, epoch) = ('', '', 0)").format(self._table)
+            )
+            found = cursor.fetchone()
+        if found is None:
+            raise TargetChanged(f"committer of {self.operator_id}: lockstep_sent has lost the row that names it")
+        return str(found[0])
 
     def open(self) -> None:
         """The first statement connects."""

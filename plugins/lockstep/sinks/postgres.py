@@ -114,9 +114,7 @@ class PostgresSink(Sink):
     # --- life cycle ---
 
     def open(self, context: SinkContext) -> None:
-        dsn = context.connections.get(self._connection)
-        if dsn is None:
-            raise InvalidPipeline(f"sink {self.name}: no connection with the id {self._connection!r} was given")
+        dsn = context.dsn(self._connection, self.name)
         self._database = Database(self.name, self._connection, dsn, self._lock_timeout)
         owner = SinkName.of(context, self.name)
         self._own = TargetTables(self._schema, owner)

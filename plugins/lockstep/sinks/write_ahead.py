@@ -43,6 +43,10 @@ class CheckpointCommitter(ABC):
     def create_resource(self) -> None:
         """Create the table or file that remembers; idempotent, in a transaction of its own."""
 
+    def resource_id(self) -> str:
+        """A random id that stands beside the records; only for a sink whose target can't be asked for one."""
+        raise NotImplementedError
+
     @abstractmethod
     def open(self) -> None: ...
 
