@@ -2,7 +2,8 @@
 
     spark-submit --py-files … stage_epoch.py --request file:///…/_request.json
 
-It needs no ledger and no secret. The master, and everything else of Spark, comes from spark-submit.
+It needs no ledger. What its sources' connections lead to comes from its environment, under the names that the command
+line uses. The master, and everything else of Spark, comes from spark-submit.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from lockstep.cli_connections import EnvironmentConnections
 from lockstep.compute.session import connect
 from lockstep.compute.stage import run_request
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
+from lockstep.sources.base import SourceContext
 from lockstep.wal.request import read_request, write_error
 
 if TYPE_CHECKING:
@@ -43,10 +46,19 @@ def run(request_uri: str, spark: SparkSession) -> None:
     """Stage what the request asks for, with the pipeline it names. Raises what `stage_epoch` raises."""
     try:
         pipeline = load(read_request(request_uri).pipeline)
+        _open_sources(pipeline)
     except LockstepError as error:
         write_error(request_uri, error)
         raise
     run_request(request_uri, spark, pipeline)
+
+
+def _open_sources(pipeline: Pipeline) -> None:
+    def claimed(paths: Iterable[str]) -> set[str]:
+        raise InvalidPipeline(f"pipeline {pipeline.name}: a source asks the ledger for its files while it is read")
+
+    for name, source in pipeline.sources.items():
+        source.open(SourceContext(pipeline.name, name, claimed, EnvironmentConnections()))
 
 
 def load(reference: str) -> Pipeline:

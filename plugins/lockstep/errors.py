@@ -145,6 +145,10 @@ class SourceClaimed(Terminal):
     """A file of this range already belongs to another epoch."""
 
 
+class SourceRefused(Terminal):
+    """The source can't keep the guarantee that is asked of it; the message names the setting or the column."""
+
+
 class BadRecords(Terminal):
     """Input has records that don't parse; the message names file and line."""
 

@@ -17,8 +17,9 @@ from typing import Any, Protocol
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 
+from lockstep.cli_connections import variable_of
 from lockstep.errors import StageFailed
-from lockstep.orchestration.connections import connection
+from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.orchestration.shipping import file_of, ship
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import read_error, read_request
@@ -87,6 +88,7 @@ class SubmitLauncher:
 
     def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
         self.reference = pipeline.reference()
+        self._connections = sorted({name for source in pipeline.sources.values() for name in source.connections})
         self._conn_id = conn_id
         self.master = _master_of(found)
         self._arguments = dict(submit)
@@ -130,9 +132,14 @@ class SubmitLauncher:
         return ("lockstep", APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
 
     def _environment(self) -> dict[str, str]:
-        """spark-submit stands beside our Python; where driver and executors share its machine they share it too."""
+        """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
+
+        A driver on this machine gets the sources' connections this way, under the names that the command line uses; one
+        in a cluster inherits nothing from here, and its pod or container has to have them.
+        """
         here = str(Path(sys.executable).parent)
         environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
+        environment |= {variable_of(name): AirflowConnections()[name] for name in self._connections}
         if self._is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment

@@ -128,7 +128,8 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
     pipeline = runtime.defined
     ranges = {}
     for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, _claimed_by(runtime, name, replaced)))
+        claimed = _claimed_by(runtime, name, replaced)
+        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections))
         start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
         ranges[name] = SourceRange(start, source.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided
 from lockstep.roles.lease import kept
 from lockstep.runtime import Runtime
+from lockstep.sources.base import SourceContext
 from lockstep.states import DECIDED, Role
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
@@ -45,6 +47,7 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
     request = _request(runtime, epoch, token, folder, reference)
+    _open_sources(runtime)
     _check_sources(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
@@ -84,6 +87,12 @@ def _request(runtime: Runtime, epoch: Epoch, token: int, folder: str, reference:
         timestamp=epoch.planned_at,
         interval=epoch.interval,
     )
+
+
+def _open_sources(runtime: Runtime) -> None:
+    for name, source in runtime.defined.sources.items():
+        claimed = partial(runtime.ledger.claimed, runtime.pipeline, name)
+        source.open(SourceContext(runtime.pipeline, name, claimed, runtime.connections))
 
 
 def _check_sources(runtime: Runtime, epoch: Epoch) -> None:

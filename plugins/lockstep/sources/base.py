@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockstep.epoch import Identity, Interval, Position
+from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -15,11 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source may ask of the ledger while it plans. `claimed` gives those paths that an epoch already owns."""
+    """What a source is opened with.
+
+    `claimed` gives those paths that an epoch already owns; a Spark driver can't ask that. `connections` gives a DSN or
+    URI by connection id; never log its values.
+    """
 
     pipeline: str
     source: str
     claimed: Callable[[Iterable[str]], set[str]]
+    connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def dsn(self, connection: str) -> str:
+        """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
+        found = self.connections.get(connection)
+        if found is None:
+            raise InvalidPipeline(f"source {self.source}: no connection with the id {connection!r} was given")
+        return found
 
 
 class Source(ABC):
@@ -27,8 +40,13 @@ class Source(ABC):
 
     identity: Identity
 
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The ids of the connections that `open` asks for: a Spark driver of its own is given these and no other."""
+        return ()
+
     def open(self, context: SourceContext) -> None:  # noqa: B027 - most sources need nothing
-        """Called before `latest`."""
+        """Called before anything else, by `begin`, by `stage`, and by a Spark driver in another process."""
 
     @abstractmethod
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
