@@ -161,6 +161,10 @@ class TargetOwned(PreflightRefused):
     """The target belongs to another pipeline or deployment and not both say shared=True."""
 
 
+class TargetUnreadable(PreflightRefused):
+    """The target only takes records: what it holds can't be read back and compared."""
+
+
 class TargetChanged(Terminal):
     """The connection leads to another server or folder than the one that voted."""
 

@@ -6,17 +6,40 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockstep.sinks.append_only import AppendOnlySink
+    from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.files import FileSink
+    from lockstep.sinks.http import HttpSink
     from lockstep.sinks.postgres import PostgresSink
+    from lockstep.sinks.stdout import StdoutSink
+    from lockstep.sinks.tcp import TcpSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
     from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
 
-__all__ = ["CheckpointCommitter", "FileSink", "PostgresSink", "TwoPhaseCommitSink", "WriteAheadSink"]
+__all__ = [
+    "AppendOnlySink",
+    "CheckpointCommitter",
+    "FileCommitter",
+    "FileSink",
+    "HttpSink",
+    "PostgresCommitter",
+    "PostgresSink",
+    "StdoutSink",
+    "TcpSink",
+    "TwoPhaseCommitSink",
+    "WriteAheadSink",
+]
 
 _HOMES = {
+    "AppendOnlySink": "lockstep.sinks.append_only",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
+    "FileCommitter": "lockstep.sinks.committers",
     "FileSink": "lockstep.sinks.files",
+    "HttpSink": "lockstep.sinks.http",
+    "PostgresCommitter": "lockstep.sinks.committers",
     "PostgresSink": "lockstep.sinks.postgres",
+    "StdoutSink": "lockstep.sinks.stdout",
+    "TcpSink": "lockstep.sinks.tcp",
     "TwoPhaseCommitSink": "lockstep.sinks.two_phase",
     "WriteAheadSink": "lockstep.sinks.write_ahead",
 }

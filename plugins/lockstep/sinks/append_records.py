@@ -1,19 +1,24 @@
-"""Rows as JSON records that a receiver can tell apart: each carries (pipeline, epoch, ordinal), the same at every try.
+"""Rows as JSON records that a receiver can tell apart: each carries a key that is the same at every try.
 
-The ordinal is the row's place in the sealed WAL, whose files and rows never change their order.
+The key is (deployment, pipeline, output, epoch, ordinal). The ordinal is the row's place in the sealed WAL, whose files
+and rows never change their order. The deployment is part of it because a ledger that is made anew counts its epochs
+from one again: without it a receiver would take new rows for repeats of old ones.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
+import pyarrow as pa
+
+from lockstep.epoch import Json
 from lockstep.errors import SinkRejected
 from lockstep.sinks.base import Batches
 
@@ -21,36 +26,95 @@ ENVELOPE = "lockstep"  #: the member of every record that holds its key
 
 
 @dataclass(frozen=True)
-class Record:
-    """One row. `key`: "<pipeline>/<output>/<epoch>/<ordinal>"; `line`: a JSON object in UTF-8, no line end."""
+class Origin:
+    """Where the records of one output of one epoch come from."""
 
-    ordinal: int
+    deployment: str
+    pipeline: str
+    output: str
+    epoch: int
+
+    def key(self, ordinal: int) -> str:
+        """ "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>"."""
+        return f"{self.deployment}/{self.pipeline}/{self.output}/{self.epoch}/{ordinal}"
+
+    def envelope(self, **more: int) -> dict[str, Json]:
+        """The key's parts by name."""
+        return {
+            "deployment": self.deployment,
+            "pipeline": self.pipeline,
+            "output": self.output,
+            "epoch": self.epoch,
+            **more,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row. `line`: a JSON object in UTF-8, no line end in it."""
+
     key: str
     line: bytes
 
 
-def records_of(batches: Batches, pipeline: str, epoch: int) -> Iterator[Record]:
+def records_of(batches: Batches, origin: Origin) -> Iterator[Record]:
     """The rows of one output, in the order of the WAL. Raises `SinkRejected` for a value that JSON can't say."""
-    if ENVELOPE in batches.schema.names:
-        raise SinkRejected(
-            f"output {batches.output}: column {ENVELOPE!r} stands where the record's key goes; rename it"
-        )
+    if problem := refused_columns(batches.schema):
+        raise SinkRejected(f"output {batches.output}: {problem}")
     ordinal = 0
     for batch in batches:
-        for row in batch.to_pylist():
-            told = {"pipeline": pipeline, "output": batches.output, "epoch": epoch, "ordinal": ordinal}
-            line = _line({ENVELOPE: told, **row}, f"output {batches.output}, row {ordinal}")
-            yield Record(ordinal, f"{pipeline}/{batches.output}/{epoch}/{ordinal}", line)
+        for row in _rows_of(batch, f"output {batches.output}, the rows from {ordinal} on"):
+            content = {ENVELOPE: origin.envelope(ordinal=ordinal), **row}
+            yield Record(origin.key(ordinal), _line(content, f"output {batches.output}, row {ordinal}"))
             ordinal += 1
     if ordinal != batches.rows:
         raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
 
+def refused_columns(schema: pa.Schema) -> str | None:
+    """Why rows of this schema can't be records, or None."""
+    if ENVELOPE in schema.names:
+        return f"column {ENVELOPE!r} stands where the record's key goes; rename it"
+    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    return f"column {twice[0]!r} is there twice, a JSON object has it once; rename one" if twice else None
+
+
+def chunks(records: Iterable[Record], count: int, size: int) -> Iterator[list[Record]]:
+    """Lists of at most `count` records and `size` bytes; a record that is larger stands alone. The same each time."""
+    chunk: list[Record] = []
+    held = 0
+    for record in records:
+        if chunk and (len(chunk) == count or held + len(record.line) > size):
+            yield chunk
+            chunk, held = [], 0
+        chunk.append(record)
+        held += len(record.line) + 1
+    if chunk:
+        yield chunk
+
+
+def lines_of(chunk: Iterable[Record]) -> bytes:
+    """Each record with its line end."""
+    return b"".join(record.line + b"\n" for record in chunk)
+
+
+def _rows_of(batch: pa.RecordBatch, where: str) -> list[dict[str, Any]]:
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
+        raise SinkRejected(f"{where}: a value can't be read: {_first_line(error)}") from error
+    return rows
+
+
 def _line(record: dict[str, Any], where: str) -> bytes:
     try:
-        return json.dumps(record, default=_as_json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except (TypeError, ValueError) as error:
-        raise SinkRejected(f"{where}: JSON can't say this: {error}") from error
+        return _ENCODER.encode(record).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SinkRejected(f"{where}: JSON can't say this: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
 
 
 @singledispatch
@@ -78,3 +142,6 @@ def _(value: timedelta) -> float:
 @_as_json.register
 def _(value: bytes) -> str:
     return base64.b64encode(value).decode()
+
+
+_ENCODER = json.JSONEncoder(default=_as_json, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,78 @@
+"""What the committers share that live outside of the sink they remember for.
+
+The record follows the rows and isn't in their transaction, so a crash between the two sends the epoch again: at least
+once (Flink: GenericWriteAheadSink with a CassandraCommitter). A sink that has transactions keeps the marker in its own.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lockstep.errors import LedgerConflict, SinkUnavailable
+from lockstep.sinks.base import Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+
+@dataclass(frozen=True)
+class NoTransaction:
+    """The session of a committer that can undo nothing."""
+
+    claimed: bool = True
+
+
+class OutsideCommitter(CheckpointCommitter):
+    """A committer that a sink gets by a setting, since it isn't the sink's own. `connect` comes before `open`."""
+
+    guarantee = Guarantee.AT_LEAST_ONCE
+
+    @abstractmethod
+    def setting(self) -> str | None:
+        """What `committer_of` makes the same committer from."""
+
+    def connect(self, context: SinkContext) -> None:
+        """Take from `context` what leads to the records. Raises `InvalidPipeline`."""
+
+    def open(self) -> None:
+        """The first look connects."""
+
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        yield NoTransaction()
+
+    def _require_same(self, epoch: SinkEpoch) -> None:
+        """What stands is this epoch's record. Raises `LedgerConflict`, `SinkUnavailable`."""
+        marker = self.is_checkpoint_committed(epoch.id)
+        if marker is None:
+            raise SinkUnavailable(f"committer of {self.operator_id}: the record of epoch {epoch.id} didn't stay")
+        if marker.manifest_hash != epoch.manifest_hash:
+            raise LedgerConflict(
+                f"committer of {self.operator_id}: epoch {epoch.id} is recorded with manifest "
+                f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+            )
+
+
+class NoCommitter(OutsideCommitter):
+    """Remembers nothing, for guarantee "none"."""
+
+    guarantee = Guarantee.NONE
+
+    def setting(self) -> None:
+        return None
+
+    def create_resource(self) -> None:
+        """Nothing is kept."""
+
+    def resource_id(self) -> str:
+        return "none"
+
+    def is_checkpoint_committed(self, epoch: int) -> None:
+        return None
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        """See `create_resource`."""
