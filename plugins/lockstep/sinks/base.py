@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import pyarrow as pa
 
@@ -88,6 +88,16 @@ class Marker:
     manifest_hash: str
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What became of an epoch's rows of one output in a table where newer rows replace older ones."""
+
+    own: int  #: rows of this epoch, as they were sealed
+    overwritten: int  #: a newer row has the key now, from a later epoch or from this one
+    missing: int  #: nothing has the key, or something older
+    changed: int  #: rows of this epoch with other content than was sealed
+
+
 class Batches(Protocol):
     """The rows of one output of a sealed WAL; every iteration reads, and checks, the files anew."""
 
@@ -111,6 +121,10 @@ class Sink(ABC):
     """
 
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    #: whether `read` can give rows back; without it `verify` says that it can't, which is no disagreement
+    readable: ClassVar[bool] = True
+    #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
+    replaces: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
@@ -208,6 +222,10 @@ class Sink(ABC):
 
         Raises `PreflightRefused` when the target can't tell epochs apart (no epoch column).
         """
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
+        raise NotImplementedError
 
     def _require_target(self, vote: Vote) -> None:
         found = self.target_id()

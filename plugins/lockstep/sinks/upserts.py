@@ -1,0 +1,246 @@
+"""Upserts, as far as they are the same in every database: one row a key, and the newest one stays.
+
+How new a row is, the pair (order, epoch) says, compared as two integers. It doesn't depend on when a row is published,
+so epochs may be published in any order, again, or at once, and the table is the same. A delete is a row too (a
+tombstone): older rows that come later don't bring the key back.
+
+Beside the output's columns a table has the epoch column (bigint), `lockstep_order` (bigint) and, where the output has a
+column that says "deleted", `lockstep_deleted` (boolean) in place of that column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline, SinkRejected
+from lockstep.sinks.base import Batches, SinkEpoch
+
+ORDER_COLUMN = "lockstep_order"
+DELETED_COLUMN = "lockstep_deleted"
+
+Keys: TypeAlias = "Sequence[str] | Mapping[str, Sequence[str]]"  #: one for all outputs, or one for each
+
+_COLUMN = "column:"
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Mode(StrEnum):
+    """What a sink does with a row whose key the table has."""
+
+    APPEND = "append"  #: keys mean nothing to the sink: every row is a new one
+    UPSERT = "upsert"  #: the newer of the two stays
+
+
+class Order(StrEnum):
+    """What says which of two rows is the newer one, before the epoch's number does."""
+
+    INTERVAL_END = "interval_end"  #: microseconds since 1970; a backfill of an old day is old, whenever it runs
+    EPOCH = "epoch"  #: the epoch's number
+    COLUMN = "column"  #: a column of the output: an integer, a date (days) or a timestamp (microseconds)
+
+
+@dataclass(frozen=True)
+class Upserts:
+    """How a sink tells its rows apart. `order` None: the interval's end, or the epoch's number where it has none."""
+
+    sink: str
+    keys: Mapping[str, tuple[str, ...]]  #: by output
+    order: Order | None = None
+    order_column: str | None = None
+    deleted: str | None = None  #: the output's boolean column
+
+    # --- the definition ---
+
+    @classmethod
+    def of(
+        cls, sink: str, outputs: Iterable[str], mode: str, key: Keys | None, order: str | None, deleted: str | None
+    ) -> Upserts | None:
+        """What the arguments of a sink ask for; None for mode "append". Raises `InvalidPipeline`."""
+        if mode not in tuple(Mode):
+            raise InvalidPipeline(f"sink {sink}: mode={mode!r} is neither 'append' nor 'upsert'")
+        if mode == Mode.APPEND:
+            if key is not None or order is not None or deleted is not None:
+                raise InvalidPipeline(f"sink {sink}: key, order and deleted need mode='upsert'")
+            return None
+        kind, column = _order(sink, order)
+        found = cls(sink, _keys(sink, outputs, key), kind, column, deleted)
+        found._check_columns()
+        return found
+
+    def _check_columns(self) -> None:
+        for output, key in self.keys.items():
+            if not key or len(set(key)) != len(key):
+                raise InvalidPipeline(f"sink {self.sink}: key of {output} is {list(key)}: name each column once")
+            odd = {self.order_column, self.deleted, ORDER_COLUMN, DELETED_COLUMN} & set(key)
+            if odd:
+                raise InvalidPipeline(f"sink {self.sink}: {sorted(map(str, odd))} can't be part of the key of {output}")
+        if self.deleted is not None and self.deleted == self.order_column:
+            raise InvalidPipeline(f"sink {self.sink}: {self.deleted} can't be order and deleted at once")
+
+    def arguments(self) -> dict[str, Json]:
+        """The constructor's arguments that give this again; JSON."""
+        told: dict[str, Json] = {
+            "mode": Mode.UPSERT.value,
+            "key": {output: list(key) for output, key in self.keys.items()},
+        }
+        if self.order is not None:
+            told["order"] = f"{_COLUMN}{self.order_column}" if self.order is Order.COLUMN else self.order.value
+        return told | ({"deleted": self.deleted} if self.deleted is not None else {})
+
+    # --- schemas ---
+
+    def faults(self, output: str, schema: pa.Schema) -> list[str]:
+        """Why `schema` can't be upserted, one text a column; empty if it can."""
+        columns = {field.name: field.type for field in schema}
+        needed = [*self.keys[output], *(name for name in (self.order_column, self.deleted) if name is not None)]
+        faults = [f"column {name}: the output lacks it" for name in needed if name not in columns]
+        faults += [
+            f"column {name}: {columns[name]} can't be a key: take an integer, text, bytes, a date or a time"
+            for name in self.keys[output]
+            if name in columns and not _is_key(columns[name])
+        ]
+        if self.order_column in columns and not _is_order(columns[self.order_column]):
+            faults.append(
+                f"column {self.order_column}: {columns[self.order_column]} can't be the order: take an integer of at "
+                "most 64 bits with sign, a date or a timestamp"
+            )
+        if self.deleted in columns and not types.is_boolean(columns[self.deleted]):
+            faults.append(f"column {self.deleted}: {columns[self.deleted]} can't say what is deleted: take a boolean")
+        taken = {ORDER_COLUMN, DELETED_COLUMN} & (set(columns) - {self.deleted})
+        return faults + [f"column {name}: the sink fills it; rename the output's" for name in sorted(taken)]
+
+    def renamed(self, schema: pa.Schema) -> pa.Schema:
+        """`schema` under the table's names: the column that says "deleted" is called `lockstep_deleted` there."""
+        return pa.schema([field.with_name(self._stored_name(field.name)) for field in schema])
+
+    def stored_schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of the table, all but the epoch's."""
+        return self.renamed(schema).append(pa.field(ORDER_COLUMN, pa.int64(), nullable=False))
+
+    def _stored_name(self, name: str) -> str:
+        return DELETED_COLUMN if name == self.deleted else name
+
+    # --- rows ---
+
+    def order_of(self, epoch: SinkEpoch) -> int | None:
+        """The order of all rows of an epoch; None where each row has its own.
+
+        Raises `InvalidPipeline` for order="interval_end" and an epoch of a cursor.
+        """
+        match self.order:
+            case Order.COLUMN:
+                return None
+            case Order.EPOCH:
+                return epoch.id
+            case None if epoch.interval is None:
+                return epoch.id
+        if epoch.interval is None:
+            raise InvalidPipeline(
+                f"sink {self.sink}: order='interval_end', but epoch {epoch.id} has no interval; say order='epoch'"
+            )
+        return (epoch.interval.end - _BEGINNING) // timedelta(microseconds=1)
+
+    def stored(self, batches: Batches, epoch: SinkEpoch) -> StoredBatches:
+        """The rows as the table has them."""
+        return StoredBatches(self, batches, self.order_of(epoch))
+
+    def stored_batch(self, batch: pa.RecordBatch, output: str, order: int | None) -> pa.RecordBatch:
+        """Raises `SinkRejected` for a null in the key, in the order or in what says "deleted"."""
+        for name in (*self.keys[output], self.order_column, self.deleted):
+            if name is not None and batch.column(name).null_count:
+                raise SinkRejected(
+                    f"sink {self.sink}: output {output}: column {name} has {batch.column(name).null_count} nulls in a "
+                    "batch: a row needs its key, its order and whether it is deleted"
+                )
+        orders = int64s(order, batch.num_rows) if order is not None else _as_int64(batch.column(self.order_column))
+        return pa.RecordBatch.from_arrays([*batch.columns, orders], schema=self.stored_schema(batch.schema))
+
+    def duplicates(self, output: str, found: Sequence[object]) -> str:
+        """What to say of keys that stand twice in one epoch."""
+        twice = "with the same order " if self.order is Order.COLUMN else ""
+        return (
+            f"sink {self.sink}: output {output}: keys {list(found)} ({', '.join(self.keys[output])}) stand more than "
+            f"once {twice}in this epoch, so nobody can say which row stays: let the transform choose"
+            f"{'' if twice else ', or give order=column:<name>'}"
+        )
+
+
+@dataclass(frozen=True)
+class StoredBatches:
+    """Satisfies `Batches`: an output's rows under the table's names, with their order."""
+
+    upserts: Upserts
+    batches: Batches
+    order: int | None
+
+    @property
+    def output(self) -> str:
+        return self.batches.output
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.upserts.stored_schema(self.batches.schema)
+
+    @property
+    def rows(self) -> int:
+        return self.batches.rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            yield self.upserts.stored_batch(batch, self.output, self.order)
+
+
+def int64s(value: int, rows: int) -> pa.Array:
+    """`rows` times `value`; pa.array and pa.repeat would import pandas first, which takes a second."""
+    return pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(np.full(rows, value, np.int64))])
+
+
+def _order(sink: str, order: str | None) -> tuple[Order | None, str | None]:
+    if order is None:
+        return None, None
+    if order.startswith(_COLUMN) and order != _COLUMN:
+        return Order.COLUMN, order.removeprefix(_COLUMN)
+    if order in (Order.INTERVAL_END, Order.EPOCH):
+        return Order(order), None
+    raise InvalidPipeline(f"sink {sink}: order={order!r} is neither 'interval_end', 'epoch' nor 'column:<name>'")
+
+
+def _keys(sink: str, outputs: Iterable[str], key: Keys | None) -> dict[str, tuple[str, ...]]:
+    if not key or isinstance(key, str):
+        raise InvalidPipeline(f"sink {sink}: mode='upsert' needs key=[columns], or a mapping of output to columns")
+    outputs = list(outputs)
+    given = key if isinstance(key, Mapping) else dict.fromkeys(outputs, key)
+    if set(given) != set(outputs):
+        raise InvalidPipeline(f"sink {sink}: key is given for {sorted(given)}, the outputs are {sorted(outputs)}")
+    return {output: tuple(given[output]) for output in outputs}
+
+
+def _is_key(dtype: pa.DataType) -> bool:
+    """Types of which every database says alike what is equal."""
+    if types.is_dictionary(dtype):
+        return _is_key(dtype.value_type)
+    text = types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
+    data = types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype)
+    moment = types.is_date32(dtype) or types.is_timestamp(dtype) or types.is_time(dtype)
+    return text or data or moment or types.is_integer(dtype) or types.is_decimal(dtype) or types.is_boolean(dtype)
+
+
+def _is_order(dtype: pa.DataType) -> bool:
+    if types.is_timestamp(dtype):
+        return bool(dtype.unit != "ns")
+    return types.is_date32(dtype) or (types.is_integer(dtype) and not types.is_uint64(dtype))
+
+
+def _as_int64(array: pa.Array) -> pa.Array:
+    if types.is_timestamp(array.type):
+        return array.cast(pa.timestamp("us", array.type.tz)).view(pa.int64())
+    return (array.view(pa.int32()) if types.is_date32(array.type) else array).cast(pa.int64())
