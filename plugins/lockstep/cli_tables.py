@@ -57,14 +57,16 @@ def show_verifications(found: Sequence[Verification]) -> None:
     for column in ("epoch", "sink", "output", "rows sealed", "rows shown", "digest", ""):
         table.add_column(column, justify="right" if column in ("epoch", "rows sealed", "rows shown") else "left")
     for one in found:
-        verdict = "[green]agrees[/]" if one.agrees else f"[bold red]{escape(one.problem or '')}[/]"
+        verdict = f"[bold red]{escape(one.problem)}[/]" if one.problem else escape(one.note or "") or "[green]agrees[/]"
         shown = "" if one.rows_shown is None else f"{one.rows_shown:,}"
         table.add_row(
             str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, one.digest_sealed[:12], verdict
         )
     _out.print(table)
     differing = sum(not one.agrees for one in found)
-    _out.print(f"{len(found)} compared, {differing} differ" if differing else f"{len(found)} compared, all agree")
+    compared = len(found) - (unread := sum(one.agrees and one.note is not None for one in found))
+    beside = f"; {unread} can't be read back" if unread else ""
+    _out.print(f"{compared} compared, " + (f"{differing} differ" if differing else "all agree") + beside)
 
 
 def show_problems(reports: Sequence[RecoveryReport]) -> None:

@@ -9,7 +9,7 @@ from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Publication, Sink
+from lockstep.sinks.base import Guarantee, Publication, Sink
 from lockstep.states import DECIDED, ParticipantState, Role
 
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, role: Role)
 
 
 def _require_marker(epoch: Epoch, sink: Sink, participant: Participant) -> None:
-    if participant.publication == Publication.RESOLVED:
+    if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
     if marker is None or marker.manifest_hash != epoch.manifest_hash:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockstep.epoch import Epoch
-from lockstep.errors import LockstepError
+from lockstep.errors import LockstepError, TargetUnreadable
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Sink
+from lockstep.sinks.base import Guarantee, Sink
 from lockstep.states import DECIDED, EpochState, ParticipantState
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest
@@ -18,7 +18,8 @@ from lockstep.wal.manifest import Manifest
 
 @dataclass(frozen=True)
 class Verification:
-    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL."""
+    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, or `note` says
+    why nobody can compare them."""
 
     epoch: int
     sink: str
@@ -28,6 +29,7 @@ class Verification:
     digest_sealed: str
     digest_shown: str | None
     problem: str | None
+    note: str | None = None
 
     @property
     def agrees(self) -> bool:
@@ -63,16 +65,38 @@ def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
 def _verify_sink(epoch: Epoch, sink: Sink, manifest: Manifest, published: bool) -> Iterator[Verification]:
     for output in sink.outputs:
         sealed = manifest.outputs[output]
-        rows, digest, problem = None, None, None
+        rows, digest, problem, note = None, None, None, None
         try:
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
+        except TargetUnreadable:
+            problem = _unrecorded(epoch, sink, published)
+            note = "the target can't be read back" + (
+                "" if problem or sink.guarantee is Guarantee.NONE else ", its record says sent"
+            )
         except LockstepError as error:
             problem = f"can't be read back: {error}"
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
         if problem and not published:
             problem = f"not published yet: {problem}"
-        yield Verification(epoch.id, sink.name, output, sealed.rows, rows, sealed.digest, digest, problem)
+        yield Verification(epoch.id, sink.name, output, sealed.rows, rows, sealed.digest, digest, problem, note)
+
+
+def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:
+    """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell."""
+    if sink.guarantee is Guarantee.NONE:
+        return None if published else "guarantee none keeps no record of what was sent"
+    try:
+        marker = sink.find_marker(epoch.id)
+    except LockstepError as error:
+        return f"the record of what was sent can't be read: {error}"
+    if marker is None:
+        return "it is not recorded as sent"
+    if marker.manifest_hash != epoch.manifest_hash:
+        return (
+            f"manifest {marker.manifest_hash[:12]} is recorded as sent, decided was {(epoch.manifest_hash or '')[:12]}"
+        )
+    return None
 
 
 def _read(sink: Sink, epoch: int, output: str, schema: pa.Schema) -> tuple[int, str]:

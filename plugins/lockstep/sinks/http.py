@@ -36,8 +36,8 @@ class HttpSink(AppendOnlySink):
 
     `records_per_request`; `bytes_per_request`; `requests_at_once`: 1 keeps the order of the WAL. Each request carries
     the header `Idempotency-Key: <key of its first record>`, and each record its own key. 2xx means taken. 408, 409,
-    425, 429 and most 5xx are tried again, `tries` times within one publication, as the receiver's Retry-After or growing
-    pauses say. Any other answer blocks the publication: the decision has been taken, so somebody has to look.
+    425, 429 and most 5xx are tried again, `tries` times within one publication, as the receiver's Retry-After or
+    growing pauses say. Any other answer blocks the publication: the decision has been taken, so somebody has to look.
     `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -17,6 +18,7 @@ except ModuleNotFoundError as missing:
 
 _EXCERPT = 200  # characters of an answer that are told
 _LONGEST_ANSWER = 1 << 16  # bytes that are read of it
+_TELLING = 8  #: characters: a shorter part of a path is hardly a secret
 _log = logging.getLogger("httpx")
 
 
@@ -71,9 +73,10 @@ class Address:
     def scrubbed(self, text: str) -> str:
         """`text` without anything of the login, the path or the query."""
         tokens = [part for value in self.headers.values() for part in (value, value.removeprefix("Bearer "))]
-        path = self.url.raw_path.decode()
-        secrets = [str(self.url), path, self.url.path, self.url.query.decode(), *(self.auth or ()), *tokens]
-        for secret in sorted(set(secrets) - {"", "/"}, key=len, reverse=True):
+        login = [*self.auth, b64encode(":".join(self.auth).encode()).decode()] if self.auth else []
+        paths = [self.url.raw_path.decode(), self.url.path, self.url.query.decode()]
+        segments = [segment for segment in self.url.path.split("/") if len(segment) >= _TELLING]
+        for secret in sorted({str(self.url), *paths, *segments, *login, *tokens} - {"", "/"}, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
