@@ -70,9 +70,7 @@ def _verify_sink(epoch: Epoch, sink: Sink, manifest: Manifest, published: bool) 
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
         except TargetUnreadable:
             problem = _unrecorded(epoch, sink, published)
-            note = "the target can't be read back" + (
-                "" if problem or sink.guarantee is Guarantee.NONE else ", its record says sent"
-            )
+            note = "the target can't be read back"
         except LockstepError as error:
             problem = f"can't be read back: {error}"
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
@@ -93,9 +91,7 @@ def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:
     if marker is None:
         return "it is not recorded as sent"
     if marker.manifest_hash != epoch.manifest_hash:
-        return (
-            f"manifest {marker.manifest_hash[:12]} is recorded as sent, decided was {(epoch.manifest_hash or '')[:12]}"
-        )
+        return f"manifest {marker.manifest_hash[:12]} is recorded as sent, which isn't the decided one"
     return None
 
 
