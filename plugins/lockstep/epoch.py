@@ -65,6 +65,22 @@ class SourceRange:
     end: Position
 
 
+@dataclass(frozen=True, order=True)
+class Claim:
+    """What one epoch owns of a file: all of it, for good, or the bytes [starts, ends) of one that grows.
+
+    The rest is what the file was like, so that a later look can tell whether it changed: bytes, nanoseconds since 1970,
+    and a digest of which only the source knows what went into it.
+    """
+
+    path: str
+    starts: int = 0
+    ends: int | None = None
+    size: int | None = None
+    mtime_ns: int | None = None
+    digest: str | None = None
+
+
 @dataclass(frozen=True)
 class Plan:
     """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets."""

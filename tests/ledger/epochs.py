@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg2.extensions
 
-from lockstep.epoch import Attempt, Epoch, Interval, Plan, RunKey, SourceRange, Vote
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Plan, RunKey, SourceRange, Vote
 from lockstep.ledger import Ledger
 from lockstep.states import Role
 
@@ -30,6 +30,10 @@ def a_plan(start: Any = None, end: Any = 10, sinks: Sequence[str] = SINKS) -> Pl
     return Plan({"landing": SourceRange(start, end)}, {sink: {"type": "test", "arguments": {}} for sink in sinks})
 
 
+def whole_files(claims: Mapping[str, Sequence[str]]) -> dict[str, list[Claim]]:
+    return {source: [Claim(path) for path in paths] for source, paths in claims.items()}
+
+
 def planned(
     ledger: Ledger,
     number: int = 1,
@@ -38,7 +42,8 @@ def planned(
     claims: Mapping[str, Sequence[str]] | None = None,
 ) -> Epoch:
     """The interval epoch of day `number`."""
-    epoch = ledger.plan_epoch(FLIGHTS, a_plan(sinks=sinks), claims or {}, run, interval=day(number), after=None)
+    whole = whole_files(claims or {})
+    epoch = ledger.plan_epoch(FLIGHTS, a_plan(sinks=sinks), whole, run, interval=day(number), after=None)
     assert epoch is not None
     return epoch
 

@@ -24,6 +24,7 @@ from tests.ledger.epochs import (
     show,
     vote_all,
     voted,
+    whole_files,
 )
 
 DECIDING = [committed, published, cleaned]
@@ -68,7 +69,7 @@ def test_void_keeps_the_claims_and_replan_releases_them(ledger: Ledger) -> None:
     first = planned(ledger, 1, claims={"landing": ["a"]})
     ledger.void_epoch(FLIGHTS, first.id, "no")
     second = planned(ledger, 2, claims={"landing": ["b"]})
-    ledger.replan_epoch(FLIGHTS, second.id, a_plan(), {"landing": ["c"]}, "yes")
+    ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["c"]}), "yes")
     assert ledger.claimed(FLIGHTS, "landing", ["a", "b", "c"]) == {"a", "c"}
 
 
@@ -76,7 +77,7 @@ def test_replan_claims_no_file_of_another_epoch(ledger: Ledger) -> None:
     planned(ledger, 1, claims={"landing": ["a"]})
     second = planned(ledger, 2, OTHER_RUN, claims={"landing": ["b"]})
     with pytest.raises(SourceClaimed, match="epoch 1"):
-        ledger.replan_epoch(FLIGHTS, second.id, a_plan(), {"landing": ["a"]}, "greedy")
+        ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["a"]}), "greedy")
     assert ledger.claimed(FLIGHTS, "landing", ["a", "b"]) == {"a", "b"}
     assert ledger.epoch(FLIGHTS, second.id) == second
 

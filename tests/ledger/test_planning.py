@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.epoch import Identity, RunKey
+from lockstep.epoch import Claim, Epoch, Identity, RunKey
 from lockstep.errors import IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
 from lockstep.ledger import Ledger
 from tests.ledger.epochs import (
@@ -167,3 +167,29 @@ def test_a_published_epoch_keeps_its_claims(ledger: Ledger) -> None:
     published(ledger, planned(ledger, 1, claims={"landing": ["a.csv"]}))
     with pytest.raises(SourceClaimed):
         planned(ledger, 2, RunKey("flights", "next"), claims={"landing": ["a.csv"]})
+
+
+def test_names_may_hold_whatever_a_file_system_takes(ledger: Ledger) -> None:
+    odd = ['a "b", {c}.csv', "back\\slash", "new\nline", "NULL", "", "ü 'quoted' %s"]
+    planned(ledger, 1, claims={"landing": odd})
+    assert ledger.claimed(FLIGHTS, "landing", [*odd, "null"]) == set(odd)
+    assert set(ledger.claims(FLIGHTS, "landing", odd)) == set(odd)
+
+
+def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
+    def claim(number: int, *claims: Claim) -> Epoch | None:
+        return ledger.plan_epoch(FLIGHTS, a_plan(), {"logs": claims}, RUN, interval=day(number), after=None)
+
+    first, second = Claim("a.log", 0, 10, 12, 1, "x"), Claim("a.log", 10, 25, 25, 2, "y")
+    epoch = claim(1, first)
+    for wrong, found in ((first, "up to byte 10"), (Claim("a.log"), "epoch 1"), (Claim("a.log", 15, 20), "byte 10")):
+        with pytest.raises(SourceClaimed, match=found):
+            claim(2, wrong)
+    with pytest.raises(SourceClaimed, match=r"b\.log \(nothing of it is\)"):
+        claim(2, Claim("b.log", 5, 9))
+    claim(2, second, Claim("b.log"))
+    assert ledger.claims(FLIGHTS, "logs", ["a.log", "b.log", "c.log"]) == {"a.log": second, "b.log": Claim("b.log")}
+    assert epoch is not None
+    assert ledger.claims(FLIGHTS, "logs", ["a.log"], but=2) == {"a.log": first}
+    with pytest.raises(SourceClaimed, match="epoch 2"):
+        claim(3, Claim("b.log", 0, 5))

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Epoch, Identity, Interval, Plan, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, RunKey
 from lockstep.errors import EpochVoid, IntervalOverlap, InvalidPipeline, OutOfOrder
 from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
@@ -42,7 +42,7 @@ class Beginning(Looking):
         self,
         pipeline: str,
         plan: Plan,
-        claims: Mapping[str, Sequence[str]],
+        claims: Mapping[str, Sequence[Claim]],
         run: RunKey,
         *,
         interval: Interval | None,

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Epoch, Interval, Json, Participant, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, RunKey
 from lockstep.errors import LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
+from lockstep.ledger.arrays import array, chunks
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import LedgerConnection, Row
 from lockstep.states import Role
@@ -118,9 +119,23 @@ class Looking:
         return {row["sink"]: to_participant(row) for row in rows}
 
     def claimed(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
-        """Those of `paths` that some epoch of this source owns."""
-        rows = self._look_all("find_claimed", pipeline=pipeline, source=source, paths=list(paths))
-        return {row["path"] for row in rows}
+        """Those of `paths` that some epoch of this source owns, in whole or in part."""
+        found: set[str] = set()
+        for chunk in chunks(paths):
+            chunk.sort()  # neighbours in the index one after the other
+            new = self._look_all("find_unclaimed", pipeline=pipeline, source=source, paths=array(chunk))
+            found.update(chunk)
+            found.difference_update(row["path"] for row in new)
+        return found
+
+    def claims(self, pipeline: str, source: str, paths: Iterable[str], but: int | None = None) -> dict[str, Claim]:
+        """Of each path the last claim, whole or highest range, that another epoch than `but` has on it."""
+        rows = [
+            row
+            for chunk in chunks(paths)
+            for row in self._look_all("find_claims", pipeline=pipeline, source=source, paths=array(chunk), but=but)
+        ]
+        return {row["path"]: Claim(**row) for row in rows}
 
     def issued(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
         """Those of `tokens` that this ledger issued for this epoch."""

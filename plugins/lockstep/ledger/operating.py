@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Epoch, Plan
+from lockstep.epoch import Claim, Epoch, Plan
 from lockstep.errors import IllegalTransition
 from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
@@ -33,7 +33,7 @@ class Operating(Looking):
         return self._connection.run(Role.OPERATOR, work, reason)
 
     def replan_epoch(
-        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[str]], reason: str
+        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]], reason: str
     ) -> Epoch:
         """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on.
 

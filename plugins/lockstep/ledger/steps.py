@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Plan, RunKey
+from lockstep.epoch import Attempt, Claim, Plan, RunKey
 from lockstep.errors import SourceClaimed
+from lockstep.ledger.arrays import array
 from lockstep.ledger.guards import required
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import Role
@@ -60,15 +61,37 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
     )
 
 
-def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[str]]) -> None:
+def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
     """Participants and claims of a plan, under the pipeline's lock. Raises `SourceClaimed`."""
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
         tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    for source, paths in claims.items():
-        wanted = {"pipeline": pipeline, "source": source, "paths": list(paths)}
-        taken = tx.all("find_claimants", **wanted)
-        if taken:
-            files = ", ".join(f"{row['path']} (epoch {row['epoch']})" for row in taken)
-            raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
-        tx.do("claim_files", **wanted, epoch=epoch)
+    for source, wanted in claims.items():
+        _claim(tx, pipeline, epoch, source, wanted)
+
+
+def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim]) -> None:
+    wanted = {
+        "pipeline": pipeline,
+        "source": source,
+        "paths": array(claim.path for claim in claims),
+        "starts": array(claim.starts for claim in claims),
+        "ends": array(claim.ends for claim in claims),
+    }
+    taken = tx.all("find_claimants", **wanted)
+    if taken:
+        files = ", ".join(map(_claimant, taken))
+        raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
+    tx.do(
+        "claim_files",
+        **wanted,
+        epoch=epoch,
+        sizes=array(claim.size for claim in claims),
+        mtimes=array(claim.mtime_ns for claim in claims),
+        digests=array(claim.digest for claim in claims),
+    )
+
+
+def _claimant(row: Row) -> str:
+    upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
+    return f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (nothing of it is)"

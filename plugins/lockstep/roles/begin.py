@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Attempt, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
@@ -128,18 +128,22 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
     pipeline = runtime.defined
     ranges = {}
     for name, source in pipeline.sources.items():
-        claimed = _claimed_by(runtime, name, replaced)
-        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections))
+        claimed, claims = _claimed_by(runtime, name, replaced), _claims_by(runtime, name, replaced)
+        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims))
         start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
         ranges[name] = SourceRange(start, source.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs())
 
 
-def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[str]]:
+def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
     """The files of a plan, per source."""
-    sources = runtime.defined.sources
-    claims = {name: sources[name].claims(found.start, found.end) for name, found in plan.sources.items()}
+    claims = {name: _claims(runtime, name, found) for name, found in plan.sources.items()}
     return {name: files for name, files in claims.items() if files}
+
+
+def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
+    named = runtime.defined.sources[source].claims(found.start, found.end)
+    return [Claim(one) if isinstance(one, str) else one for one in named]
 
 
 def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], set[str]]:
@@ -147,10 +151,16 @@ def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callab
         found = runtime.ledger.claimed(runtime.pipeline, source, paths)
         if replaced is None or source not in replaced.plan.sources:
             return found
-        old = replaced.plan.sources[source]
-        return found - set(runtime.defined.sources[source].claims(old.start, old.end))
+        return found - {claim.path for claim in _claims(runtime, source, replaced.plan.sources[source])}
 
     return claimed
+
+
+def _claims_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], Mapping[str, Claim]]:
+    def claims(paths: Iterable[str]) -> Mapping[str, Claim]:
+        return runtime.ledger.claims(runtime.pipeline, source, paths, but=replaced.id if replaced else None)
+
+    return claims
 
 
 def _require_room(runtime: Runtime) -> None:

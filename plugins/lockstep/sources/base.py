@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lockstep.epoch import Identity, Interval, Position
+from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 class SourceContext:
     """What a source is opened with.
 
-    `claimed` gives those paths that an epoch already owns; a Spark driver can't ask that. `connections` gives a DSN or
-    URI by connection id; never log its values.
+    `claimed` gives those paths that an epoch already owns, `claims` the last claim on each of them, by path; a Spark
+    driver can't ask that. `connections` gives a DSN or URI by connection id; never log its values.
     """
 
     pipeline: str
     source: str
     claimed: Callable[[Iterable[str]], set[str]]
     connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+    claims: Callable[[Iterable[str]], Mapping[str, Claim]] = lambda paths: {}
 
     def dsn(self, connection: str) -> str:
         """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
@@ -56,8 +57,8 @@ class Source(ABC):
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, and nothing else. Raises `SourceChanged` when it can no longer be read."""
 
-    def claims(self, start: Position | None, end: Position) -> list[str]:
-        """The files of the range: each may belong to one epoch only."""
+    def claims(self, start: Position | None, end: Position) -> Sequence[str | Claim]:
+        """The files of the range: each may belong to one epoch only. A path claims the whole file."""
         return []
 
     def check(self, start: Position | None, end: Position) -> None:  # noqa: B027

@@ -1,2 +1,4 @@
-INSERT INTO lockstep.claim (pipeline, source, path, epoch)
-SELECT DISTINCT %(pipeline)s, %(source)s, path, %(epoch)s FROM unnest(%(paths)s::text[]) AS path
+INSERT INTO lockstep.claim (pipeline, source, path, starts, ends, size, mtime_ns, digest, epoch)
+SELECT DISTINCT ON (w.path, w.starts) %(pipeline)s, %(source)s, w.*, %(epoch)s
+FROM unnest(%(paths)s::text[], %(starts)s::bigint[], %(ends)s::bigint[], %(sizes)s::bigint[], %(mtimes)s::bigint[], %(digests)s::text[])
+    AS w (path, starts, ends, size, mtime_ns, digest)

@@ -1,1 +1,0 @@
-SELECT path FROM lockstep.claim WHERE pipeline = %(pipeline)s AND source = %(source)s AND path = ANY(%(paths)s)
