@@ -18,8 +18,9 @@
 from lockstep.testing.behaviour import Behaviour, behaviours
 from lockstep.testing.calls import calls_from, calls_of
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing.trial import Finding
 from lockstep.testing.under_test import SinkUnderTest
-from lockstep.testing.verdict import Finding, Verdict, judge
+from lockstep.testing.verdict import Verdict, judge
 
 __all__ = [
     "OUTPUT",

@@ -1,4 +1,9 @@
-"""What every sink must do, one function a property. A suite runs each of BEHAVIOURS against a fresh `SinkUnderTest`."""
+"""What every sink must do, one function a property. A suite runs each of `behaviours` against a fresh `SinkUnderTest`.
+
+A sink is asked for what it promises. Exactly once: each row once, whatever happens. At least once: each row, nothing
+foreign, and an epoch that is recorded as sent isn't sent again. None: nothing is shown before the decision, every row
+after it, and nothing is said of crashes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, TargetChanged, Terminal
-from lockstep.sinks.base import Publication, Sink
+from lockstep.sinks.base import Guarantee, Publication, Sink
 from lockstep.testing import crash_sweep
 from lockstep.testing.sealed_rows import SealedRows, sealed, table
 from lockstep.testing.under_test import (
@@ -31,7 +36,8 @@ from lockstep.testing.under_test import (
 )
 
 Behaviour = Callable[[SinkUnderTest], None]
-BEHAVIOURS: list[Behaviour] = []  #: for every sink
+BEHAVIOURS: list[Behaviour] = []  #: for every sink that remembers what it has published
+UNREMEMBERED: list[Behaviour] = []  #: those of them that hold without a marker, too
 VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
 CRASHES: list[Behaviour] = []  #: those of both that fork a process for each crash point, and take seconds
 
@@ -39,12 +45,19 @@ ROWS = 1000
 CRASH_ROWS = 500
 
 
-def behaviours(kind: type[SinkUnderTest]) -> list[Behaviour]:
-    """What a sink of this kind must do."""
+def behaviours(kind: type[SinkUnderTest] | SinkUnderTest) -> list[Behaviour]:
+    """What a sink of this kind must do, by its `guarantee` and `votes_with_data`."""
+    if kind.guarantee is Guarantee.NONE:
+        return list(UNREMEMBERED)
     return [*BEHAVIOURS, *(VOTING_BEHAVIOURS if kind.votes_with_data else [])]
 
 
 def every_sink(behaviour: Behaviour) -> Behaviour:
+    UNREMEMBERED.append(behaviour)
+    return every_sink_with_a_marker(behaviour)
+
+
+def every_sink_with_a_marker(behaviour: Behaviour) -> Behaviour:
     BEHAVIOURS.append(behaviour)
     return behaviour
 
@@ -56,7 +69,7 @@ def every_voting_sink(behaviour: Behaviour) -> Behaviour:
 
 def every_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
     CRASHES.append(behaviour)
-    return every_sink(behaviour)
+    return every_sink_with_a_marker(behaviour)
 
 
 def every_voting_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
@@ -106,7 +119,8 @@ def an_empty_epoch_goes_through(target: SinkUnderTest) -> None:
     publish(target, epoch(), vote, wal)
     expect_rows(target)
     expect_proof(target, epoch(), wal)
-    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    if target.guarantee is not Guarantee.NONE:
+        assert publish(target, epoch(), vote, wal) is Publication.FOUND
     expect_settled(target)
 
 
@@ -120,7 +134,7 @@ def rows_that_stand_twice_in_the_wal_are_kept_twice(target: SinkUnderTest) -> No
 # --- once ------------------------------------------------------------------------------------------------------------
 
 
-@every_sink
+@every_sink_with_a_marker
 def publishing_twice_shows_the_rows_once(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
@@ -131,7 +145,7 @@ def publishing_twice_shows_the_rows_once(target: SinkUnderTest) -> None:
     expect_settled(target)
 
 
-@every_sink
+@every_sink_with_a_marker
 def threads_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
@@ -147,12 +161,13 @@ def threads_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> No
     for thread in threads:
         thread.join()
     assert len(told) == 4, f"only {told} came to an end"
-    assert sum(one is not Publication.FOUND for one in told) <= 1, told
+    if target.guarantee is Guarantee.EXACTLY_ONCE:
+        assert sum(one is not Publication.FOUND for one in told) <= 1, told
     expect_rows(target, wal)
     expect_settled(target)
 
 
-@every_sink
+@every_sink_with_a_marker
 def processes_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
@@ -161,6 +176,15 @@ def processes_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> 
     expect_rows(target, wal)
     expect_proof(target, epoch(), wal)
     expect_settled(target)
+
+
+# --- the promise -----------------------------------------------------------------------------------------------------
+
+
+@every_sink
+def a_sink_says_what_it_keeps(target: SinkUnderTest) -> None:
+    assert target.sink().guarantee is target.guarantee, "the suite runs for another guarantee than the sink's"
+    assert Sink.from_spec(target.sink().spec()).guarantee is target.guarantee, "the plan forgets the guarantee"
 
 
 # --- the vote --------------------------------------------------------------------------------------------------------
@@ -186,7 +210,7 @@ def a_wal_with_other_rows_than_sealed_is_refused(target: SinkUnderTest) -> None:
     expect_settled(target)
 
 
-@every_sink
+@every_sink_with_a_marker
 def another_target_than_voted_is_refused(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
@@ -199,7 +223,7 @@ def another_target_than_voted_is_refused(target: SinkUnderTest) -> None:
     expect_rows(target, wal)
 
 
-@every_sink
+@every_sink_with_a_marker
 def a_marker_of_another_manifest_is_a_conflict(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)

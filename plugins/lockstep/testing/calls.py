@@ -13,6 +13,8 @@ from lockstep.testing.crash_sweep import OnStep, Trace, reached_points
 
 OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
 _TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base", "two_phase", "write_ahead"))}
+#: modules that do nothing to a target but by calls of others, which are told by themselves
+_TRANSPARENT = {*_TEMPLATES, "contextlib", "functools", "lockstep.testing.under_test", "lockstep.testing.crash_sweep"}
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))
 
 
@@ -22,9 +24,10 @@ def calls_of(sink: Sink) -> Trace:
 
 
 def calls_from(*modules: str) -> Trace:
-    """Every call that code of these modules makes, and every call into them, told before it is made.
+    """Every call that these modules make of other code, and that other code makes of them, told before it is made.
 
-    Calls of builtin functions and of builtin types' methods have no effect on a target and are left out.
+    Left out is what has no effect on a target: calls of builtin functions and of builtin types' methods, and calls
+    within the modules, as nothing happens before the first call that the callee makes.
     """
 
     def trace(on_step: OnStep) -> None:
@@ -45,7 +48,8 @@ def calls_from(*modules: str) -> Trace:
                 told(caller, frame.f_code.co_qualname)
 
         def crosses(caller: FrameType, frame: FrameType) -> bool:
-            return _is_from(caller, modules) or _is_from(frame, modules)
+            inside = _is_from(caller, modules), _is_from(frame, modules)
+            return inside in ((True, False), (False, True)) and not (_is_transparent(caller) or _is_transparent(frame))
 
         sys.setprofile(profile)
 
@@ -65,6 +69,10 @@ def _is_from(frame: FrameType, modules: tuple[str, ...]) -> bool:
 def _is_generated(frame: FrameType) -> bool:
     """What `dataclass` has written, and what C code calls by itself."""
     return frame.f_code.co_filename.startswith("<") or frame.f_globals.get("__name__", "").startswith("encodings.")
+
+
+def _is_transparent(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__") in _TRANSPARENT
 
 
 def _is_builtin(function: Any) -> bool:

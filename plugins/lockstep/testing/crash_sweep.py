@@ -39,6 +39,7 @@ from lockstep.testing.under_test import (
 )
 
 OnStep = Callable[[str], None]
+END = "the end"  #: a story's last step
 Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
 
 
@@ -246,6 +247,7 @@ def steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
     def run() -> None:
         trace(note)
         story(dry)
+        note(END)
 
     assert fork(run).wait() == 0, f"{story.__name__} failed without any fault"
     return log.read_text().split("\n")[:-1]
@@ -270,8 +272,14 @@ def child_at_step(round: Round, story: Story, trace: Trace, index: int, action: 
 
     def run() -> None:
         steps = count()
-        trace(lambda _: os.kill(os.getpid(), action) if next(steps) == index else None)
+
+        def on_step(_: str) -> None:
+            if next(steps) == index:
+                os.kill(os.getpid(), action)
+
+        trace(on_step)
         story(round)
+        on_step(END)
 
     with ended(fork(run, quiet=True)) as child:  # a released zombie may well raise
         yield child

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -71,3 +73,9 @@ def digest(rows: pa.Table) -> tuple[int, str]:
     """(rows, digest): equal for equal multisets of rows."""
     found = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
     return found.rows, found.hexdigest()
+
+
+def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """How often each row stands in a table."""
+    columns = [column.to_pylist() for column in rows.select(SCHEMA.names).cast(SCHEMA).columns]
+    return Counter(zip(*columns, strict=True))

@@ -13,19 +13,24 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from lockstep.epoch import Vote
-from lockstep.errors import Retryable
-from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch, Txn
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest
+from lockstep.errors import PreflightRefused, Retryable
+from lockstep.sinks.base import Guarantee, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
 PATIENCE = 60  # seconds for whatever is waited for
+PAUSE = 0.01  # seconds between two looks
 
 
 class SinkUnderTest(ABC):
     """One sink of one pipeline on a fresh target. Subclass it to run the behaviour suite against another sink."""
 
+    #: what the sink promises; the suite asks for that and no more, and for a sink that says the same of itself
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: what `prepare` leaves must be found by `pending`; False for a redo sink
     votes_with_data: bool = True
+    #: whether the sink can `read` what it has published; a sink that can't refuses with `PreflightRefused`
+    reads_back: bool = True
 
     @abstractmethod
     def sink(self, *, shared: bool = False) -> Sink:
@@ -98,6 +103,7 @@ def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[Seal
         except Retryable:
             if time.monotonic() > deadline:
                 raise
+            time.sleep(PAUSE)
 
 
 def sweep(target: SinkUnderTest, decided: Vote | None = None) -> list[Txn]:
@@ -115,10 +121,30 @@ def pending(target: SinkUnderTest, context: SinkContext | None = None) -> list[T
 
 
 def expect_rows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> None:
-    """Fail unless the target shows exactly these rows, each as often as it stands here."""
+    """Fail unless the target shows exactly these rows, each as often as it stands here, or oftener if it may."""
     wanted = pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
-    found, expected = digest(target.visible()), digest(wanted)
-    assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+    match target.guarantee:
+        case Guarantee.EXACTLY_ONCE:
+            found, expected = digest(target.visible()), digest(wanted)
+            assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+        case Guarantee.AT_LEAST_ONCE:
+            _expect_at_least(target.visible(), wanted)
+        case Guarantee.NONE:
+            _expect_at_least(_arrived(target, wanted.num_rows), wanted)
+
+
+def _expect_at_least(found: pa.Table, wanted: pa.Table) -> None:
+    shown, expected = counted(found), counted(wanted)
+    lost, foreign = (expected - shown).total(), len(shown.keys() - expected.keys())
+    assert not lost and not foreign, f"the target lacks {lost} rows and shows {foreign} that nobody sent"
+
+
+def _arrived(target: SinkUnderTest, rows: int) -> pa.Table:
+    """What a target shows that nobody waited for, once it has so many rows."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := target.visible()).num_rows < rows and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return found
 
 
 def expect_settled(target: SinkUnderTest) -> None:
@@ -128,12 +154,25 @@ def expect_settled(target: SinkUnderTest) -> None:
 
 
 def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
-    """Fail unless marker and `read` agree with the epoch and its rows."""
+    """Fail unless marker and `read` agree with the epoch and its rows, as far as the sink has them."""
+    if target.guarantee is Guarantee.NONE:
+        return
     with opened(target) as sink:
         marker = sink.find_marker(at.id)
         assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
-        found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
-    assert digest(found) == digest(pa.concat_tables(batches.table for batches in wal)), "read() gives other rows"
+        if target.reads_back:
+            found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
+            _expect_read(target, found, pa.concat_tables(batches.table for batches in wal))
+        else:
+            with refused(PreflightRefused):
+                list(sink.read(at.id, OUTPUT, SCHEMA))
+
+
+def _expect_read(target: SinkUnderTest, found: pa.Table, wanted: pa.Table) -> None:
+    if target.guarantee is Guarantee.EXACTLY_ONCE:
+        assert digest(found) == digest(wanted), "read() gives other rows"
+    else:
+        _expect_at_least(found, wanted)
 
 
 @contextmanager
