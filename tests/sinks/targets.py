@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.dataset as ds
 
 from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.buckets import Buckets
 from lockstep.sinks.file_format import FileFormat, read_rows
 from lockstep.sinks.files import FileSink, files
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
@@ -17,34 +18,62 @@ from lockstep.testing.under_test import SinkUnderTest
 
 
 class FilesUnderTest(SinkUnderTest):
-    """FileSink on a folder below `folder`."""
+    """FileSink on a folder below `folder`; small files, so that an epoch has several."""
 
-    def __init__(self, folder: Path, format: str) -> None:
-        self.folder, self.format = folder, format
+    def __init__(
+        self,
+        folder: Path,
+        format: str,
+        *,
+        bucket: Buckets | None = None,
+        rows_per_file: int = 300,
+        success: str | None = None,
+    ) -> None:
+        self.folder, self.format, self.bucket = folder, format, bucket
+        self.rows_per_file, self.success = rows_per_file, success
         self.path = folder / "out"
 
     def sink(self, *, shared: bool = False) -> FileSink:
-        return FileSink("files", output=OUTPUT, path=str(self.path), format=self.format, shared=shared)
+        return self._sink("out", shared)
+
+    def _sink(self, folder: str, shared: bool = False) -> FileSink:
+        return FileSink(
+            "files",
+            output=OUTPUT,
+            path=str(self.folder / folder),
+            format=self.format,
+            bucket=self.bucket,
+            max_rows_per_file=self.rows_per_file,
+            success=self.success,
+            shared=shared,
+        )
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
-        sink = FileSink("files", output=OUTPUT, path=str(self.folder / "elsewhere"), format=self.format)
+        sink = self._sink("elsewhere")
         with sink.opened(self.context()):
             sink.preflight(None)
         return sink, self.context()
 
     def visible(self) -> pa.Table:
-        batches = [SCHEMA.empty_table(), *map(self._read, files(str(self.path)))]
-        return pa.concat_tables(batches)
+        found = files(str(self.path))
+        if self.format == "parquet":
+            return self._partitioned(found)
+        return pa.concat_tables([SCHEMA.empty_table(), *map(self._read, found)])
+
+    def _partitioned(self, found: list[str]) -> pa.Table:
+        """As pyarrow reads partitions in Hive's style."""
+        told = [SCHEMA.field(name) for name in (self.bucket.left_out if self.bucket else ())]
+        partitioning = ds.partitioning(pa.schema(told), flavor="hive")
+        dataset = ds.dataset(found, SCHEMA, "parquet", partitioning=partitioning, partition_base_dir=str(self.path))
+        return dataset.to_table(use_threads=False)  # its threads wouldn't live in a forked process
 
     def _read(self, path: str) -> pa.Table:
-        if self.format == "parquet":
-            return pq.ParquetFile(path).read().select(SCHEMA.names).cast(SCHEMA)
         return pa.Table.from_batches(list(read_rows(FileFormat(self.format), Path(path), SCHEMA)), SCHEMA)
 
     def unsettled(self) -> list[str]:
-        published = set(files(str(self.path)))
-        data = [str(path) for path in self.path.iterdir() if path.name != ".lockstep" and str(path) not in published]
-        state = self.path / ".lockstep"
+        published, state = set(files(str(self.path))), self.path / ".lockstep"
+        shown = [path for path in self.path.rglob("*") if path.is_file() and not path.is_relative_to(state)]
+        data = [str(path) for path in shown if str(path) not in published and not path.name.startswith("_SUCCESS")]
         return data + [str(p) for p in state.iterdir() if p.name != "target.json" and not p.match("epoch=*.json")]
 
     def lose(self, handle: str) -> None:

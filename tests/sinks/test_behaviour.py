@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks import file_format, file_writer
+from lockstep.sinks import file_format
 from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing.under_test import SinkUnderTest
+from tests.sinks.guarantees import expect_row
 from tests.sinks.targets import FilesUnderTest
 
 EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS)
@@ -17,8 +18,7 @@ WITHOUT_CRASHES = [behaviour for behaviour in EVERYTHING if behaviour not in CRA
 
 @pytest.fixture
 def files_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> SinkUnderTest:
-    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several files an epoch, several groups a file
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several groups a file
     return FilesUnderTest(tmp_path, request.param)
 
 
@@ -32,3 +32,7 @@ def test_file_sink(files_under_test: SinkUnderTest, behaviour: Behaviour) -> Non
 @pytest.mark.parametrize("files_under_test", ["csv", "json"], indirect=True)
 def test_file_sink_of_text(files_under_test: SinkUnderTest, behaviour: Behaviour) -> None:
     behaviour(files_under_test)
+
+
+def test_the_page_of_guarantees_tells_the_truth_about_file_sink(tmp_path: Path) -> None:
+    expect_row("FileSink", FilesUnderTest(tmp_path, "parquet"))

@@ -22,7 +22,7 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
-from lockstep.sinks import file_format, file_target, file_writer
+from lockstep.sinks import file_format, file_target
 from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
@@ -47,7 +47,6 @@ OTHER_DEPLOYMENT = "99999999-2222-4333-8444-555555555555"
 @pytest.fixture
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilesUnderTest:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 300)
     return FilesUnderTest(tmp_path, "parquet")
 
 
@@ -316,10 +315,10 @@ def test_a_repair_takes_over_what_a_cut_off_publication_had_shown(target: FilesU
 
 @pytest.mark.parametrize("rows_per_file", [200, 600])
 def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(
-    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch, rows_per_file: int
+    target: FilesUnderTest, rows_per_file: int
 ) -> None:
     vote = cut_off_publication(target)
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", rows_per_file)  # as a new pyarrow might
+    target.rows_per_file = rows_per_file  # other files, as a new pyarrow might write
     with pytest.raises(OutcomeUnknown, match="move it away") as refusal:
         publish(target, epoch(token=12), vote, sealed(ROWS))
     assert names(target) == []

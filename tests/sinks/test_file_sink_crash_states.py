@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.epoch import Vote
 from lockstep.errors import LockstepError
-from lockstep.sinks import durable_file, file_format, file_writer
+from lockstep.sinks import durable_file, file_format
 from lockstep.sinks.files import files
 from lockstep.testing.sealed_rows import SealedRows, sealed
 from lockstep.testing.under_test import (
@@ -35,12 +35,11 @@ WAL: list[SealedRows] = sealed(ROWS)
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 100)
 
 
 def _story(memory: Path) -> tuple[Recording, Vote]:
     """One epoch, prepared and published."""
-    target = FilesUnderTest(memory, "parquet")
+    target = FilesUnderTest(memory, "parquet", rows_per_file=100)
     with opened(target) as sink:
         sink.preflight(None)
     with recorded(target.path) as recording:
@@ -73,7 +72,7 @@ def _check(state: CrashState, target: FilesUnderTest, vote: Vote) -> None:
 
 def _broken(memory: Path) -> tuple[int, list[str]]:
     recording, vote = _story(memory)
-    target = FilesUnderTest(memory, "parquet")
+    target = FilesUnderTest(memory, "parquet", rows_per_file=100)
     broken = (AssertionError, LockstepError, OSError, ValueError)
     return broken_states(recording, target.path, lambda state: _check(state, target, vote), broken)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lockstep.errors import SinkUnavailable
-from lockstep.sinks import file_format, file_writer
+from lockstep.sinks import file_format
 from lockstep.testing import crash_sweep
 from lockstep.testing.sealed_rows import sealed
 from lockstep.testing.under_test import (
@@ -39,12 +39,11 @@ NOBODY = 65534
 @pytest.fixture
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
-    monkeypatch.setattr(file_writer, "ROWS_PER_FILE", 200)
 
 
 @pytest.fixture
 def target(tmp_path: Path, small_files: None) -> FilesUnderTest:
-    return FilesUnderTest(tmp_path, "parquet")
+    return FilesUnderTest(tmp_path, "parquet", rows_per_file=200)
 
 
 def effects(on_step: crash_sweep.OnStep) -> None:
@@ -78,7 +77,7 @@ STORIES = (crash_sweep.prepares_and_publishes, crash_sweep.prepares_and_aborts, 
 def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
     memory: Path, small_files: None, story: crash_sweep.Story, action: signal.Signals
 ) -> None:
-    target = FilesUnderTest(memory, "parquet")
+    target = FilesUnderTest(memory, "parquet", rows_per_file=200)
     steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS)
     assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
 

@@ -19,20 +19,26 @@ from hypothesis import strategies as st
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink, SinkContext
-from lockstep.sinks.file_format import FileFormat, groups, plain, read_rows, unkept
-from lockstep.sinks.file_writer import write_files
+from lockstep.sinks.file_format import FileFormat, RowGroups, plain, read_rows, unkept
+from lockstep.sinks.file_listing import FileFact
+from lockstep.sinks.file_writer import FileWriter, Rolling, Unwritable
 from lockstep.sinks.files import FileSink, files
 from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
 
-FORMATS = list(FileFormat)
-TEXT = [FileFormat.CSV, FileFormat.JSON]
+FORMATS = [FileFormat.PARQUET, FileFormat.CSV, FileFormat.JSON]
+AS_TEXT = [FileFormat.CSV, FileFormat.JSON]
+
+
+def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[FileFact]:
+    writer = FileWriter(folder, lambda number: f"{name or number}.{format}", format, plain(rows.schema), Rolling())
+    return list(writer.write([("", rows)]))
 
 
 def hashes(folder: Path, format: FileFormat, rows: SealedRows) -> list[tuple[int, str]]:
     folder.mkdir()
-    facts = write_files(folder, lambda number: f"{number}.{format}", format, rows)
+    facts = written(folder, format, rows)
     assert [hashlib.sha256((folder / fact.name).read_bytes()).hexdigest() for fact in facts] == [
         f.sha256 for f in facts
     ]
@@ -53,11 +59,14 @@ IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
 from lockstep.sinks.file_format import FileFormat
-from lockstep.sinks.file_writer import write_files
+from lockstep.sinks.file_format import plain
+from lockstep.sinks.file_writer import FileWriter, Rolling
 from lockstep.testing.sealed_rows import SealedRows, table
 
-for format in FileFormat:
-    for fact in write_files(Path(sys.argv[1]), lambda number: f"{number}.{format}", format, SealedRows(table(5000))):
+rows = SealedRows(table(5000))
+for format in ("parquet", "csv", "json"):
+    writer = FileWriter(Path(sys.argv[1]), f"{{}}.{format}".format, FileFormat(format), plain(rows.schema), Rolling())
+    for fact in writer.write([("", rows)]):
         print(format, fact.rows, fact.sha256)
 """
 
@@ -90,10 +99,30 @@ def test_files_are_cut_by_rows(tmp_path: Path) -> None:
     assert [count for count, _ in found] == [1 << 20, 1 << 20, 2_200_000 - (2 << 20)]
 
 
-def test_wide_rows_make_short_groups() -> None:
-    wide = pa.table({"text": ["x" * (1 << 20)] * 100})
-    sizes = [one.num_rows for one in groups(wide.to_batches(10), plain(wide.schema))]
-    assert sum(sizes) == 100 and max(sizes) <= 70
+def group_sizes(rows: pa.Table, batch_rows: int, most: int, size: int) -> list[int]:
+    groups = RowGroups(rows.to_batches(batch_rows), plain(rows.schema), most, size)
+    return [found.num_rows for found in iter(lambda: groups.take(most), None)]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 7, 10, 100])
+def test_wide_rows_make_short_groups_however_they_are_cut(batch_rows: int) -> None:
+    wide = pa.table({"text": ["x" * 1000] * 100})
+    assert group_sizes(wide, batch_rows, 1000, 20_000) == [20] * 5
+    assert group_sizes(wide, batch_rows, 15, 20_000) == [15] * 6 + [10]
+    assert group_sizes(wide, batch_rows, 15, 1) == [1] * 100
+
+
+def test_files_are_rolled_by_rows_and_by_bytes(tmp_path: Path) -> None:
+    rows = table(10_000)
+    for number, rolling in enumerate((Rolling(rows=999), Rolling(bytes=10_000))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        writer = FileWriter(folder, "{}.json".format, FileFormat.JSON, plain(rows.schema), rolling)
+        facts = list(writer.write([("", SealedRows(rows))]))
+        assert sum(fact.rows for fact in facts) == 10_000
+        assert all(fact.rows <= rolling.rows and fact.bytes < 2 * rolling.bytes for fact in facts)
+        assert all(fact.rows == rolling.rows or fact.bytes >= rolling.bytes for fact in facts[:-1])
+        assert len(facts) > 10
 
 
 # --- every value comes back ------------------------------------------------------------------------------------------
@@ -136,7 +165,7 @@ def test_every_value_comes_back(tmp_path: Path, format: FileFormat, rows: list[d
 
 def _comes_back(folder: Path, format: FileFormat, rows: pa.Table) -> None:
     assert unkept(format, rows.schema) == []
-    (fact,) = write_files(folder, lambda _: f"{len(list(folder.iterdir()))}.{format}", format, SealedRows(rows))
+    (fact,) = written(folder, format, SealedRows(rows), f"{len(list(folder.iterdir()))}")
     found = list(read_rows(format, folder / fact.name, rows.schema))
     assert all(batch.schema == rows.schema for batch in found)
     back, sent = digest_batches(rows.schema, found), digest_batches(rows.schema, rows.to_batches())
@@ -181,11 +210,29 @@ def test_parquet_keeps_binary_times_and_dictionaries(tmp_path: Path) -> None:
 def test_others_read_the_files_as_they_are(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "text": ["a", "ü"]})
     for format in FORMATS:
-        write_files(tmp_path, lambda _, format=format: f"rows.{format}", format, SealedRows(rows))  # type: ignore[misc]
+        written(tmp_path, format, SealedRows(rows), "rows")
     assert pq.read_table(tmp_path / "rows.parquet").equals(rows)
     assert pa_json.read_json(tmp_path / "rows.json").equals(rows)
     assert (tmp_path / "rows.csv").read_text() == '"id","text"\n1,"a"\n2,"ü"\n'
     assert (tmp_path / "rows.json").read_text() == '{"id":1,"text":"a"}\n{"id":2,"text":"ü"}\n'
+
+
+def test_text_is_one_column_of_lines(tmp_path: Path) -> None:
+    lines = pa.table({"line": ["one", "", " two ", "ünï ✓", '"'] * 100})
+    assert unkept(FileFormat.TEXT, lines.schema) == []
+    _comes_back(tmp_path, FileFormat.TEXT, lines)
+    assert (tmp_path / "0.text").read_text().startswith("one\n\n two \nünï ✓\n")
+
+
+@pytest.mark.parametrize("value", [None, "two\nlines", "two\rlines"])
+def test_text_refuses_nulls_and_line_ends_before_the_decision(tmp_path: Path, value: str | None) -> None:
+    with pytest.raises(Unwritable, match="text can't keep"):
+        written(tmp_path, FileFormat.TEXT, SealedRows(pa.table({"line": pa.array([value, "x"], pa.string())})))
+
+
+@pytest.mark.parametrize("schema", [{"a": pa.string(), "b": pa.string()}, {"a": pa.int64()}, {}])
+def test_text_refuses_anything_but_one_column_of_text(schema: dict[str, pa.DataType]) -> None:
+    assert "one column of text" in unkept(FileFormat.TEXT, pa.schema(schema))[0]
 
 
 # --- what can't come back --------------------------------------------------------------------------------------------
@@ -194,7 +241,7 @@ def test_others_read_the_files_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("format", "dtype"),
     [
-        *((format, dtype) for format in TEXT for dtype in (pa.binary(), pa.time64("us"), pa.float16(), pa.null())),
+        *((format, dtype) for format in AS_TEXT for dtype in (pa.binary(), pa.time64("us"), pa.float16(), pa.null())),
         (FileFormat.CSV, pa.list_(pa.int64())),
         (FileFormat.CSV, pa.struct({"a": pa.int64()})),
         (FileFormat.JSON, pa.list_(pa.binary())),

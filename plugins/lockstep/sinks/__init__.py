@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.sinks.append_only import AppendOnlySink
+    from lockstep.sinks.buckets import ByColumns, ByFunction, ByTime
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.http import HttpSink
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AppendOnlySink",
+    "ByColumns",
+    "ByFunction",
+    "ByTime",
     "CheckpointCommitter",
     "FileCommitter",
     "FileSink",
@@ -32,6 +36,9 @@ __all__ = [
 
 _HOMES = {
     "AppendOnlySink": "lockstep.sinks.append_only",
+    "ByColumns": "lockstep.sinks.buckets",
+    "ByFunction": "lockstep.sinks.buckets",
+    "ByTime": "lockstep.sinks.buckets",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
     "FileCommitter": "lockstep.sinks.committers",
     "FileSink": "lockstep.sinks.files",

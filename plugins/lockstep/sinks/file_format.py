@@ -1,7 +1,7 @@
-"""How Arrow rows become Parquet, CSV or JSON lines, always the same bytes for the same rows, and rows again.
+"""How Arrow rows become Parquet, CSV, JSON lines or text, always the same bytes for the same rows, and rows again.
 
 The same rows, cut into whatever batches, give the same files as long as pyarrow is the same: fixed options, no time, no
-name of a machine, row groups and files cut by row numbers (and by bytes, where 65,536 rows take more than 64 MB).
+name of a machine, row groups and files cut by row numbers (and by bytes in memory, where rows are wide).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +23,6 @@ from pyarrow import types
 from lockstep.sinks.durable_file import HashedFile
 
 ROWS_PER_GROUP = 1 << 16
-BYTES_PER_GROUP = 64 << 20  # of Arrow buffers
 _READ_BLOCK = 16 << 20  # bytes: no CSV row may be longer
 
 
@@ -32,6 +32,12 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
     CSV = "csv"  #: a header line, then one line a row; an unquoted empty field is null
     JSON = "json"  #: JSON lines: one object a row
+    TEXT = "text"  #: one column of text, one line a row
+
+    @property
+    def suffix(self) -> str:
+        """What file names end with."""
+        return "txt" if self is FileFormat.TEXT else self.value
 
 
 class Encoder(Protocol):
@@ -46,21 +52,38 @@ def plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
 
 
-def groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows again as tables of ROWS_PER_GROUP rows (the last may be shorter, wide rows make shorter ones)."""
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        while batch.num_rows:
-            part = batch.slice(0, ROWS_PER_GROUP - rows)
-            batch = batch.slice(part.num_rows)
-            waiting.append(part)
-            rows, size = rows + part.num_rows, size + part.nbytes
-            if rows == ROWS_PER_GROUP or size >= BYTES_PER_GROUP:
-                yield _table(waiting, schema)
-                waiting, rows, size = [], 0, 0
-    if waiting:
-        yield _table(waiting, schema)
+class RowGroups:
+    """Rows, handed out in order as tables of ROWS_PER_GROUP rows, or fewer where they have reached `size` bytes."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int) -> None:
+        self._batches, self._schema = iter(batches), schema
+        self._rows, self._size = min(ROWS_PER_GROUP, rows), max(1, size)
+        self._left: pa.RecordBatch | None = None
+
+    def take(self, most: int) -> pa.Table | None:
+        """The next rows, at most `most`; None at the end."""
+        parts: list[pa.RecordBatch] = []
+        wanted, room = min(self._rows, most), self._size
+        while wanted and room > 0 and (batch := self._next()) is not None:
+            part = _within(batch.slice(0, wanted), room)
+            self._left = batch.slice(part.num_rows)
+            parts.append(part)
+            wanted, room = wanted - part.num_rows, room - part.nbytes
+        return _table(parts, self._schema) if parts else None
+
+    def _next(self) -> pa.RecordBatch | None:
+        batch, self._left = self._left, None
+        while batch is None or not batch.num_rows:
+            if (batch := next(self._batches, None)) is None:
+                return None
+        return batch
+
+
+def _within(batch: pa.RecordBatch, room: int) -> pa.RecordBatch:
+    """The first rows of `batch`, up to the one that reaches `room` bytes."""
+    if batch.nbytes <= room:
+        return batch
+    return batch.slice(0, bisect_left(range(1, batch.num_rows), room, key=lambda rows: batch.slice(0, rows).nbytes) + 1)
 
 
 def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -77,6 +100,8 @@ def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Encoder:
             return _Csv(file, schema)
         case FileFormat.JSON:
             return _JsonLines(file, schema)
+        case FileFormat.TEXT:
+            return _Text(file)
 
 
 class _Parquet:
@@ -114,11 +139,29 @@ class _JsonLines:
         """JSON lines have no end."""
 
 
+class _Text:
+    def __init__(self, file: HashedFile) -> None:
+        self._file = file
+
+    def write(self, table: pa.Table) -> None:
+        lines = table.column(0).to_pylist()
+        for line in lines:
+            if line is None or "\n" in line or "\r" in line:
+                raise ValueError(f"a null or a line end, which text can't keep: {line!r:.60}")
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        """Text has no end."""
+
+
 # --- what a format can't keep ----------------------------------------------------------------------------------------
 
 
 def unkept(format: FileFormat, schema: pa.Schema) -> list[str]:
     """One text for each column that a file of this format couldn't give back as it was."""
+    if format is FileFormat.TEXT:
+        fits = len(schema) == 1 and _is_text(schema.field(0).type)
+        return [] if fits else [f"anything but one column of text; found are {', '.join(map(str, schema))}"]
     doubled = {name for name in schema.names if schema.names.count(name) > 1}
     found = [f"column {name!r} stands twice" for name in sorted(doubled)]
     return found + [f"column {f.name!r} has the type {f.type}" for f in schema if not _keeps(format, f.type)]
@@ -132,6 +175,12 @@ def _keeps(format: FileFormat, dtype: pa.DataType) -> bool:
             return _text_keeps(dtype)
         case FileFormat.JSON:
             return _json_keeps(dtype)
+        case FileFormat.TEXT:
+            return _is_text(dtype)
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(types.is_string(dtype) or types.is_large_string(dtype))
 
 
 def _parquet_keeps(dtype: pa.DataType) -> bool:
@@ -146,8 +195,9 @@ def _parquet_keeps(dtype: pa.DataType) -> bool:
 
 def _text_keeps(dtype: pa.DataType) -> bool:
     number = types.is_integer(dtype) or types.is_float32(dtype) or types.is_float64(dtype) or types.is_decimal128(dtype)
-    text = types.is_string(dtype) or types.is_large_string(dtype)
-    return bool(number or text or types.is_boolean(dtype) or types.is_date32(dtype) or types.is_timestamp(dtype))
+    return bool(
+        number or _is_text(dtype) or types.is_boolean(dtype) or types.is_date32(dtype) or types.is_timestamp(dtype)
+    )
 
 
 def _json_keeps(dtype: pa.DataType) -> bool:
@@ -191,6 +241,8 @@ def _tables(format: FileFormat, path: Path, schema: pa.Schema) -> Iterator[pa.Ta
                 yield from (pa.Table.from_batches([batch]) for batch in _open_csv(file, schema))
             case FileFormat.JSON:
                 yield from _json_tables(file, schema)
+            case FileFormat.TEXT:
+                yield from _text_tables(file, schema)
 
 
 def _open_csv(file: io.BufferedReader, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
@@ -210,3 +262,10 @@ def _open_csv(file: io.BufferedReader, schema: pa.Schema) -> pa_csv.CSVStreaming
 def _json_tables(file: io.BufferedReader, schema: pa.Schema) -> Iterator[pa.Table]:
     while lines := file.readlines(_READ_BLOCK):
         yield pa.Table.from_pylist([json.loads(line) for line in lines], _as_json(schema))
+
+
+def _text_tables(file: io.BufferedReader, schema: pa.Schema) -> Iterator[pa.Table]:
+    while lines := file.readlines(_READ_BLOCK):
+        if not lines[-1].endswith(b"\n"):
+            raise ValueError("the last line has no end")
+        yield pa.table([pa.array([line[:-1].decode() for line in lines], pa.string())], names=schema.names)

@@ -14,12 +14,22 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class FileFact:
-    """One file of an epoch: its final name, rows, size in bytes and sha256."""
+    """One file of an epoch: its final name (below the target, `/` between folders), rows, size in bytes and sha256."""
 
     name: str
     rows: int
     bytes: int
     sha256: str
+
+    @property
+    def bucket(self) -> str:
+        """Its folder below the target; empty for the target itself."""
+        return self.name.rpartition("/")[0]
+
+    @property
+    def pending(self) -> str:
+        """Its name while it is pending: no two files of an epoch have the same."""
+        return self.name.rpartition("/")[2]
 
 
 @dataclass(frozen=True)

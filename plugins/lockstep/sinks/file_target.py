@@ -1,6 +1,7 @@
 """A folder that epochs are published into: who owns it, what is pending, what is shown.
 
-    <path>/<final name>                     the data, hard links to what was prepared
+    <path>/<final name>                     the data, hard links to what was prepared; buckets are folders
+    <path>/…/_<success name>                a hard link to the marker, where the sink asks for one
     <path>/.lockstep/target.json            the target's id and owner, created exclusively
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
     <path>/.lockstep/<token>/               one pending transaction: _handle, the files, then _vote.json
@@ -20,7 +21,7 @@ import os
 import secrets
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -217,25 +218,57 @@ class FileTarget:
             raise OutcomeUnknown(f"{self._marker(epoch)} is of epoch {listing.epoch} of {listing.owner}: restore it")
         return listing
 
-    def show(self, folder: Path, listing: Listing) -> bool:
-        """Show what `folder` holds; False if the marker was there already.
+    def show(self, folder: Path, listing: Listing, success: Sequence[str] = ()) -> bool:
+        """Show what `folder` holds, then the names `success`, then the marker; False if that was there already.
 
         Raises `Damaged` before anything is shown if a file isn't what `listing` says, FileNotFoundError if `folder` is
-        taken away meanwhile, `OutcomeUnknown` if a final name is taken by other bytes.
+        taken away meanwhile, `OutcomeUnknown` if a final name is taken by other bytes, `PreflightRefused` if a bucket's
+        folder can't be made.
         """
         for fact in listing.files:
-            if not _holds(folder / fact.name, fact):
-                raise Damaged(f"{folder / fact.name} isn't what was voted")
+            if not _holds(folder / fact.pending, fact):
+                raise Damaged(f"{folder / fact.pending} isn't what was voted")
+        for bucket in {fact.bucket for fact in listing.files}:
+            self._make_bucket(bucket)
         for fact in listing.files:
             reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-            self._show_file(folder / fact.name, fact)
+            self._show_file(folder / fact.pending, fact)
             reach(CrashPoint.PUBLISH_AFTER_RENAME)
-        sync_folder(self.root)
+        self._sync({self.root, *((self.root / fact.name).parent for fact in listing.files)})
+        for name in success:
+            link_new(folder / _VOTE, self.root / name)
+        if success:
+            self._sync({(self.root / name).parent for name in success})
         reach(CrashPoint.PUBLISH_BEFORE_FILE_MARKER)
         created = link_new(folder / _VOTE, self._marker(listing.epoch))
         sync_folder(self.state)
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
+
+    def refuse_blocked(self, buckets: Iterable[str]) -> None:
+        """Raise `PreflightRefused` if something that is no folder stands where a bucket would be."""
+        for bucket in buckets:
+            for path in self._folders_of(bucket):
+                if os.path.lexists(path):
+                    _require_folder(path)
+
+    def _make_bucket(self, bucket: str) -> None:
+        for path in self._folders_of(bucket):
+            with suppress(FileExistsError):
+                path.mkdir()
+            _require_folder(path)
+
+    def _folders_of(self, bucket: str) -> Iterator[Path]:
+        path = self.root
+        for folder in filter(None, bucket.split("/")):
+            path /= folder
+            yield path
+
+    def _sync(self, folders: set[Path]) -> None:
+        """Make the names in `folders` durable, and those of the folders up to the target."""
+        above = {parent for folder in folders for parent in folder.parents if parent.is_relative_to(self.root)}
+        for folder in sorted(folders | above):
+            sync_folder(folder)
 
     def _show_file(self, source: Path, fact: FileFact) -> None:
         final = self.root / fact.name
@@ -247,13 +280,19 @@ class FileTarget:
             )
 
     def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """Raise `OutcomeUnknown` if final names of this epoch stand here that `listing` won't show."""
-        strays = {path.name for path in self.root.glob(f"{prefix}*")} - {fact.name for fact in listing.files}
+        """Raise `OutcomeUnknown` if final names of this epoch stand here, in any bucket, that `listing` won't show."""
+        strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
         if strays and self.shown(listing.epoch) is None:
             raise OutcomeUnknown(
                 f"{self.root / min(strays)} was shown by a publication that was cut off, and writing the epoch again "
                 "gives other files: once no process publishes this epoch, move it away and publish again"
             )
+
+    def _named(self, prefix: str) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = [name for name in folders if name != STATE]
+            inner = Path(folder).relative_to(self.root)
+            yield from (str(inner / name) for name in names if name.startswith(prefix))
 
     def _marker(self, epoch: int) -> Path:
         return self.state / f"epoch={epoch}.json"
@@ -264,6 +303,11 @@ def _holds(path: Path, fact: FileFact) -> bool:
         return path.lstat().st_size == fact.bytes and sha256_of(path) == fact.sha256
     except FileNotFoundError:
         return False
+
+
+def _require_folder(path: Path) -> None:
+    if path.is_symlink() or not path.is_dir():
+        raise PreflightRefused(f"{path} is to be the folder of a bucket, and is a symlink or no folder: move it away")
 
 
 def _told(owner: Json) -> str:

@@ -2,63 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from lockstep.errors import SinkRejected
-from lockstep.sinks.base import Batches
 from lockstep.sinks.durable_file import HashedFile
-from lockstep.sinks.file_format import Encoder, FileFormat, encoder, groups, plain
+from lockstep.sinks.file_format import Encoder, FileFormat, RowGroups, encoder
 from lockstep.sinks.file_listing import FileFact
 
 ROWS_PER_FILE = 1 << 20
 BYTES_PER_FILE = 128 << 20
 
 
-def write_files(folder: Path, name: Callable[[int], str], format: FileFormat, batches: Batches) -> tuple[FileFact, ...]:
-    """Files named `name(0)`, `name(1)`, … of at most 1,048,576 rows or about 128 MB, each fsynced; none without rows.
+class Unwritable(ValueError):
+    """A row can't stand in a file of this format."""
 
-    Raises `SinkRejected` if a row can't be written or the rows aren't as many as were sealed, and OSError.
+
+@dataclass(frozen=True)
+class Rolling:
+    """When a file is closed and the next begun: it has `rows` rows exactly, or has reached `bytes`.
+
+    The size is known after each row group (65,536 rows, or a quarter of `bytes` in memory).
     """
-    schema = plain(batches.schema)
-    tables = groups(batches, schema)
-    facts: list[FileFact] = []
-    while (table := next(tables, None)) is not None:
-        facts.append(_write_file(folder, name(len(facts)), format, schema, table, tables))
-    rows = sum(fact.rows for fact in facts)
-    if rows != batches.rows:
-        raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
-    return tuple(facts)
+
+    rows: int = ROWS_PER_FILE
+    bytes: int = BYTES_PER_FILE
 
 
-def _write_file(
-    folder: Path, name: str, format: FileFormat, schema: pa.Schema, first: pa.Table, rest: Iterator[pa.Table]
-) -> FileFact:
-    file = HashedFile(folder / name)
-    writer = encoder(format, file, schema)
-    try:
-        rows = _fill(writer, file, name, first, rest)
-        writer.close()
-        return FileFact(name, rows, sha256=file.finish(), bytes=file.size)
-    except BaseException:
-        with suppress(Exception):  # or pyarrow tries it again later, when nobody listens
-            writer.close()
-        raise
-    finally:
-        file.release()
+@dataclass(frozen=True)
+class FileWriter:
+    """Writes files of one format and schema into `folder`, one at a time; all that it writes have numbers of their own.
 
+    `name(n)` is the n-th file's name, without the bucket.
+    """
 
-def _fill(writer: Encoder, file: HashedFile, name: str, first: pa.Table, rest: Iterator[pa.Table]) -> int:
-    table: pa.Table | None = first
-    rows = 0
-    while table is not None:
+    folder: Path
+    name: Callable[[int], str]
+    format: FileFormat
+    schema: pa.Schema
+    rolling: Rolling
+
+    def write(self, buckets: Iterable[tuple[str, Iterable[pa.RecordBatch]]]) -> Iterator[FileFact]:
+        """Each bucket's rows as fsynced files, none without rows. Raises `Unwritable`, OSError."""
+        number = 0
+        for bucket, batches in buckets:
+            groups = RowGroups(batches, self.schema, self.rolling.rows, self.rolling.bytes // 4)
+            while (first := groups.take(self.rolling.rows)) is not None:
+                yield self._write_file(bucket, self.name(number), first, groups)
+                number += 1
+
+    def _write_file(self, bucket: str, name: str, first: pa.Table, rest: RowGroups) -> FileFact:
+        file = HashedFile(self.folder / name)
+        writer = encoder(self.format, file, self.schema)
         try:
-            writer.write(table)
-        except (ValueError, NotImplementedError) as error:
-            raise SinkRejected(f"{name}: a row can't be written: {error}") from error
-        rows += table.num_rows
-        table = next(rest, None) if rows < ROWS_PER_FILE and file.size < BYTES_PER_FILE else None
-    return rows
+            rows = self._fill(writer, file, first, rest)
+            writer.close()
+            return FileFact(f"{bucket}/{name}" if bucket else name, rows, sha256=file.finish(), bytes=file.size)
+        except BaseException:
+            with suppress(Exception):  # or pyarrow tries it again later, when nobody listens
+                writer.close()
+            raise
+        finally:
+            file.release()
+
+    def _fill(self, writer: Encoder, file: HashedFile, first: pa.Table, rest: RowGroups) -> int:
+        table: pa.Table | None = first
+        rows = 0
+        while table is not None:
+            try:
+                writer.write(table)
+            except (ValueError, NotImplementedError) as error:
+                raise Unwritable(str(error)) from error
+            rows += table.num_rows
+            full = rows >= self.rolling.rows or file.size >= self.rolling.bytes
+            table = None if full else rest.take(self.rolling.rows - rows)
+        return rows

@@ -25,11 +25,13 @@ from lockstep.errors import (
 )
 from lockstep.home import absolute
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.buckets import Buckets
 from lockstep.sinks.durable_file import Damaged
-from lockstep.sinks.file_format import FileFormat, read_rows, unkept
+from lockstep.sinks.file_format import FileFormat
+from lockstep.sinks.file_layout import MAX_BUCKETS, layout_of
 from lockstep.sinks.file_listing import FileFact, Listing, read_marker
 from lockstep.sinks.file_target import STATE, FileTarget
-from lockstep.sinks.file_writer import write_files
+from lockstep.sinks.file_writer import BYTES_PER_FILE, ROWS_PER_FILE, Rolling
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 
@@ -51,14 +53,32 @@ class FileSink(TwoPhaseCommitSink):
     """Files of one output in one folder, exactly once.
 
     `path`: a folder of a file system with hard links, used by this sink alone unless every sink in it says
-    `shared=True`. `format`: "parquet", "csv" or "json" (lines); csv and json take only columns that they can give back.
+    `shared=True`. `format`: "parquet", "csv", "json" (lines) or "text"; all but Parquet take only what they can give
+    back. `bucket`: puts rows into folders below `path` (`ByTime`, `ByColumns`, `ByFunction`); an epoch with more than
+    `max_buckets` is refused. A file is closed at `max_rows_per_file`, or once it has `max_bytes_per_file`. `success`: a
+    name that is created in every bucket that an epoch has rows in (without buckets: in `path`), once all its files can
+    be seen; it starts with `_`, and `{epoch}` in it stands for the epoch.
+
     A reader of the bare folder sees an epoch's files arrive one by one; `lockstep.files(path)` gives all or nothing.
     Raises `InvalidPipeline`.
     """
 
     guarantee = Guarantee.EXACTLY_ONCE
 
-    def __init__(self, name: str, *, output: str, path: str, format: str = "parquet", shared: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        output: str,
+        path: str,
+        format: str = "parquet",
+        bucket: Buckets | Mapping[str, Json] | None = None,
+        max_buckets: int = MAX_BUCKETS,
+        max_rows_per_file: int = ROWS_PER_FILE,
+        max_bytes_per_file: int = BYTES_PER_FILE,
+        success: str | None = None,
+        shared: bool = False,
+    ) -> None:
         super().__init__(name)
         self.output = require_name("output", output)
         if "://" in path:
@@ -66,10 +86,8 @@ class FileSink(TwoPhaseCommitSink):
                 f"sink {name}: {path} is no local path; FileSink needs names that appear at once and are never "
                 "replaced, which object stores don't give: mount a POSIX file system, or write to a table"
             )
-        if format not in list(FileFormat):
-            raise InvalidPipeline(f"sink {name}: format {format!r} must be one of {', '.join(FileFormat)}")
         self.path = absolute(path)
-        self.format = FileFormat(format)
+        self.layout = layout_of(format, bucket, max_buckets, Rolling(max_rows_per_file, max_bytes_per_file), success)
         self.shared = shared
         self._context: SinkContext | None = None
         self._written: dict[int, tuple[SinkEpoch, tuple[FileFact, ...] | None]] = {}
@@ -85,8 +103,9 @@ class FileSink(TwoPhaseCommitSink):
             "name": self.name,
             "output": self.output,
             "path": self.path,
-            "format": str(self.format),
+            "format": str(self.layout.format),
             "shared": self.shared,
+            **self.layout.arguments(),
         }
 
     def open(self, context: SinkContext) -> None:
@@ -103,11 +122,14 @@ class FileSink(TwoPhaseCommitSink):
             return
         if self.output not in schemas:
             raise PreflightRefused(f"sink {self.name}: no output {self.output!r} among {list(schemas)}")
-        if refused := unkept(self.format, schemas[self.output]):
+        format = self.layout.format
+        if refused := self.layout.unkept(schemas[self.output]):
             raise PreflightRefused(
-                f"sink {self.name}: {self.format} files can't give back {'; '.join(refused)}: cast it in the transform"
-                + ("" if self.format is FileFormat.PARQUET else ", or use format='parquet'")
+                f"sink {self.name}: {format} files can't give back {'; '.join(refused)}: cast it in the transform"
+                + ("" if format is FileFormat.PARQUET else ", or use format='parquet'")
             )
+        if unfit := self.layout.unfit(schemas[self.output]):
+            raise PreflightRefused(f"sink {self.name}: rows can't be put into buckets: {'; '.join(unfit)}")
 
     # --- prepare ---
 
@@ -127,7 +149,9 @@ class FileSink(TwoPhaseCommitSink):
     def write(self, txn: Txn, batches: Batches) -> None:
         epoch, _ = self._written[txn.token]
         with self._storage(lambda: self._target.discard(txn)):
-            self._written[txn.token] = (epoch, self._write_files(self._target.folder(txn), epoch, batches))
+            facts = self._write_files(self._target.folder(txn), epoch, batches)
+            self._target.refuse_blocked({fact.bucket for fact in facts})
+            self._written[txn.token] = (epoch, facts)
 
     def pre_commit(self, txn: Txn) -> Vote:
         epoch, facts = self._written.pop(txn.token)
@@ -161,9 +185,12 @@ class FileSink(TwoPhaseCommitSink):
     def _show_pending(self, txn: Txn) -> bool:
         listing = self._target.voted(txn)
         try:
-            return listing is not None and self._target.show(self._target.folder(txn), listing)
+            return listing is not None and self._show(self._target.folder(txn), listing)
         except (Damaged, FileNotFoundError):
             return False
+
+    def _show(self, folder: Path, listing: Listing) -> bool:
+        return self._target.show(folder, listing, self.layout.success_names(listing))
 
     def _tidy(self, txn: Txn) -> None:
         """Take away what `txn` left, if the epoch is published as this manifest; any other marker is for a person."""
@@ -179,7 +206,7 @@ class FileSink(TwoPhaseCommitSink):
             try:
                 listing = self._write_listed(folder, epoch, wal)
                 self._target.refuse_strays(self._prefix(epoch.id), listing)
-                created = self._target.show(folder, listing)
+                created = self._show(folder, listing)
             except (Damaged, FileNotFoundError) as error:
                 if self._target.shown(epoch.id) is None:
                     raise SinkUnavailable(f"sink {self.name}: {folder} was taken away while it was written") from error
@@ -227,7 +254,7 @@ class FileSink(TwoPhaseCommitSink):
         for fact in shown.files if shown else ():
             path = self._target.root / fact.name
             try:
-                yield from read_rows(self.format, path, schema)
+                yield from self.layout.read(self._target.root, fact, schema)
             except (FileNotFoundError, ValueError, pa.ArrowException) as error:
                 raise TargetChanged(
                     f"sink {self.name}: {path}, which was published, is gone or damaged: {error}"
@@ -240,8 +267,7 @@ class FileSink(TwoPhaseCommitSink):
     def _write_files(self, folder: Path, epoch: SinkEpoch, batches: Batches) -> tuple[FileFact, ...]:
         if batches.output != self.output:
             raise InvalidPipeline(f"sink {self.name} takes the output {self.output!r}, not {batches.output!r}")
-        prefix = self._prefix(epoch.id)
-        return write_files(folder, lambda n: f"{prefix}{self.output}-{n:05d}.{self.format}", self.format, batches)
+        return self.layout.write(folder, self._prefix(epoch.id), epoch, batches)
 
     def _listing(self, epoch: SinkEpoch, facts: tuple[FileFact, ...] | None) -> Listing:
         if facts is None:
