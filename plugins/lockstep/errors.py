@@ -30,6 +30,10 @@ class SourceNotReady(Retryable):
     """Input that the interval expects is not there yet."""
 
 
+class SourceUnavailable(Retryable):
+    """A source can't be reached, or is locked by somebody else for too long."""
+
+
 class TooManyInFlight(Retryable):
     """A cursor pipeline already has `max_in_flight` unpublished epochs."""
 
@@ -44,6 +48,10 @@ class LedgerUnavailable(Retryable):
 
 class SinkUnavailable(Retryable):
     """A sink can't be reached, or is locked by somebody else for too long."""
+
+
+class KeysHeld(SinkUnavailable):
+    """Another epoch of this sink is prepared, and holds keys that this one has too, until it is published or aborted."""
 
 
 class TargetFull(Retryable):

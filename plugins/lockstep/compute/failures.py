@@ -12,7 +12,12 @@ from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, StageFai
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
-_MALFORMED = ("CSV header does not conform", "PARQUET_COLUMN_DATA_TYPE_MISMATCH", "CANNOT_READ_FILE_FOOTER")
+_MALFORMED = (
+    "CSV header does not conform",
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+    "CANNOT_READ_FILE_FOOTER",
+    "UNREADABLE_VALUE",
+)
 _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 

@@ -1,6 +1,24 @@
-"""Resettable inputs. Importing this package needs no Spark."""
+"""Resettable inputs. Importing this package needs no Spark, and the driver of no database."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
 
-__all__ = ["FileSource", "Source", "SourceContext"]
+if TYPE_CHECKING:
+    from lockstep.sources.postgres_table import PostgresTableSource
+
+__all__ = ["FileSource", "PostgresTableSource", "Source", "SourceContext"]
+
+_HOMES = {
+    "PostgresTableSource": "lockstep.sources.postgres_table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lockstep.sources' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

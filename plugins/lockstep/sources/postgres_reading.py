@@ -1,0 +1,93 @@
+"""Rows out of Postgres on a Spark worker: COPY sends CSV, pyarrow parses it, and nothing is lost on the way.
+
+Moments travel as whole microseconds since 1970, bytes in hex, floats with their shortest exact digits. This module goes
+to the workers by value: it imports nothing of Lockstep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+import psycopg2
+import pyarrow as pa
+from pyarrow import csv
+
+_IN_MEMORY = 64 << 20  #: bytes of CSV that are not worth a file
+_BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
+
+# for every session that reads or compares values: their text must not depend on the server's settings
+SETTINGS = "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 1; SET lock_timeout = '10s'"
+
+
+@dataclass(frozen=True)
+class CopyOut:
+    """Runs one query at a time. `dsn`: complete, with the password."""
+
+    dsn: str = field(repr=False)
+    application: str
+    schema: pa.Schema
+
+    def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
+        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text."""
+        with SpooledTemporaryFile(_IN_MEMORY) as file:
+            self._copy(query, file)
+            if file.tell() == 0:
+                return
+            file.seek(0)
+            try:
+                for batch in csv.open_csv(file, **self._options()):
+                    yield self._finished(batch)
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise RuntimeError(f"UNREADABLE_VALUE: a row doesn't come out as {self.schema}: {error}") from error
+
+    def _copy(self, query: str, file: Any) -> None:
+        try:
+            connection = psycopg2.connect(self.dsn, application_name=self.application, client_encoding="UTF8")
+            try:
+                with connection, connection.cursor() as cursor:
+                    cursor.execute(SETTINGS)
+                    cursor.copy_expert(f"COPY ({query}) TO STDOUT (FORMAT csv)", file)
+            finally:
+                connection.close()
+        except psycopg2.Error as error:
+            text = str(error).replace(psycopg2.extensions.parse_dsn(self.dsn).get("password") or "\0", "***")
+            unreadable = (error.pgcode or "").startswith(("22", "0A"))  # 0A: infinity has no microseconds
+            sign = "UNREADABLE_VALUE: " if unreadable else ""
+            raise RuntimeError(f"{sign}reading from Postgres: {text.strip()}") from None
+
+    def _options(self) -> dict[str, Any]:
+        names = [str(index) for index in range(len(self.schema))]
+        return {
+            "read_options": csv.ReadOptions(block_size=_BLOCK, column_names=names),
+            "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            "convert_options": csv.ConvertOptions(
+                column_types={name: _carrier(kind.type) for name, kind in zip(names, self.schema, strict=True)},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                true_values=["t"],
+                false_values=["f"],
+            ),
+        }
+
+    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        pairs = zip(batch.columns, self.schema, strict=True)
+        return pa.RecordBatch.from_arrays([_finish(column, kind.type) for column, kind in pairs], schema=self.schema)
+
+
+def _carrier(dtype: pa.DataType) -> pa.DataType:
+    """What the CSV's text is parsed as."""
+    if pa.types.is_binary(dtype):
+        return pa.string()
+    if pa.types.is_timestamp(dtype):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(dtype) else dtype
+
+
+def _finish(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    if pa.types.is_binary(dtype):
+        return pa.array([None if text is None else bytes.fromhex(text) for text in column.to_pylist()], dtype)
+    return column.view(dtype) if pa.types.is_timestamp(dtype) or pa.types.is_date32(dtype) else column

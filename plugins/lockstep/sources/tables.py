@@ -1,0 +1,179 @@
+"""A database's table as a source: each epoch takes the rows that came since the last one, in the order of a column.
+
+What makes it exact is where an epoch may end. A column that only grows isn't enough: a row with a smaller number can be
+committed after one with a larger number, and who reads up to the largest number never sees it. So an epoch ends where
+nothing can come any more: below the oldest running transaction, if the rows carry their transaction's number, else at
+rows that are older than the longest transaction is said to last.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from lockstep.epoch import Identity, Interval, Position
+from lockstep.errors import InvalidPipeline, SourceChanged
+from lockstep.sources.base import Source, SourceContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger(__name__)
+_MOST_PARTITIONS = 256
+
+
+@dataclass(frozen=True)
+class Span:
+    """A range of the column, as the server writes its values; None: open at that end, or a table without rows."""
+
+    after: str | None
+    upto: str | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.after == self.upto
+
+
+class TableSession(Protocol):
+    """One connection to the table's server, in one transaction that sees one state of it."""
+
+    def server(self) -> str:
+        """Which server, database and table this is: the same text as long as positions mean the same."""
+
+    def schema(self) -> pa.Schema:
+        """The types of the rows. Raises `SourceRefused` naming every column whose values would not come out exactly."""
+
+    def upto(self, after: str | None) -> str | None:
+        """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
+
+    def count(self, span: Span) -> int:
+        """The rows of the span."""
+
+    def split(self, span: Span, parts: int) -> list[Span]:
+        """The span in at most `parts` pieces of about as many rows."""
+
+    def query(self, span: Span) -> str:
+        """What the workers ask for, of `schema()`'s columns in their order."""
+
+    def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
+        """Runs a query on a Spark worker. It goes there by value, with the login inside."""
+
+
+@dataclass(eq=False, kw_only=True)
+class TableSource(Source):
+    """What `PostgresTableSource` and `MySqlTableSource` share; the settings are explained there.
+
+    Positions are {"server", "after", "upto"[, "rows"]}.
+    """
+
+    table: str = field(kw_only=False)
+    connection: str
+    order_by: str
+    settle: timedelta | None = None
+    settled_by: str | None = None
+    columns: tuple[str, ...] = ()
+    max_rows_per_epoch: int | None = None
+    rows_per_partition: int = 200_000
+    verify_count: bool = True
+    accept: str | None = None
+    identity: Identity = field(init=False, default=Identity.CURSOR)
+
+    def __post_init__(self) -> None:
+        self.columns = tuple(self.columns)
+        self._context: SourceContext | None = None
+        if self.settle is not None and self.settle < timedelta(0):
+            raise InvalidPipeline(f"source {self.table}: settle must not be negative, is {self.settle}")
+        if any(number is not None and number < 1 for number in (self.max_rows_per_epoch, self.rows_per_partition)):
+            raise InvalidPipeline(f"source {self.table}: max_rows_per_epoch and rows_per_partition must be at least 1")
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return (self.connection,)
+
+    def open(self, context: SourceContext) -> None:
+        self._context = context
+
+    @property
+    def context(self) -> SourceContext:
+        """What this source was opened with."""
+        if self._context is None:
+            raise InvalidPipeline(f"source {self.table} was asked for rows before it was opened")
+        return self._context
+
+    @abstractmethod
+    def session(self, *, durable: bool = False) -> AbstractContextManager[TableSession]:
+        """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
+
+        Raises `SourceUnavailable`, `SourceRefused`.
+        """
+
+    # --- planning ---
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Where this epoch ends. Raises `SourceRefused`, `SourceChanged`, `SourceUnavailable`."""
+        after = start["upto"] if start else None
+        with self.session(durable=True) as session:
+            server = session.server()
+            if start is not None:
+                self._require_same(start["server"], server)
+            session.schema()
+            span = Span(after, session.upto(after))
+            position = {"server": server, "after": span.after, "upto": span.upto}
+            return {**position, "rows": session.count(span)} if self.verify_count else position
+
+    def _require_same(self, then: str, now: str) -> None:
+        if now in (then, self.accept):
+            return
+        raise SourceChanged(
+            f"source {self.context.source}: positions are of {then}, connection {self.connection} now leads to {now}: "
+            f"rows may be missing, or numbered anew; point it back, or if rows after the position are still those that "
+            f"no epoch has read, say accept={now!r}"
+        )
+
+    # --- reading ---
+
+    def check(self, start: Position | None, end: Position) -> None:
+        """Raise `SourceChanged` if the server is another one, or the range has more or fewer rows than were planned."""
+        with self.session() as session:
+            self._require_same(end["server"], session.server())
+            if (planned := end.get("rows")) is not None:
+                self._require_rows(planned, session.count(_span(end)))
+
+    def _require_rows(self, planned: int, found: int) -> None:
+        if found < planned:
+            raise SourceChanged(
+                f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
+                f"planned, and has {found}: rows were deleted, or moved by an update; `lockstep replan` takes what is "
+                "there now, verify_count=False reads what is there"
+            )
+        if found > planned:
+            raise SourceChanged(
+                f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
+                f"planned, and has {found}: rows came late, with a smaller {self.order_by}; `lockstep replan` takes "
+                "them, a larger settle waits for them"
+            )
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        return _span(end).is_empty or end.get("rows") == 0
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
+        from lockstep.compute.partitions import frame_of
+
+        with self.session() as session:
+            schema, span = session.schema(), _span(end)
+            parts = min(-(-session.count(span) // self.rows_per_partition), _MOST_PARTITIONS)
+            spans = session.split(span, parts) if parts > 1 else [span] * parts
+            queries = [session.query(part) for part in spans]
+            return frame_of(spark, schema, queries, session.reader(schema))
+
+
+def _span(end: Position) -> Span:
+    return Span(end["after"], end["upto"])
