@@ -12,7 +12,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo up down status test lint bench clean
+.PHONY: help setup lock demo up down status test kafka lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ status: setup ## show what runs
 
 test: lint ## lint, types, import contracts, then every test (WORKERS=3 at once)
 	@$(BIN)/pytest --numprocesses $(WORKERS) --no-loadscope-reorder
+
+kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
+	@$(BIN)/python -m stack.kafka
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .
