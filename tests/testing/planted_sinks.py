@@ -50,10 +50,11 @@ class MarkerCommitter(CheckpointCommitter):
 
     def create_resource(self) -> None:
         with closing(self.connect()) as connection, connection, connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass('target')")
+            if cursor.fetchone() != (None,):
+                return
             cursor.execute("SELECT pg_advisory_xact_lock(1)")
-            cursor.execute(SET_UP)
-            if type(self) is not KeyWithTheAttempt:
-                cursor.execute(ONE_A_KEY)
+            cursor.execute(SET_UP if type(self) is KeyWithTheAttempt else SET_UP + ONE_A_KEY)
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
@@ -61,7 +62,7 @@ class MarkerCommitter(CheckpointCommitter):
             try:
                 with connection:
                     cursor = connection.cursor()
-                    cursor.execute("SET LOCAL lock_timeout = '200ms'")
+                    cursor.execute("SET LOCAL lock_timeout = '100ms'")
                     cursor.execute("SET LOCAL synchronous_commit = %s", ("on" if self.durable else "off",))
                     yield Transaction(connection, self.claim(cursor, epoch))
             except psycopg2.OperationalError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import psycopg2
 import pyarrow as pa
@@ -46,10 +48,18 @@ class TableUnderTest(SinkUnderTest):
         return True
 
 
+@pytest.fixture(scope="module")
+def server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    """What isn't flushed by its commit stays unflushed here."""
+    settings = {"wal_writer_delay": "10s"}
+    server = PostgresServer(memory_folder / "planted", passfile=passfile, template=server_template, settings=settings)
+    with server.for_a_while():
+        yield server
+
+
 @pytest.fixture
-def verdict(request: pytest.FixtureRequest, warehouse_server: PostgresServer, warehouse_dsn: str) -> Verdict:
-    warehouse_server.restart(settings={"wal_writer_delay": "10s"})  # what isn't flushed by its commit stays unflushed
-    return judge(TableUnderTest(warehouse_server, warehouse_dsn, request.param))
+def verdict(request: pytest.FixtureRequest, server: PostgresServer) -> Verdict:
+    return judge(TableUnderTest(server, server.create_database(request.param.lower()), request.param))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +78,3 @@ def verdict(request: pytest.FixtureRequest, warehouse_server: PostgresServer, wa
 def test_a_sink_is_found_to_keep_what_it_keeps(verdict: Verdict, kept: Guarantee) -> None:
     assert verdict.guarantee is kept, str(verdict)
     assert verdict.faults > 40
-    print(verdict)

@@ -13,7 +13,7 @@ from lockstep.testing.crash_sweep import Trace, finish
 from lockstep.testing.trial import Finding, Trial
 from lockstep.testing.under_test import SinkUnderTest
 
-PATIENCE_SECONDS = 0.3
+PATIENCE_SECONDS = 0.2
 TOLD = 20  #: findings, at most
 
 
