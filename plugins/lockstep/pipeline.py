@@ -56,6 +56,12 @@ class Pipeline:
                 f"pipeline {self.name}: its sources mix intervals and cursors; an epoch is named by one of them"
             )
         object.__setattr__(self, "identity", identities.pop())
+        holding = [sink.name for sink in self.sinks if sink.holds_keys]
+        if self.identity is Identity.INTERVAL and len(holding) > 1:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: sinks {holding} upsert with protocol='two_phase': two epochs could each hold "
+                "keys in one that the other one waits for; say protocol='write_ahead' in all of them but one"
+            )
 
     @property
     def outputs(self) -> tuple[str, ...]:

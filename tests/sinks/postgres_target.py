@@ -10,7 +10,7 @@ import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
 
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
@@ -43,6 +43,7 @@ class PostgresUnderTest(SinkUnderTest):
     def __init__(self, dsn: str, other: str, protocol: str, **arguments: Any) -> None:
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
         self.votes_with_data = protocol == "two_phase"
+        self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
 
     def sink(self, *, shared: bool = False) -> PostgresSink:
         return PostgresSink(

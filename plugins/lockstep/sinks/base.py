@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -121,8 +121,6 @@ class Sink(ABC):
     """
 
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
-    #: whether `read` can give rows back; without it `verify` says that it can't, which is no disagreement
-    readable: ClassVar[bool] = True
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
 
@@ -158,6 +156,11 @@ class Sink(ABC):
         if not (isinstance(found, type) and issubclass(found, Sink)):
             raise InvalidPipeline(f"{spec['type']} is not a Sink")
         return found(**spec["arguments"])
+
+    @property
+    def holds_keys(self) -> bool:
+        """Whether a vote makes other epochs with the same keys wait until it is published or taken back."""
+        return False
 
     # --- life cycle ---
 

@@ -10,26 +10,35 @@ Triggers on a target run with the rows. One that uses LISTEN, NOTIFY or a tempor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
-import psycopg2
 import pyarrow as pa
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, Vote
-from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
-from lockstep.sinks.base import Batches, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.errors import (
+    InvalidPipeline,
+    KeysHeld,
+    LockstepError,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    SinkUnavailable,
+)
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Standing, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres_branches import Branches
 from lockstep.sinks.postgres_claim import Claim, Claims
-from lockstep.sinks.postgres_connection import Database
+from lockstep.sinks.postgres_connection import Database, close_quietly, is_locked_out
 from lockstep.sinks.postgres_copy import Copy
 from lockstep.sinks.postgres_read import read_rows
-from lockstep.sinks.postgres_tables import create_table, find_table, require_fit
+from lockstep.sinks.postgres_tables import Table, create_table, find_table, require_fit
 from lockstep.sinks.postgres_target import Relation, TargetTables
+from lockstep.sinks.postgres_upsert import Upsert, require_staging, require_upsertable
+from lockstep.sinks.upserts import Keys, Mode, Upserts
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 Validate: TypeAlias = Literal["load", "schema"]
@@ -45,11 +54,17 @@ class PostgresSink(Sink):
     without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables. `validate`
     (write_ahead): "load" tries the rows in the real tables and rolls back, "schema" compares types and counts.
     `schema`: where Lockstep's own three tables live. `lock_timeout`: seconds.
+
+    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
+    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
+    column of rows that only say that a key is gone (see `lockstep.sinks.upserts`). `guarantee` (write_ahead):
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none".
     """
 
     protocol: ClassVar[ProtocolName]
 
-    def __new__(cls, name: str, *, protocol: ProtocolName | None = None, **_: Any) -> Self:
+    def __new__(cls, name: str, *, protocol: ProtocolName | None = None, mode: str = Mode.APPEND, **_: Any) -> Self:
+        protocol = protocol or ("write_ahead" if mode == Mode.UPSERT else None)  # it holds no keys
         sink: Self = super().__new__(_class_of(name, protocol) if cls is PostgresSink else cls)
         return sink
 
@@ -66,13 +81,22 @@ class PostgresSink(Sink):
         validate: Validate = "load",
         schema: str = "public",
         lock_timeout: float = 10.0,
+        mode: str = Mode.APPEND,
+        key: Keys | None = None,
+        order: str | None = None,
+        deleted: str | None = None,
+        guarantee: str = Guarantee.EXACTLY_ONCE,
+        committer: str | None = None,
     ) -> None:
         super().__init__(name)
         self._relations = {output: Relation.parse(table) for output, table in tables.items()}
         self._connection = connection
         self._create, self._epoch_column, self._shared = create, epoch_column, shared
         self._validate, self._schema, self._lock_timeout = validate, schema, lock_timeout
+        self._upserts = Upserts.of(name, self._relations, mode, key, order, deleted)
+        self.replaces = self._upserts is not None
         self._check_arguments(protocol)
+        self._promise(guarantee, committer)
 
     def _check_arguments(self, protocol: str | None) -> None:
         if protocol not in (None, self.protocol):
@@ -83,6 +107,20 @@ class PostgresSink(Sink):
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self._lock_timeout}, has to be above 0 seconds")
         if not self._relations or len(set(self._relations.values())) != len(self._relations):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
+        if self._upserts is not None and self._shared:
+            raise InvalidPipeline(
+                f"sink {self.name}: mode='upsert' can't share a table: the epochs of two pipelines have no order"
+            )
+        if self._upserts is not None and self._epoch_column is None:
+            raise InvalidPipeline(f"sink {self.name}: mode='upsert' needs an epoch_column: it is part of the order")
+
+    def _promise(self, guarantee: str, committer: str | None) -> None:
+        """Take on what is asked for. Raises `InvalidPipeline` where this protocol can't."""
+        if guarantee != Guarantee.EXACTLY_ONCE or committer is not None:
+            raise InvalidPipeline(
+                f"sink {self.name}: protocol='two_phase' is exactly_once and has its marker among the rows; for "
+                f"guarantee={guarantee!r} or a committer say protocol='write_ahead'"
+            )
 
     # --- identity ---
 
@@ -102,6 +140,7 @@ class PostgresSink(Sink):
             "validate": self._validate,
             "schema": self._schema,
             "lock_timeout": self._lock_timeout,
+            **(self._upserts.arguments() if self._upserts is not None else {}),
         }
 
     def spec(self) -> Json:
@@ -133,7 +172,7 @@ class PostgresSink(Sink):
             self._own.create(cursor)
             for output in self.outputs:
                 self._preflight_table(cursor, output, schemas)
-            self._own.claim(cursor, self._relations.values(), shared=self._shared)
+            self._own.claim(cursor, self._relations.values(), shared=self._shared, alone=self.replaces)
 
     def _preflight_table(self, cursor: Cursor, output: str, schemas: Mapping[str, pa.Schema] | None) -> None:
         relation = self._relations[output]
@@ -144,11 +183,31 @@ class PostgresSink(Sink):
                 raise PreflightRefused(f"sink {self.name}: table {relation} is missing; create it, or say create=True")
             if schemas is None:
                 return
-            create_table(cursor, relation, schemas[output], self._epoch_column, self.name)
+            self._create_table(cursor, output, schemas[output])
         if schemas is not None:
             table = find_table(cursor, relation, self.name)
             assert table is not None
-            require_fit(table, output, schemas[output], self._epoch_column, self.name)
+            self._require_fit(cursor, table, output, schemas[output])
+
+    def _create_table(self, cursor: Cursor, output: str, schema: pa.Schema) -> None:
+        key: Sequence[str] = ()
+        if self._upserts is not None:
+            self._require_no_faults(self._upserts, output, schema)
+            key, schema = self._upserts.keys[output], self._upserts.stored_schema(schema)
+        create_table(cursor, self._relations[output], schema, self._epoch_column, self.name, key)
+
+    def _require_fit(self, cursor: Cursor, table: Table, output: str, schema: pa.Schema) -> None:
+        if self._upserts is None or self._epoch_column is None:
+            require_fit(table, output, schema, self._epoch_column, self.name)
+            return
+        self._require_no_faults(self._upserts, output, schema)
+        require_fit(table, output, self._upserts.stored_schema(schema), self._epoch_column, self.name)
+        require_upsertable(cursor, table, output, self._upserts, self._epoch_column)
+        require_staging(cursor, self._schema, self.name)
+
+    def _require_no_faults(self, upserts: Upserts, output: str, schema: pa.Schema) -> None:
+        if faults := upserts.faults(output, schema):
+            raise PreflightRefused(f"sink {self.name}: output {output} can't be upserted: {'; '.join(faults)}")
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         """Refuse server settings that this protocol can't work with, beyond what every transaction checks."""
@@ -180,8 +239,26 @@ class PostgresSink(Sink):
                 f"sink {self.name}: table {relation} is shared with {others[0][1]}.{others[0][2]}: epoch numbers of "
                 "two sinks can't be told apart"
             )
-        require_fit(table, output, schema, self._epoch_column, self.name)
-        return read_rows(self._database, table, column, epoch, schema)
+        if self._upserts is None:
+            require_fit(table, output, schema, self._epoch_column, self.name)
+            return read_rows(self._database, table, column, epoch, schema)
+        stored = self._upserts.renamed(schema)
+        require_fit(table, output, self._upserts.stored_schema(schema), self._epoch_column, self.name)
+        rows = read_rows(self._database, table, column, epoch, stored)
+        return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows to the server, compares them there, and rolls back."""
+        way = self._way(epoch, sealed.output, SinkRejected)
+        assert isinstance(way, Upsert)
+        connection = self._database.connect(f"lockstep {self.name} verify"[:63])
+        try:
+            with self._database.naming(f"comparing output {sealed.output}"):
+                cursor = connection.cursor()
+                self._database.guard(cursor)
+                return way.standing(cursor, sealed)
+        finally:
+            close_quietly(connection)
 
     if TYPE_CHECKING:  # a checker can't see that __new__ gives a class which has them
 
@@ -199,16 +276,29 @@ class PostgresSink(Sink):
 
     # --- shared by both protocols ---
 
+    def _way(self, epoch: SinkEpoch, output: str, rejected: type[LockstepError]) -> Copy | Upsert:
+        copy = Copy(self._database, output, self._relations[output], epoch.id, self._epoch_column, rejected)
+        return copy if self._upserts is None else Upsert(copy, self._upserts, epoch, self._schema)
+
     def _copy(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> None:
-        relation = self._relations[batches.output]
-        copy = Copy(self._database, batches.output, relation, claim.epoch.id, self._epoch_column, rejected)
         try:
-            claim.rows[batches.output] = copy.run(claim.cursor, batches)
+            way = self._way(claim.epoch, batches.output, rejected)
+            claim.rows[batches.output] = way.run(claim.cursor, batches)
         except SinkUnavailable as error:
             claim.close()
-            if isinstance(error.__cause__, psycopg2.errors.LockNotAvailable):
+            if is_locked_out(error):
                 self._branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
+                self._tell_holders(claim.epoch, error)
             raise
+
+    def _tell_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
+        holders = [txn for txn in self._branches.pending() if txn.epoch != epoch.id] if self.replaces else []
+        if holders:
+            named = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+            raise KeysHeld(
+                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {named}; try "
+                "again when that is published or aborted"
+            ) from error
 
     @contextmanager
     def _publishing(self, epoch: SinkEpoch) -> Iterator[Claim]:

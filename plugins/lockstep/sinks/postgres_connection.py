@@ -180,6 +180,11 @@ def is_lost(error: psycopg2.Error) -> bool:
     return error.pgcode.startswith(("08", "57P0", "25P03", "25P04"))
 
 
+def is_locked_out(error: LockstepError) -> bool:
+    """Whether `error` says that somebody else held a lock for too long."""
+    return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
+
+
 def close_quietly(connection: Connection) -> None:
     with suppress(psycopg2.Error):
         connection.close()

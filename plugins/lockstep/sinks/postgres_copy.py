@@ -48,9 +48,13 @@ class Copy:
     def run(self, cursor: Cursor, batches: Batches) -> int:
         """Copy all rows within the cursor's transaction; returns their number, which the server has confirmed."""
         with self.database.naming(self.what, self.rejected):
-            encoding = self._prepare(cursor, batches.schema)
-            with _EncodedStream(encoding, batches) as stream:
-                self._copy(cursor, encoding, stream)
+            encoding = self.encoding(cursor, batches.schema)
+        return self.send(cursor, encoding, self.relation, batches)
+
+    def send(self, cursor: Cursor, encoding: Encoding, into: Relation, batches: Batches) -> int:
+        """Copy all rows into a table with the columns of `encoding`; returns their number, as `run` does."""
+        with self.database.naming(self.what, self.rejected), _EncodedStream(encoding, batches) as stream:
+            self._copy(cursor, encoding, into, stream)
         if not cursor.rowcount == stream.rows == batches.rows:
             raise self.rejected(
                 f"sink {self.database.sink}: {self.what}: the server took {cursor.rowcount} of {stream.rows} rows, "
@@ -69,9 +73,9 @@ class Copy:
             )
         return rows
 
-    def _copy(self, cursor: Cursor, encoding: Encoding, stream: _EncodedStream) -> None:
+    def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
         columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(self.relation.identifier, columns)
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(into.identifier, columns)
         try:
             cursor.copy_expert(statement, cast(Any, stream))  # read() is all that COPY FROM uses
         except psycopg2.Error:
@@ -79,7 +83,8 @@ class Copy:
                 raise stream.failure from None
             raise
 
-    def _prepare(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
+    def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
+        """How `schema` is encoded for the table, which is locked from here on. Raises `PreflightRefused`."""
         # the lock that COPY takes, taken before looking: no column changes its type in between
         cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(self.relation.identifier))
         return self.check(find_table(cursor, self.relation, self.database.sink), schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.postgres_target import Relation
 from lockstep.sinks.postgres_types import Column, postgres_type, refusal
+from lockstep.sinks.upserts import DELETED_COLUMN, ORDER_COLUMN
 
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "c": "a type"}
 
@@ -100,8 +101,15 @@ def _epoch_column_faults(table: Table, schema: pa.Schema, epoch_column: str | No
     return []
 
 
-def create_table(cursor: Cursor, relation: Relation, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
-    """Create the table of an output, with the epoch column and a small index on it.
+def create_table(
+    cursor: Cursor,
+    relation: Relation,
+    schema: pa.Schema,
+    epoch_column: str | None,
+    sink: str,
+    key: Sequence[str] = (),
+) -> None:
+    """Create the table of an output with the epoch column, and a small index on it or, for upserts, a primary key.
 
     Raises `PreflightRefused` for Arrow types that Postgres can't give back.
     """
@@ -114,10 +122,13 @@ def create_table(cursor: Cursor, relation: Relation, schema: pa.Schema, epoch_co
                 "gives it back: cast it in the transform"
             )
         # ddl comes from our own table of types, never from a name
-        columns.append(sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(kind.ddl)))
+        ddl = f"{kind.ddl} NOT NULL" if key and field.name in (ORDER_COLUMN, DELETED_COLUMN) else kind.ddl
+        columns.append(sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(ddl)))
     if epoch_column is not None:
         columns.append(sql.SQL("{} bigint NOT NULL").format(sql.Identifier(epoch_column)))
+    if key:
+        columns.append(sql.SQL("PRIMARY KEY ({})").format(sql.SQL(", ").join(map(sql.Identifier, key))))
     cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(relation.identifier, sql.SQL(", ").join(columns)))
-    if epoch_column is not None:
+    if epoch_column is not None and not key:  # an upsert changes the epoch, and would have to change the index, too
         statement = sql.SQL("CREATE INDEX ON {} USING brin ({}) WITH (pages_per_range = 32)")
         cursor.execute(statement.format(relation.identifier, sql.Identifier(epoch_column)))

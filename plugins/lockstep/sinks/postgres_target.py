@@ -80,14 +80,17 @@ class TargetTables:
                 if table == "lockstep_target_id":
                     cursor.execute(sql.SQL("INSERT INTO {} DEFAULT VALUES").format(self._table(table)))
 
-    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool) -> None:
-        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True."""
+    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool, alone: bool = False) -> None:
+        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
+        anybody else does, another sink of the same pipeline included."""
         for relation in relations:
             for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
-                if (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline) and not (shared and theirs):
+                another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
+                if alone or (another and not (shared and theirs)):
+                    share = "" if alone else " say shared=True in both,"
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
-                        f"deployment {deployment}; write elsewhere, say shared=True in both, or delete its row of "
+                        f"deployment {deployment}; write elsewhere,{share} or delete its row of "
                         f"{self.schema}.lockstep_target if that pipeline is gone"
                     )
             self._record_claim(cursor, relation, shared)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
+import pyarrow as pa
+
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Vote
-from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected
+from lockstep.epoch import Json, Vote
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.committers import OutsideCommitter, committer_of
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_claim import Claim
-from lockstep.sinks.postgres_copy import Copy
+from lockstep.sinks.postgres_connection import is_locked_out
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 
@@ -41,7 +44,7 @@ class PostgresMarkerCommitter(CheckpointCommitter):
             yield claim
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        return self._sink.find_marker(epoch)
+        return self._sink._find_own_marker(epoch)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         assert isinstance(session, Claim)
@@ -49,20 +52,111 @@ class PostgresMarkerCommitter(CheckpointCommitter):
             self._sink._own.record_rows(session.cursor, epoch, session.rows)
 
 
+class PostgresSentCommitter(CheckpointCommitter):
+    """The rows in one transaction, the record elsewhere and afterwards, or nowhere: at least once, or none."""
+
+    def __init__(self, sink: PostgresWriteAheadSink, elsewhere: OutsideCommitter) -> None:
+        self._sink, self._elsewhere = sink, elsewhere
+        self.guarantee = elsewhere.guarantee  # type: ignore[misc]
+
+    def connect(self, context: SinkContext) -> None:
+        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
+        self._elsewhere.set_operator_id(self._sink.name)
+        self._elsewhere.connect(context)
+
+    def create_resource(self) -> None:
+        self._elsewhere.create_resource()
+
+    def open(self) -> None:
+        self._elsewhere.open()
+
+    def close(self) -> None:
+        self._elsewhere.close()
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        claim = self._sink._claims.without_marker(epoch)
+        try:
+            if claim.claimed and self.is_checkpoint_committed(epoch.id):
+                claim.claimed = False  # whoever had the lock before has recorded it
+            if claim.claimed and self.guarantee is Guarantee.NONE:
+                with self._sink._database.naming("opening a transaction"):
+                    claim.cursor.execute("SET LOCAL synchronous_commit = off")
+            yield claim
+        finally:
+            claim.close()
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._elsewhere.is_checkpoint_committed(epoch)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, Claim)
+        self._sink._commit_claim(session)
+        self._elsewhere.commit_checkpoint(epoch, session)
+
+
 class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
     """One transaction an epoch for all tables of the sink; needs no prepared transactions."""
 
     protocol = "write_ahead"
 
+    def _promise(self, guarantee: str, committer: str | None) -> None:
+        if guarantee not in tuple(Guarantee):
+            raise InvalidPipeline(f"sink {self.name}: guarantee={guarantee!r} is none of {', '.join(Guarantee)}")
+        if (guarantee == Guarantee.AT_LEAST_ONCE) != (committer is not None):
+            raise InvalidPipeline(
+                f"sink {self.name}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a "
+                f"folder), and nothing else takes one; guarantee is {guarantee!r}, committer {committer!r}"
+            )
+        self.guarantee = Guarantee(guarantee)
+        self._elsewhere = committer_of(self.name, committer)
+
+    def arguments(self) -> dict[str, Json]:
+        odd = {} if self.guarantee is Guarantee.EXACTLY_ONCE else {"guarantee": self.guarantee.value}
+        given = self._elsewhere.setting()
+        return super().arguments() | odd | ({"committer": given} if given is not None else {})
+
     def open(self, context: SinkContext) -> None:
         super().open(context)
-        self.committer = PostgresMarkerCommitter(self)
+        self.committer = self._committer(context)
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
         self.committer.open()
 
+    def _committer(self, context: SinkContext) -> CheckpointCommitter:
+        if self.guarantee is Guarantee.EXACTLY_ONCE:
+            return PostgresMarkerCommitter(self)
+        committer = PostgresSentCommitter(self, self._elsewhere)
+        committer.connect(context)
+        return committer
+
+    def close(self) -> None:
+        if hasattr(self, "committer"):
+            self.committer.close()
+        super().close()
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        super().preflight(schemas)
+        if self.guarantee is not Guarantee.EXACTLY_ONCE:
+            self.committer.create_resource()
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        """The epoch's record, wherever this sink keeps it."""
+        return self.committer.is_checkpoint_committed(epoch)
+
+    def _find_own_marker(self, epoch: int) -> Marker | None:
+        return super().find_marker(epoch)
+
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """ "load" leaves dead rows behind for vacuum, as many as the epoch has."""
+        try:
+            return self._tried(epoch, wal)
+        except SinkUnavailable as error:
+            if not is_locked_out(error):
+                raise
+            return self._tried(epoch, wal)  # a stopped execution of a lower token had the keys; its session was ended
+
+    def _tried(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         claim = self._claims.open(epoch)
         try:
             for batches in wal:
@@ -78,9 +172,8 @@ class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
             self._copy(claim, batches, SinkRejected)
             reach(CrashPoint.PREPARE_AFTER_WRITE)
             return
-        relation = self._relations[batches.output]
-        copy = Copy(self._database, batches.output, relation, claim.epoch.id, self._epoch_column)
-        claim.rows[batches.output] = copy.try_encoding(claim.cursor, batches)
+        way = self._way(claim.epoch, batches.output, SinkRejected)
+        claim.rows[batches.output] = way.try_encoding(claim.cursor, batches)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, Claim)

@@ -231,7 +231,8 @@ def _is_key(dtype: pa.DataType) -> bool:
     text = types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
     data = types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype)
     moment = types.is_date32(dtype) or types.is_timestamp(dtype) or types.is_time(dtype)
-    return text or data or moment or types.is_integer(dtype) or types.is_decimal(dtype) or types.is_boolean(dtype)
+    number = types.is_integer(dtype) or types.is_decimal(dtype) or types.is_boolean(dtype)
+    return bool(text or data or moment or number)
 
 
 def _is_order(dtype: pa.DataType) -> bool:
