@@ -9,12 +9,16 @@ from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
 
 if TYPE_CHECKING:
+    from lockstep.sources.data_source import DataSourceSource
     from lockstep.sources.postgres_table import PostgresTableSource
+    from lockstep.sources.sequence import SequenceSource
 
-__all__ = ["FileSource", "PostgresTableSource", "Source", "SourceContext"]
+__all__ = ["DataSourceSource", "FileSource", "PostgresTableSource", "SequenceSource", "Source", "SourceContext"]
 
 _HOMES = {
+    "DataSourceSource": "lockstep.sources.data_source",
     "PostgresTableSource": "lockstep.sources.postgres_table",
+    "SequenceSource": "lockstep.sources.sequence",
 }
 
 

@@ -1,0 +1,153 @@
+"""Streaming readers of Spark's Python data source API, asked for one frozen range at a time.
+
+Spark's own engine asks a reader for an offset, writes it down, has it plan partitions up to there, and reads them. So
+does an epoch: `next_range` is the first half, while it is planned and without Spark; `frame_of_range` the second, as
+often as it takes, as a batch.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pyspark.errors import PySparkNotImplementedError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper, _streamReader
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from lockstep.compute.ddl import struct_of
+from lockstep.compute.partitions import ship
+from lockstep.errors import InvalidPipeline
+
+Offset = dict[str, Any]
+_LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
+
+
+def load(reference: str) -> type[DataSource]:
+    """The data source class `module:Class`. Raises `InvalidPipeline`."""
+    module, _, name = reference.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name) if module and name else None
+    except (ImportError, AttributeError) as error:
+        raise InvalidPipeline(f"data source {reference!r} can't be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, DataSource)):
+        raise InvalidPipeline(f"{reference!r} is no subclass of pyspark.sql.datasource.DataSource")
+    return found
+
+
+# --- planning --------------------------------------------------------------------------------------------------------
+
+
+def next_range(
+    reference: str, options: Mapping[str, str], schema: str | None, start: Offset | None, limit: tuple[str, int] | None
+) -> tuple[Offset, Offset]:
+    """Where the next range starts and ends: at `start`, or where the reader says that everything starts.
+
+    `limit`: ("rows" | "files" | "bytes", how many), for a reader that takes limits; None: the reader's own default.
+    Raises `InvalidPipeline`, and whatever the reader raises.
+    """
+    source = load(reference)(cast(Any, CaseInsensitiveDict(options)))
+    reader = None
+    try:
+        reader = _streamReader(source, _struct(schema or source.schema()))
+        begin = start if start is not None else _json(reference, reader.initialOffset())
+        return begin, _json(reference, _latest(reference, reader, begin, limit))
+    except PySparkNotImplementedError as error:
+        raise InvalidPipeline(f"data source {reference} can't be read as a stream: {error}") from error
+    finally:
+        if reader is not None:
+            reader.stop()
+
+
+def _latest(reference: str, reader: DataSourceStreamReader, start: Offset, limit: tuple[str, int] | None) -> Offset:
+    simple = isinstance(reader, _SimpleStreamReaderWrapper)
+    takes_limits = not simple and len(inspect.signature(reader.latestOffset).parameters) > 0
+    if limit is not None and not takes_limits:
+        raise InvalidPipeline(
+            f"data source {reference} takes no read limit: it needs a streamReader() whose latestOffset has the "
+            "parameters start and limit; leave max_…_per_epoch away, or limit it by its own options"
+        )
+    if simple:
+        return reader.latestOffset(start, ReadAllAvailable())
+    if not takes_limits:
+        return cast(Offset, cast(Any, reader).latestOffset())
+    return reader.latestOffset(start, _limit(limit) if limit else reader.getDefaultReadLimit())
+
+
+def _limit(limit: tuple[str, int]) -> ReadLimit:
+    kind, number = limit
+    return _LIMITS[kind](number)
+
+
+def _json(reference: str, offset: object) -> Offset:
+    """The offset as the reader gets it back: through JSON, as in Spark's own log."""
+    if not isinstance(offset, dict):
+        raise InvalidPipeline(f"data source {reference} gave the offset {offset!r}; an offset is a dict")
+    return cast(Offset, json.loads(json.dumps(offset)))
+
+
+def _struct(schema: StructType | str) -> StructType:
+    return schema if isinstance(schema, StructType) else struct_of(schema)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def frame_of_range(
+    spark: SparkSession, reference: str, options: Mapping[str, str], schema: str | None, start: Offset, end: Offset
+) -> DataFrame:
+    """The rows between two offsets, in the partitions that the reader plans now."""
+    source = load(reference)
+    ship(source)
+    ship(RangeReader)
+    frozen = _frozen(source, dict(options), start, end)
+    spark.dataSource.register(frozen)
+    reader = spark.read.format(frozen.name())
+    return (reader.schema(schema) if schema else reader).load()
+
+
+def _frozen(source: type[DataSource], options: dict[str, str], start: Offset, end: Offset) -> type[DataSource]:
+    """A batch source of one range. The options stand in the class, which is pickled, and in no plan's text."""
+    called = f"lockstep_{source.name()}_{uuid.uuid4().hex}"
+
+    class FrozenRange(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return called
+
+        def schema(self) -> StructType | str:
+            return source(cast(Any, CaseInsensitiveDict(options))).schema()
+
+        def reader(self, schema: StructType) -> DataSourceReader:
+            return RangeReader(_streamReader(source(cast(Any, CaseInsensitiveDict(options))), schema), start, end)
+
+    return FrozenRange
+
+
+class RangeReader(DataSourceReader):
+    """The range of a streaming reader as a batch."""
+
+    def __init__(self, reader: DataSourceStreamReader, start: Offset, end: Offset) -> None:
+        self._reader, self._start, self._end = reader, start, end
+
+    def partitions(self) -> list[InputPartition]:
+        """What the streaming reader plans; of an empty range Spark wants a partition too."""
+        planned = [] if self._start == self._end else list(self._reader.partitions(self._start, self._end))
+        return planned or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if type(partition) is InputPartition and partition.value is None:
+            return iter(())
+        return iter(self._reader.read(partition))

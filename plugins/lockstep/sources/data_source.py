@@ -1,0 +1,88 @@
+"""Any streaming reader of Spark's Python data source API as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lockstep.epoch import Identity, Interval, Position
+from lockstep.errors import InvalidPipeline, LockstepError, SourceUnavailable
+from lockstep.sources.base import Source, SourceContext
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(eq=False, kw_only=True)
+class DataSourceSource(Source):
+    """A `pyspark.sql.datasource.DataSource` with a `streamReader` or a `simpleStreamReader`; a cursor source.
+
+    `data_source`: its class as `module:Class`, importable where epochs are planned and on Spark's workers. `options`:
+    what it is made with. `connection_options`: further options, whose values are what a connection leads to, as
+    {option: connection id}: they are in no plan. `schema`: Spark DDL, for a class without `schema()`.
+    `max_rows_per_epoch`, `max_files_per_epoch`, `max_bytes_per_epoch`: one read limit, for readers that take one; else
+    the reader's own default holds.
+
+    What the class must keep: the same two offsets always mean the same rows. Nobody can notice that they don't.
+    Positions are {"start": offset, "end": offset}. Raises `InvalidPipeline`.
+    """
+
+    data_source: str = field(kw_only=False)
+    options: Mapping[str, str] = field(default_factory=dict)
+    connection_options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    max_rows_per_epoch: int | None = None
+    max_files_per_epoch: int | None = None
+    max_bytes_per_epoch: int | None = None
+    identity: Identity = field(init=False, default=Identity.CURSOR)
+
+    def __post_init__(self) -> None:
+        self._context: SourceContext | None = None
+        limits = {"rows": self.max_rows_per_epoch, "files": self.max_files_per_epoch, "bytes": self.max_bytes_per_epoch}
+        given = [(kind, number) for kind, number in limits.items() if number is not None]
+        if len(given) > 1 or any(number < 1 for _, number in given):
+            raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {given}")
+        self._limit = given[0] if given else None
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return tuple(self.connection_options.values())
+
+    def open(self, context: SourceContext) -> None:
+        self._context = context
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
+        from lockstep.compute.stream_ranges import next_range
+
+        options = self._all_options()
+        before = start["end"] if start is not None else None
+        try:
+            first, end = next_range(self.data_source, options, self.schema, before, self._limit)
+        except LockstepError:
+            raise
+        except Exception as error:
+            text = self._without_secrets(f"{type(error).__name__}: {error}", options)
+            raise SourceUnavailable(f"data source {self.data_source}: {text}") from None
+        return {"start": first, "end": end}
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        return bool(end["start"] == end["end"])
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The rows between the two offsets, in the partitions that the reader plans now, read on Spark's workers."""
+        from lockstep.compute.stream_ranges import frame_of_range
+
+        return frame_of_range(spark, self.data_source, self._all_options(), self.schema, end["start"], end["end"])
+
+    def _all_options(self) -> dict[str, str]:
+        if self._context is None:
+            raise InvalidPipeline(f"source {self.data_source} was asked for rows before it was opened")
+        found = {option: self._context.dsn(connection) for option, connection in self.connection_options.items()}
+        return {**self.options, **found}
+
+    def _without_secrets(self, text: str, options: Mapping[str, str]) -> str:
+        for option in self.connection_options:
+            text = text.replace(options[option], "***")
+        return text

@@ -1,0 +1,155 @@
+"""Streaming readers of Spark's Python data source API as sources, and tables, read by Spark's workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.connect.functions import spark_partition_id
+
+from lockstep.compute.ddl import struct_of
+from lockstep.epoch import Position, SourceRange
+from lockstep.errors import InvalidPipeline, SourceUnavailable
+from lockstep.pipeline import Pipeline
+from lockstep.sources import DataSourceSource, SequenceSource, Source, SourceContext
+from tests.spark.pipelines import Nowhere
+from tests.spark.staged import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STREAMS = "tests.spark.streams"
+
+
+def opened(source: Source, connections: Mapping[str, str] | None = None) -> Any:
+    source.open(SourceContext("pipeline", "source", lambda paths: set(), connections or {}))
+    return source
+
+
+def epochs(source: Source) -> list[tuple[Any, Any]]:
+    """The ranges of a source until it has no more."""
+    found: list[Position] = []
+    for _ in range(20):
+        end = source.latest(found[-1] if found else None, None)
+        if source.is_empty(None, end):
+            return [(position["start"], position["end"]) for position in found]
+        found.append(end)
+    raise AssertionError("it has no end")
+
+
+# --- planning, without Spark -----------------------------------------------------------------------------------------
+
+
+def test_a_simple_reader_tells_where_each_range_ends() -> None:
+    source = opened(DataSourceSource(f"{STREAMS}:Letters"))
+    assert epochs(source) == [({"n": 0}, {"n": 4}), ({"n": 4}, {"n": 8}), ({"n": 8}, {"n": 10})]
+
+
+def test_a_reader_is_asked_with_its_own_read_limit_or_with_the_given_one() -> None:
+    assert len(epochs(opened(DataSourceSource(f"{STREAMS}:Limited")))) == 5
+    assert len(epochs(opened(DataSourceSource(f"{STREAMS}:Limited", max_files_per_epoch=3)))) == 2
+
+
+def test_a_reader_without_limits_gives_all_there_is_and_refuses_a_limit() -> None:
+    assert len(epochs(opened(DataSourceSource(f"{STREAMS}:Old")))) == 1
+    for name in ("Old", "Letters"):
+        with pytest.raises(InvalidPipeline, match="takes no read limit"):
+            opened(DataSourceSource(f"{STREAMS}:{name}", max_rows_per_epoch=3)).latest(None, None)
+
+
+@pytest.mark.parametrize("reference", ["nothing:Here", f"{STREAMS}:Slice", f"{STREAMS}:Nothing", "Letters"])
+def test_a_class_that_is_no_data_source_is_named(reference: str) -> None:
+    with pytest.raises(InvalidPipeline, match=r"data source|DataSource"):
+        opened(DataSourceSource(reference)).latest(None, None)
+
+
+def test_a_data_source_that_only_reads_batches_is_refused() -> None:
+    with pytest.raises(InvalidPipeline, match="can't be read as a stream"):
+        opened(DataSourceSource(f"{STREAMS}:BatchOnly")).latest(None, None)
+
+
+def test_what_a_reader_raises_is_told_without_its_secret_options() -> None:
+    source = DataSourceSource(f"{STREAMS}:Limited", connection_options={"url": "queue"})
+    assert source.connections == ("queue",)
+    with pytest.raises(SourceUnavailable, match=r"ConnectionError: \*\*\* doesn't answer") as raised:
+        opened(source, {"queue": "broken://secret"}).latest(None, None)
+    assert "secret" not in str(raised.value)
+
+
+def test_a_sequence_counts_on_where_it_stopped_and_ends() -> None:
+    source = opened(SequenceSource(40, first=5, last=100))
+    assert epochs(source) == [({"next": 5}, {"next": 45}), ({"next": 45}, {"next": 85}), ({"next": 85}, {"next": 100})]
+    endless = opened(SequenceSource(40))
+    assert endless.latest(endless.latest(None, None), None) == {"start": {"next": 40}, "end": {"next": 80}}
+
+
+# --- reading, with Spark ---------------------------------------------------------------------------------------------
+
+
+def read(spark: SparkSession, source: Source, position: Position) -> list[Any]:
+    return sorted(tuple(row) for row in source.read(spark, None, position).collect())
+
+
+def test_each_row_of_a_stream_is_read_once_epoch_by_epoch(session: SparkSession) -> None:
+    letters = opened(DataSourceSource(f"{STREAMS}:Letters", options={"Alphabet": "ABCDEFGHIJ"}))
+    position, rows = None, []
+    for _ in range(4):
+        position = letters.latest(position, None)
+        rows += read(session, letters, position)
+    assert rows == [(n, letter, None) for n, letter in enumerate("ABCDEFGHIJ")]
+
+
+def test_the_partitioning_is_planned_anew_and_the_rows_stay_the_same(session: SparkSession) -> None:
+    position = {"start": {"shard": {"n": 1}}, "end": {"shard": {"n": 8}}}
+    for partitions in ("1", "3"):
+        source = opened(DataSourceSource(f"{STREAMS}:Limited", options={"partitions": partitions}))
+        frame = source.read(session, None, position)
+        assert sorted(row.n for row in frame.collect()) == list(range(1, 8))
+        assert frame.select(spark_partition_id()).distinct().count() == int(partitions)
+
+
+def test_secret_options_stand_in_no_plan(session: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    source = opened(
+        DataSourceSource(f"{STREAMS}:Limited", connection_options={"url": "queue"}), {"queue": "ok://topsecret"}
+    )
+    source.read(session, None, source.latest(None, None)).explain("formatted")
+    told = capsys.readouterr().out
+    assert "limited" in told.lower()
+    assert "topsecret" not in told
+
+
+def test_a_pipeline_stages_two_epochs_of_a_sequence(session: SparkSession, tmp_path: Path) -> None:
+    source = opened(SequenceSource(100_000, partitions=3))
+    pipeline = Pipeline(
+        "counter", {"numbers": source}, lambda inputs: {"rows": inputs["numbers"]}, [Nowhere("nowhere")]
+    )
+    found, rows = None, []
+    for _ in range(2):
+        found = source.latest(found, None)
+        staged = stage(session, tmp_path, pipeline, {"numbers": SourceRange(None, found)})
+        assert staged.result.sources["numbers"].rows == 100_000
+        rows += [row["value"] for row in staged.rows()]
+    assert sorted(rows) == list(range(200_000))
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT, f FLOAT, g DOUBLE, h STRING, i BINARY, j DATE",
+        "a TIMESTAMP, b TIMESTAMP_NTZ, c DECIMAL(12,3), d DECIMAL, e NUMERIC(4)",
+        "`a, ``b` array<int> not null, c: map<string, array<date>> COMMENT 'x, y', d struct<x: int, y string>",
+    ],
+)
+def test_ddl_means_what_spark_takes_it_for(session: SparkSession, ddl: str) -> None:
+    [spark, own] = [
+        [(f.name, f.dataType, f.nullable) for f in s] for s in (session.createDataFrame([], ddl).schema, struct_of(ddl))
+    ]
+    assert own == spark
+
+
+def test_ddl_that_nobody_knows_is_named() -> None:
+    for ddl in ("a NOTHING", "a INTERVAL DAY", "a", "a ARRAY<INT, INT>"):
+        with pytest.raises(InvalidPipeline, match="schema"):
+            struct_of(ddl)
