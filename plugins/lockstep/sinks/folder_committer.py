@@ -34,11 +34,12 @@ class FileCommitter(OutsideCommitter):
         """Raises `SinkUnavailable`."""
         with self._naming():
             missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._drafts.mkdir(parents=True, exist_ok=True)
             for folder in {self._folder.parent, self._root, *(made.parent for made in missing)}:
                 sync_folder(folder)
             if not self._id.exists():
                 create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._root)
+            self._tidy()
 
     def resource_id(self) -> str:
         """Raises `TargetChanged`."""
@@ -69,12 +70,15 @@ class FileCommitter(OutsideCommitter):
         record = to_checked({"token": epoch.token, "manifest": epoch.manifest_hash})
         try:
             with self._naming():
-                create_whole(self._file(epoch.id), record, self._folder)
+                create_whole(self._file(epoch.id), record, self._drafts)
         except FileNotFoundError:
-            """Another one, who had recorded it, took the draft away as a killed one's."""
+            """Another one, who had recorded it, took the draft away for a killed one's."""
         self._require_same(epoch)
-        with self._naming():
-            for draft in self._folder.glob(f"{self._file(epoch.id).name}~*"):
+
+    def _tidy(self) -> None:
+        """Take away what killed processes left of records that stand."""
+        for draft in self._drafts.iterdir():
+            if (self._folder / draft.name.partition("~")[0]).exists():
                 draft.unlink(missing_ok=True)
 
     @contextmanager
@@ -89,6 +93,10 @@ class FileCommitter(OutsideCommitter):
     @property
     def _folder(self) -> Path:
         return self._root / _UNSAFE.sub("_", self.job_id) / self.operator_id
+
+    @property
+    def _drafts(self) -> Path:
+        return self._folder / ".drafts"
 
     @property
     def _id(self) -> Path:

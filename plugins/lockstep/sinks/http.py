@@ -88,11 +88,19 @@ class HttpSink(AppendOnlySink):
         super().close()
 
     def deliver(self, records: Iterator[Record], origin: Origin) -> None:
+        requests = chunks(records, self._per_request, self._bytes)
+        if self._at_once > 1:
+            self._deliver_at_once(requests)
+            return
+        for chunk in requests:
+            self._post(chunk, threading.Event())
+
+    def _deliver_at_once(self, requests: Iterator[list[Record]]) -> None:
         given_up = threading.Event()
         with ThreadPoolExecutor(self._at_once, thread_name_prefix=f"lockstep-{self.name}") as pool:
             try:
                 waiting: set[Future[None]] = set()
-                for chunk in chunks(records, self._per_request, self._bytes):
+                for chunk in requests:
                     if len(waiting) == self._at_once:
                         waiting = _first_done(waiting)
                     waiting.add(pool.submit(self._post, chunk, given_up))
@@ -102,6 +110,9 @@ class HttpSink(AppendOnlySink):
                 given_up.set()  # after an error nobody waits for what the others still try
 
     def _post(self, chunk: list[Record], given_up: threading.Event) -> None:
+        if self.guarantee is Guarantee.NONE:
+            self._post_blindly(chunk)
+            return
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_pass),
             stop=tenacity.stop_after_attempt(self._tries) | tenacity.stop_when_event_set(given_up),
@@ -109,9 +120,6 @@ class HttpSink(AppendOnlySink):
             wait=_pause,
             reraise=True,
         )
-        if self.guarantee is Guarantee.NONE:
-            self._post_blindly(chunk)
-            return
         try:
             retrying(self._post_once, chunk)
         except _TryAgain as error:
@@ -162,7 +170,7 @@ def _may_pass(error: BaseException) -> bool:
     return isinstance(error, _TryAgain) and (error.after is None or error.after <= _LONGEST_PAUSE)
 
 
-_growing = tenacity.wait_exponential_jitter(initial=0.2, max=_LONGEST_PAUSE)
+_growing = tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE)
 
 
 def _pause(state: tenacity.RetryCallState) -> float:

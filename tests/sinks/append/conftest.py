@@ -1,0 +1,17 @@
+"""Receivers on the loopback, one process of each kind a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sinks.append.receiving import Receiver, receiving
+
+
+@pytest.fixture(params=["tcp", "http"])
+def receiver(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with receiving(request.param, memory) as found:
+        yield found

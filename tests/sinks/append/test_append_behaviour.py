@@ -1,0 +1,24 @@
+"""The behaviour suite, run against the append-only sinks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lockstep.testing import Behaviour, behaviours
+from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
+
+BEHAVIOURS = behaviours(AppendUnderTest)
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+def test_sinks_with_a_receiver(receiver: Receiver, memory: Path, behaviour: Behaviour) -> None:
+    behaviour(ReceiverUnderTest(receiver, memory))
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+def test_stdout(memory: Path, behaviour: Behaviour) -> None:
+    target = StdoutUnderTest(memory)
+    with target.redirected():
+        behaviour(target)

@@ -1,0 +1,88 @@
+"""Publishers are killed at every call: a receiver that drops repeats by their keys has each record once."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lockstep.testing import calls_from
+from lockstep.testing.crash_sweep import (
+    Decision,
+    Round,
+    Trace,
+    child_at_step,
+    finish,
+    prepares_and_publishes,
+    steps_of,
+)
+from lockstep.testing.under_test import opened
+from stack.postgres import PostgresServer
+from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
+
+ROWS = 8
+SINK = ("append_only", "append_records", "tcp", "http", "http_receiver", "stdout")
+COMMITTER = ("outside_committer", "folder_committer", "table_committer", "durable_file")
+#: they send what they do in one thread, so that each call has its place
+ONE_THREAD = {"http": {"requests_at_once": 1}, "tcp": {}}
+
+
+def calls(*modules: str) -> Trace:
+    return calls_from(*(f"lockstep.sinks.{module}" for module in modules))
+
+
+def kill_at_every_call(target: AppendUnderTest, trace: Trace, folder: Path) -> list[Round]:
+    """Prepare and publish an epoch for each call, dying there; let another process finish it. Returns the epochs."""
+    rounds = (Round(target, number, ROWS, Decision(folder / f"decision-{number}")) for number in count(1))
+    done = [next(rounds), next(rounds)]
+    finish(done[0])
+    steps = steps_of(prepares_and_publishes, trace, done[1], folder / "steps")
+    for index, step in enumerate(steps):
+        done.append(next(rounds))
+        with child_at_step(done[-1], prepares_and_publishes, trace, index, signal.SIGKILL) as child:
+            assert child.wait() == -signal.SIGKILL, f"the publisher did not come to step {index} ({step})"
+        finish(done[-1])
+    return done
+
+
+def keys_of(target: AppendUnderTest) -> Counter[tuple[int, int]]:
+    envelopes = [record["lockstep"] for record in target.records()]
+    return Counter((one["epoch"], one["ordinal"]) for one in envelopes)
+
+
+def every_key(rounds: Sequence[Round]) -> Counter[tuple[int, int]]:
+    return Counter((round.number, ordinal) for round in rounds for ordinal in range(ROWS))
+
+
+def test_a_receiver_that_drops_repeats_has_every_record_once(receiver: Receiver, memory: Path) -> None:
+    target = ReceiverUnderTest(receiver, memory, **ONE_THREAD[receiver.kind])
+    rounds = kill_at_every_call(target, calls(*SINK, *COMMITTER), memory)
+    assert len(rounds) > 80
+    assert keys_of(target) == every_key(rounds)
+    with opened(target) as sink:
+        sink.preflight(None)
+    assert target.unsettled() == [], "the next epoch's begin leaves drafts of killed processes behind"
+
+
+@pytest.mark.parametrize("receiver", ["tcp"], indirect=True)
+def test_a_receiver_has_every_record_once_when_a_table_remembers(
+    receiver: Receiver, memory: Path, memory_server: PostgresServer
+) -> None:
+    target = ReceiverUnderTest(receiver, memory, "postgres:records", **ONE_THREAD[receiver.kind])
+    target.others["records"] = memory_server.create_database(f"records_{receiver.kind}")
+    rounds = kill_at_every_call(target, calls("table_committer"), memory)
+    assert len(rounds) > 10
+    assert keys_of(target) == every_key(rounds)
+
+
+def test_what_reads_standard_output_loses_nothing_and_can_tell_the_repeats(memory: Path) -> None:
+    target = StdoutUnderTest(memory)
+    with target.redirected():
+        rounds = kill_at_every_call(target, calls("stdout"), memory)
+    found = keys_of(target)
+    assert found.keys() == every_key(rounds).keys()
+    assert found.total() > len(found), "no kill fell between the rows and their record: the sweep shows nothing"
