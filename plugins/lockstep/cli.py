@@ -29,13 +29,14 @@ from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
-from lockstep.ledger.report import PipelineStatus, Report, to_json
+from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.verify import verify as verify_epoch
 from lockstep.runtime import Runtime
+from lockstep.sources.changed import changed_files
 from lockstep.sources.late import late_files
 from lockstep.states import DECIDED, Role
 from lockstep.wal.staging import Staging
@@ -67,7 +68,7 @@ def status(
     limit: Annotated[int, typer.Option(min=1, help="The youngest epochs of each pipeline.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show each pipeline's epochs: states, ages, rows, what is stuck and why, files that came too late."""
+    """Show each pipeline's epochs: states, ages, rows, what is stuck and why, files that came too late or changed."""
     with _reported(as_json):
         report = Report(ledger)
         if epoch is not None:
@@ -78,7 +79,7 @@ def status(
         found = report.pipelines(limit=limit) if pipeline is None else [report.pipeline(pipeline, limit=limit)]
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-        _print(as_json, [_with_late_files(report, one) for one in found if one], show_epochs)
+        _print(as_json, [_with_files(report, one) for one in found if one], show_epochs)
 
 
 @app.command()
@@ -221,9 +222,12 @@ def _runtime(name: str, ledger: str, staging: str, definition: Pipeline | None =
         opened.close()
 
 
-def _with_late_files(report: Report, found: PipelineStatus) -> PipelineStatus:
-    epochs = tuple(replace(one, late=late_files(one.epoch, report.claimed)) for one in found.epochs)
-    return replace(found, epochs=epochs)
+def _with_files(report: Report, found: PipelineStatus) -> PipelineStatus:
+    return replace(found, epochs=tuple(_epoch_with_files(report, one) for one in found.epochs))
+
+
+def _epoch_with_files(report: Report, found: EpochStatus) -> EpochStatus:
+    return replace(found, late=late_files(found.epoch, report.claimed), changed=changed_files(found.epoch))
 
 
 def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> list[Epoch]:

@@ -36,6 +36,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
             for path in one.late:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
+            for changed in one.changed:
+                _say(f"[bold red]changed[/]: after epoch {one.epoch.id} had read it: {escape(str(changed))}")
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:
@@ -64,7 +66,7 @@ def show_verifications(found: Sequence[Verification]) -> None:
         )
     _out.print(table)
     differing = sum(not one.agrees for one in found)
-    compared = len(found) - (unread := sum(one.agrees and one.note is not None for one in found))
+    compared = len(found) - (unread := sum(one.agrees and not one.compared for one in found))
     beside = f"; {unread} can't be read back" if unread else ""
     _out.print(f"{compared} compared, " + (f"{differing} differ" if differing else "all agree") + beside)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.epoch import Identity, Interval
+from lockstep.epoch import Claim, Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
 
@@ -49,7 +49,7 @@ def test_an_interval_takes_the_file_its_template_means(tmp_path: Path) -> None:
     assert source.identity is Identity.INTERVAL
     facts = {"path": str(landed), "size": 12, "mtime_ns": 1_700_000_000_000_000_000}
     assert json.loads(json.dumps(position)) == {"expects": str(landed), "files": [facts]}
-    assert source.claims(None, position) == [str(landed)]
+    assert source.claims(None, position) == [Claim(str(landed), size=12, mtime_ns=1_700_000_000_000_000_000)]
 
 
 def test_a_template_may_hold_wildcards_and_both_ends(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
     landed = land(tmp_path / "landing" / "2013-01-02.csv")
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
     source = FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA)
-    assert source.claims(None, source.latest(None, DAY)) == [str(landed)]
+    assert [claim.path for claim in source.claims(None, source.latest(None, DAY))] == [str(landed)]
 
 
 def test_a_file_that_is_not_there_yet_can_be_waited_for(tmp_path: Path) -> None:
@@ -127,6 +127,14 @@ def test_an_epoch_of_a_watched_folder_stays_below_its_caps(tmp_path: Path) -> No
     assert names(watched(tmp_path, max_bytes_per_epoch=1).latest(None, None)) == ["4.csv"]
 
 
+def test_once_takes_what_is_there_at_the_first_begin_and_nothing_later(tmp_path: Path) -> None:
+    taken = str(land(tmp_path / "a.csv"))
+    first = watched(tmp_path, once=True).latest(None, None)
+    assert names(first) == ["a.csv"]
+    land(tmp_path / "b.csv")
+    assert watched(tmp_path, {taken}, once=True).latest(first, None) == {"files": []}
+
+
 def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
     land(tmp_path / "x" / "a.csv", age=1)
     land(tmp_path / "y" / "z" / "b.csv")
@@ -183,6 +191,11 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
         ("x", {"options": {"MODE": "DROPMALFORMED"}}, "rows would be lost"),
         ("x", {"options": {"pathGlobFilter": "*.csv"}}, "rows would be lost"),
         ("x", {"missing": "ignore"}, "missing"),
+        ("{interval_start:%Y}.csv", {"once": True}, "not for intervals"),
+        ("{interval_start:%Y}.csv", {"grow": True}, "not for intervals"),
+        ("x", {"once": True, "max_files_per_epoch": 5}, "leave caps"),
+        ("x", {"grow": True, "format": "parquet"}, "csv, json, text"),
+        ("x", {"grow": True, "options": {"multiLine": "true"}}, "by lines"),
     ],
 )
 def test_a_definition_that_would_lose_rows_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:

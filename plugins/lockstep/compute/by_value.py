@@ -12,11 +12,17 @@ import sys
 from pyspark import cloudpickle
 
 from lockstep.pipeline import Pipeline
+from lockstep.sources import line_pieces
+
+#: What Lockstep itself has run on Spark's workers; these modules import nothing of Lockstep.
+OURS = (line_pieces,)
 
 
 def ship_by_value(pipeline: Pipeline) -> None:
-    """Have Spark pickle the functions of the transform's package by value from now on, in this process."""
-    module = getattr(pipeline.transform, "__module__", None) or "__main__"
-    package = sys.modules.get(module.partition(".")[0])
+    """Have Spark pickle the functions of the transform's package, and ours, by value from now on, in this process."""
+    for module in OURS:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    defined_in = getattr(pipeline.transform, "__module__", None) or "__main__"
+    package = sys.modules.get(defined_in.partition(".")[0])
     if package is not None and package.__name__ not in ("__main__", "lockstep"):
         cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]

@@ -10,6 +10,7 @@ from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import Row
+from lockstep.sources.changed import ChangedFile
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
 PATIENCE = timedelta(minutes=5)
@@ -27,6 +28,7 @@ class EpochStatus:
     participants: tuple[Participant, ...]
     stuck: str | None
     late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
+    changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
 
     @property
     def rows(self) -> dict[str, int]:

@@ -20,12 +20,13 @@ from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
+from lockstep.sources.changed import changed_files, shown
 from lockstep.sources.late import late_files
 from lockstep.states import UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
-_NAMED = 10  # late files in one line of the log
+_NAMED = 10  # files in one line of the log
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
@@ -49,19 +50,17 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
         reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
         epoch = _trust_or_discard_seal(runtime, epoch)
     _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
-    _tell_late(runtime, epoch)
+    _tell_late_and_changed(runtime, epoch)
     return epoch
 
 
-def _tell_late(runtime: Runtime, epoch: Epoch) -> None:
+def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
     if late := late_files(epoch, runtime.ledger.claimed):
-        more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
-        _log.warning(
-            "%s was decided without these files, which came later and which nobody reads: %s%s",
-            epoch,
-            ", ".join(late[:_NAMED]),
-            more,
-        )
+        files = shown(late, _NAMED)
+        _log.warning("%s was decided without these files, which came later and which nobody reads: %s", epoch, files)
+    if changed := changed_files(epoch):
+        files = shown(changed, _NAMED)
+        _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
 
 
 def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from lockstep.epoch import Identity, Interval, Position
+from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.frozen import FrozenFile
+from lockstep.sources.growing import FrozenRange
 from lockstep.sources.late import EXPECTS
+from lockstep.sources.lines import read_ranges, require_lines
 from lockstep.sources.paths import files_at, interval_fields, pattern_of, require_local
 from lockstep.sources.records import Reading, Records
+from lockstep.sources.watched import Watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,13 +48,15 @@ class FileSource(Source):
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
     freeze the files' sha256.
     Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"]}, …]}, and of an interval also {"expects": where
-    its files were looked for}. Raises `InvalidPipeline`.
+    its files were looked for}; growing files also have {"from", "to", "digest"}. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)
     format: Format = "csv"
     schema: str | None = None
     watch: bool = False
+    once: bool = False
+    grow: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     missing: Literal["error", "empty"] = "error"
     on_bad_records: Literal["fail", "quarantine"] = "fail"
@@ -67,7 +72,7 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
         self.identity = Identity.INTERVAL if fields else Identity.CURSOR
         self._reading = self._checked_reading()
-        self._claimed: Callable[[Iterable[str]], set[str]] | None = None
+        self._context: SourceContext | None = None
         if self.missing not in ("error", "empty") or self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(
                 f"source {self.path!r}: missing must be 'error' or 'empty', on_bad_records 'fail' or 'quarantine'"
@@ -77,6 +82,17 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: caps per epoch must be at least 1, are {caps}")
         if self.identity is Identity.INTERVAL and caps != (None, None):
             raise InvalidPipeline(f"source {self.path!r}: an interval is read whole; caps are for watched folders")
+        self._require_sound_watch(caps)
+
+    def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
+        if (self.once or self.grow) and self.identity is Identity.INTERVAL:
+            raise InvalidPipeline(f"source {self.path!r}: once and grow are for watched folders, not for intervals")
+        if self.once and (self.grow or caps != (None, None)):
+            raise InvalidPipeline(
+                f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
+            )
+        if self.grow:
+            require_lines(self.path, self._reading)
 
     def _checked_reading(self) -> Reading:
         if self.format not in _FORMATS:
@@ -94,12 +110,13 @@ class FileSource(Source):
     # --- planning ---
 
     def open(self, context: SourceContext) -> None:
-        self._claimed = context.claimed
+        self._context = context
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`."""
         if self.identity is Identity.CURSOR:
-            return {"files": [file.to_json() for file in self._watched()]}
+            files = () if self.once and start is not None else self._watched()
+            return {"files": [file.to_json() for file in files]}
         if interval is None:
             raise IntervalMissing(f"source {self.path!r} needs a data interval")
         expected = pattern_of(self.path, interval)
@@ -111,27 +128,16 @@ class FileSource(Source):
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
         return [FrozenFile.of(path, hashed=self.hash) for path in found]
 
-    def _watched(self) -> list[FrozenFile]:
-        if self._claimed is None:
+    def _watched(self) -> Sequence[FrozenFile | FrozenRange]:
+        if self._context is None:
             raise InvalidPipeline(f"source {self.path!r} was asked for new files before it was opened")
-        found = files_at(pattern_of(self.path))
-        taken = self._claimed(found) if found else set()
-        new = sorted(FrozenFile.of(path) for path in found if path not in taken)
-        return [FrozenFile.of(file.path, hashed=True) if self.hash else file for file in self._capped(new)]
+        folder = Watched(pattern_of(self.path), self.max_files_per_epoch, self.max_bytes_per_epoch, self.hash)
+        if self.grow:
+            return folder.new_lines(self._context)
+        return folder.new_files(self._context)
 
-    def _capped(self, files: list[FrozenFile]) -> list[FrozenFile]:
-        """The oldest that fit the caps: at least one, or a file larger than the cap would stop the pipeline."""
-        taken: list[FrozenFile] = []
-        total = 0
-        for file in files[: self.max_files_per_epoch]:
-            total += file.size
-            if taken and self.max_bytes_per_epoch is not None and total > self.max_bytes_per_epoch:
-                break
-            taken.append(file)
-        return taken
-
-    def claims(self, start: Position | None, end: Position) -> list[str]:
-        return [file.path for file in _files(end)]
+    def claims(self, start: Position | None, end: Position) -> list[Claim]:
+        return [file.claim() for file in _files(end)]
 
     # --- reading ---
 
@@ -144,12 +150,15 @@ class FileSource(Source):
 
     def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
         """Every record of the frozen files, with the malformed ones marked."""
-        return self._reading.read(spark, [file.path for file in _files(end)])
+        files = _files(end)
+        if ranges := [file for file in files if isinstance(file, FrozenRange)]:
+            return read_ranges(spark, self._reading, ranges)
+        return self._reading.read(spark, [file.path for file in files])
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The records of the frozen files that parse."""
         return self.read_records(spark, start, end).good()
 
 
-def _files(end: Position) -> list[FrozenFile]:
-    return [FrozenFile.from_json(file) for file in end["files"]]
+def _files(end: Position) -> list[FrozenFile | FrozenRange]:
+    return [FrozenRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]

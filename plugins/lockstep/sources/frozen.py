@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lockstep.epoch import Json
+from lockstep.epoch import Claim, Json
 from lockstep.errors import SourceChanged, SourceNotReady
 
 
@@ -37,26 +37,33 @@ class FrozenFile:
         fact = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
         return fact if self.sha256 is None else {**fact, "sha256": self.sha256}
 
+    def claim(self) -> Claim:
+        return Claim(self.path, size=self.size, mtime_ns=self.mtime_ns, digest=self.sha256)
+
     def check(self) -> None:
         """Raise `SourceChanged`, saying what changed, unless the file is what it was."""
         try:
             now = FrozenFile.of(self.path, hashed=self.sha256 is not None)
         except SourceNotReady as error:
             raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
-        changes = [
+        if changes := self.differences(now):
+            raise SourceChanged(
+                f"input file {self.path} changed after the plan froze it: {changes}; "
+                "bring it back as it was, or `lockstep replan`"
+            )
+
+    def differences(self, now: FrozenFile) -> str:
+        """What isn't as it was, in words; empty if everything is. A sha256 counts where both have one."""
+        both_hashed = self.sha256 is not None and now.sha256 is not None
+        return ", ".join(
             f"{name} was {then}, is {found}"
             for name, then, found in (
                 ("size", self.size, now.size),
                 ("time of change", _time(self.mtime_ns), _time(now.mtime_ns)),
-                ("sha256", self.sha256, now.sha256),
+                *([("sha256", self.sha256, now.sha256)] if both_hashed else []),
             )
             if then != found
-        ]
-        if changes:
-            raise SourceChanged(
-                f"input file {self.path} changed after the plan froze it: {', '.join(changes)}; "
-                "bring it back as it was, or `lockstep replan`"
-            )
+        )
 
 
 def _time(mtime_ns: int) -> str:

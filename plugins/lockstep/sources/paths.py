@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
 import string
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import suppress
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
@@ -43,18 +45,47 @@ def pattern_of(path: str, interval: Interval | None = None) -> str:
 
 def files_at(where: str) -> list[str]:
     """The finished files that a pattern means now, absolute and sorted. A folder means those in it, not below it."""
-    found = [where] if os.path.lexists(where) else sorted(glob.glob(where, recursive=True))  # noqa: PTH207
-    files: list[str] = []
-    for name in found:
-        files += _files_in(name) if Path(name).is_dir() else [name]
-    return [file for file in dict.fromkeys(files) if is_finished(file)]
+    return sorted(set(each_file(where)))
 
 
-def _files_in(folder: str) -> list[str]:
-    return sorted(entry.path for entry in os.scandir(folder) if entry.is_file())
+def each_file(where: str) -> Iterator[str]:
+    """The same as they are listed: in no order, one that two wildcards match perhaps twice. No list of all is made."""
+    if os.path.lexists(where):
+        yield from _at(where)
+    elif glob.has_magic(where):
+        folder, name = os.path.split(where)
+        if name == "**":
+            for found in glob.iglob(where, recursive=True):  # noqa: PTH207
+                yield from _at(found)
+        for one in glob.iglob(f"{folder}/", recursive=True) if glob.has_magic(folder) else [folder]:  # noqa: PTH207
+            yield from _matching(one, name)
+
+
+def _matching(folder: str, name: str) -> Iterator[str]:
+    """Files in `folder` whose names match, and files in its folders whose names match."""
+    matches = re.compile(fnmatch.translate(name)).match
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
+        for entry in entries:
+            if not matches(entry.name) or entry.name.startswith("."):
+                continue
+            if entry.is_dir():  # known from the listing: no look at the file itself
+                yield from _at(entry.path)
+            elif is_finished(entry.name):
+                yield entry.path
+
+
+def _at(path: str) -> Iterator[str]:
+    if not os.path.isdir(path):  # noqa: PTH112
+        if is_finished(path):
+            yield path
+        return
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if is_finished(entry.name) and entry.is_file():
+                yield entry.path
 
 
 def is_finished(path: str) -> bool:
     """False for names that writers, and Hadoop's readers, use for files that aren't there yet."""
-    name = Path(path).name
+    name = path.rpartition("/")[2]
     return not name.startswith((".", "_")) and not name.endswith(_UNFINISHED)

@@ -1,0 +1,116 @@
+"""Ranges of lines, read by Spark's Python workers. They get this module by value: it imports nothing of Lockstep."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+#: Columns of what a worker gives Spark.
+VALUE, FILE = "value", "file"
+_PIECE = 32 << 20
+_FILES = 256  #: small files that one task reads
+_BATCH_LINES, _BATCH_BYTES = 20_000, 4 << 20
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The lines that begin in the bytes [start, end) of `path`. `first`: a line begins at `start` for certain."""
+
+    path: str
+    start: int
+    end: int
+    first: bool
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the first line of each CSV file must name, in this order; letters count alike."""
+
+    columns: tuple[str, ...]
+    separator: str
+    quote: str
+
+
+def tasks_of(ranges: Iterable[tuple[str, int, int]], size: int = _PIECE) -> list[list[Piece]]:
+    """(path, from, to) cut into pieces of at most `size` bytes, and those put together to tasks of about that."""
+    tasks: list[list[Piece]] = []
+    room = 0
+    for path, starts, ends in ranges:
+        for start in range(starts, ends, size):
+            piece = Piece(path, start, min(start + size, ends), start == starts)
+            if not tasks or piece.end - piece.start > room or len(tasks[-1]) >= _FILES:
+                tasks.append([])
+                room = size
+            tasks[-1].append(piece)
+            room -= piece.end - piece.start
+    return tasks
+
+
+def reader_of(
+    tasks: Sequence[Sequence[Piece]], header: Header | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What `mapInArrow` calls with the numbers of tasks: it gives every line, and the file that it stands in."""
+
+    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for piece in tasks[number]:
+                    yield from _batches(piece, header)
+
+    return read
+
+
+def _batches(piece: Piece, header: Header | None) -> Iterator[pa.RecordBatch]:
+    lines: list[bytes] = []
+    held = 0
+    for line in _lines(piece, header):
+        lines.append(line)
+        held += len(line)
+        if len(lines) >= _BATCH_LINES or held >= _BATCH_BYTES:
+            yield _batch(lines, piece.path)
+            lines, held = [], 0
+    if lines:
+        yield _batch(lines, piece.path)
+
+
+def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:
+    with open(piece.path, "rb") as file:  # noqa: PTH123 - a worker's hot path
+        file.seek(piece.start if piece.first else piece.start - 1)
+        place = piece.start
+        if not piece.first:  # whose line this byte ends, or is in, reads that line
+            place += len(file.readline()) - 1
+        while place < piece.end:
+            line = file.readline()
+            if not line.endswith(b"\n"):
+                raise OSError(f"{piece.path} is shorter than was planned, or a line ends elsewhere")
+            text = line.rstrip(b"\r\n") if line.endswith(b"\r\n") else line[:-1]
+            if place == 0:
+                text = text.removeprefix(_BOM)
+                if header is not None:
+                    _require_header(text, header, piece.path)
+                    place += len(line)
+                    continue
+            place += len(line)
+            yield text
+
+
+def _batch(lines: list[bytes], path: str) -> pa.RecordBatch:
+    try:
+        values = pa.array(lines, pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:  # as Java reads it
+        values = pa.array([line.decode("utf-8", "replace") for line in lines], pa.string())
+    return pa.RecordBatch.from_arrays([values, pa.array([path] * len(lines), pa.string())], [VALUE, FILE])
+
+
+def _require_header(line: bytes, header: Header, path: str) -> None:
+    text = line.decode("utf-8", "replace")
+    found = next(csv.reader([text], delimiter=header.separator, quotechar=header.quote or None), [])
+    if [name.lower() for name in found] != [name.lower() for name in header.columns]:
+        raise ValueError(
+            f"CSV header does not conform to the schema. Header: {', '.join(found)} "
+            f"Schema: {', '.join(header.columns)} CSV file: {path}"
+        )

@@ -1,0 +1,135 @@
+"""A pipeline from a watched folder to Parquet files, whose staging job reads the frozen ranges without Spark.
+
+Everything else is the production code: the source, the ledger, the WAL, the sink, the roles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep import files
+from lockstep.epoch import Epoch, RunKey
+from lockstep.ledger import Ledger, migrate
+from lockstep.pipeline import Pipeline
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.operate import replan
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import recover
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.sinks import FileSink
+from lockstep.sources import FileSource
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.staging import Staging
+
+
+def unchanged(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"lines": inputs["landing"]}
+
+
+def lines_of(end: Any) -> list[str]:
+    """The lines of a frozen position's files, or of their ranges."""
+    found: list[str] = []
+    for fact in end["files"]:
+        data = Path(fact["path"]).read_bytes()[fact.get("from", 0) : fact.get("to")]
+        found += data.decode().splitlines()
+    return found
+
+
+def write_lines(request_uri: str) -> None:
+    """Do what the Spark job does: write the output's file and the result."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
+    found = lines_of(request.sources["landing"].end)
+    (folder / "lines").mkdir()
+    pq.write_table(pa.table({"value": pa.array(found, pa.string())}), folder / "lines" / "part-00000.parquet")
+    result = StageResult({"lines": len(found)}, {"landing": SourceCount(len(found), 0)}, "test")
+    (folder / RESULT).write_text(json.dumps(result.to_json()))
+
+
+@dataclass(frozen=True)
+class FolderWorld:
+    """`folder` holds landing, staging and out. Every task makes its own connections, so that it can be forked."""
+
+    ledger_dsn: str
+    folder: Path
+    pipeline: Pipeline
+
+    @classmethod
+    def make(cls, ledger_dsn: str, folder: Path, **arguments: Any) -> FolderWorld:
+        migrate(ledger_dsn)
+        (folder / "landing").mkdir()
+        source = FileSource(f"{folder}/landing/*.txt", format="text", **arguments)
+        sink = FileSink("out", output="lines", path=str(folder / "out"), format="parquet")
+        return cls(ledger_dsn, folder, Pipeline("watch", {"landing": source}, unchanged, [sink]))
+
+    @property
+    def landing(self) -> Path:
+        return self.folder / "landing"
+
+    def runtime(self) -> Runtime:
+        return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
+
+    def begin(self, run: str) -> Epoch:
+        with closing((runtime := self.runtime()).ledger):
+            return begin(runtime, RunKey("watch", run))
+
+    def task(self, name: str, run: str) -> None:
+        """One task, as Airflow runs it."""
+        key = RunKey("watch", run)
+        with closing((runtime := self.runtime()).ledger):
+            match name:
+                case "begin":
+                    begin(runtime, key)
+                case "stage":
+                    stage(runtime, key, write_lines)
+                case "prepare":
+                    prepare(runtime, key, "out")
+                case "commit":
+                    commit(runtime, key)
+                case "publish":
+                    publish(runtime, key, "out")
+                case "cleanup":
+                    cleanup(runtime, key)
+
+    def run(self, run: str, start: str = "begin") -> None:
+        """Every task of one DAG run from `start` on."""
+        for name in TASKS[TASKS.index(start) :]:
+            self.task(name, run)
+
+    def replan(self, epoch: int) -> Epoch:
+        with closing((runtime := self.runtime()).ledger):
+            return replan(runtime, epoch, "a test")
+
+    def recover(self) -> None:
+        with closing((runtime := self.runtime()).ledger):
+            assert recover(runtime, hold=timedelta(0)).problems == []
+
+    def epochs(self) -> list[Epoch]:
+        with closing(Ledger(self.ledger_dsn)) as ledger:
+            last = ledger.last_epoch("watch")
+            return [ledger.epoch("watch", number) for number in range(1, last.id + 1)] if last else []
+
+    def shown(self) -> Counter[str]:
+        """Every line that the sink shows."""
+        found: Counter[str] = Counter()
+        for path in files(str(self.folder / "out")):
+            found.update(pq.ParquetFile(path).read()["value"].to_pylist())
+        return found
+
+
+TASKS = ("begin", "stage", "prepare", "commit", "publish", "cleanup")

@@ -1,0 +1,227 @@
+"""A watched folder with a real ledger: each file, or each range of a growing one, belongs to exactly one epoch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.epoch import Epoch
+from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
+from lockstep.ledger.report import Report
+from stack.postgres import PostgresServer
+from tests.sources.folder_world import FolderWorld, lines_of
+
+_numbers = count(1)
+Make = Callable[..., FolderWorld]
+
+
+@pytest.fixture
+def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
+    name = f"watched_{next(_numbers)}"
+    dsn = memory_server.create_database(name)
+    yield lambda **arguments: FolderWorld.make(dsn, memory, **arguments)
+    memory_server.drop_database(name)
+
+
+def land(world: FolderWorld, name: str, text: str, *, age: int = 0) -> Path:
+    path = world.landing / f"{name}.txt"
+    path.write_text(text)
+    moment = 1_700_000_000_000_000_000 - age * 1_000_000_000
+    os.utime(path, ns=(moment, moment))
+    return path
+
+
+def append(path: Path, text: str) -> None:
+    with path.open("a") as file:
+        file.write(text)
+
+
+def taken(epoch: Epoch) -> list[str]:
+    return lines_of(epoch.plan.sources["landing"].end)
+
+
+def status(world: FolderWorld, *arguments: str) -> str:
+    return CliRunner().invoke(app, ["status", *arguments, "--ledger", world.ledger_dsn], env={"COLUMNS": "400"}).stdout
+
+
+def changed(world: FolderWorld) -> dict[int, list[dict[str, str]]]:
+    [pipeline] = json.loads(status(world, "--json"))
+    return {one["epoch"]["id"]: one["changed"] for one in pipeline["epochs"]}
+
+
+def warnings(world: FolderWorld, run: str, caplog: pytest.LogCaptureFixture) -> list[str]:
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="lockstep"):
+        world.run(run)
+    return [record.getMessage() for record in caplog.records]
+
+
+# --- whole files ---
+
+
+def test_a_file_that_comes_late_with_an_old_time_is_found(make: Make) -> None:
+    world = make()
+    land(world, "new", "1\n", age=0)
+    world.run("first")
+    land(world, "old", "2\n", age=10_000_000)
+    world.run("second")
+    world.run("third")
+    assert world.shown() == Counter(["1", "2"])
+    assert [len(epoch.plan.sources["landing"].end["files"]) for epoch in world.epochs()] == [1, 1, 0]
+
+
+def test_once_reads_what_is_there_at_the_first_begin(make: Make) -> None:
+    world = make(once=True)
+    land(world, "there", "1\n")
+    world.run("first")
+    land(world, "later", "2\n")
+    world.run("second")
+    assert world.shown() == Counter(["1"])
+
+
+def test_two_beginners_never_take_the_same_file(make: Make) -> None:
+    world, rounds = make(max_files_per_epoch=2), 4
+    for number in range(rounds * 4):
+        land(world, str(number), f"{number}\n", age=number)
+    for turn in range(rounds):
+        barrier = Barrier(2)
+
+        def beginner(name: str, turn: int = turn, barrier: Barrier = barrier) -> None:
+            barrier.wait(60)
+            try:
+                world.begin(f"{name} {turn}")
+            except (EpochBusy, TooManyInFlight):
+                return
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(beginner, ("left", "right")))
+        for number in range(1, len(world.epochs()) + 1):
+            world.run(_run_of(world, number), "stage")
+    found = [line for epoch in world.epochs() for line in taken(epoch)]
+    assert len(found) == len(set(found)) == len(world.epochs()) * 2
+    assert world.shown() == Counter(found)
+
+
+def _run_of(world: FolderWorld, epoch: int) -> str:
+    with closing(Report(world.ledger_dsn)) as report:
+        found = report.pipeline("watch")
+        assert found is not None
+        [run] = [one.run for one in found.epochs if one.epoch.id == epoch]
+        return str(run).removesuffix(" of watch")
+
+
+def test_a_consumed_file_that_changed_is_told_and_not_read_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    world = make()
+    rewritten, archived = land(world, "a", "1\n"), land(world, "b", "2\n")
+    world.run("first")
+    assert changed(world) == {1: []}
+    assert warnings(world, "second", caplog) == []
+    rewritten.write_text("1\n3\n")
+    archived.unlink()
+    [found] = changed(world)[1]
+    assert found["path"] == str(rewritten)
+    assert "size was 2, is 4" in found["difference"]
+    assert f"after epoch 1 had read it: {rewritten} (size was 2, is 4" in status(world)
+    [said] = warnings(world, "third", caplog)
+    assert f"{rewritten} (size was 2, is 4" in said
+    assert world.shown() == Counter(["1", "2"])
+
+
+# --- files that grow ---
+
+
+def test_each_epoch_takes_the_complete_lines_that_came_since(make: Make) -> None:
+    world = make(grow=True)
+    log = land(world, "log", "1\n2\nhal")
+    world.run("first")
+    append(log, "f\n3\n")
+    other = land(world, "other", "a\n")
+    world.run("second")
+    append(log, "no end")
+    append(other, "b\n")
+    world.run("third")
+    world.run("fourth")
+    assert [sorted(taken(epoch)) for epoch in world.epochs()] == [["1", "2"], ["3", "a", "half"], ["b"], []]
+    assert world.shown() == Counter(["1", "2", "half", "3", "a", "b"])
+    assert changed(world) == {1: [], 2: [], 3: [], 4: []}
+
+
+def test_caps_cut_a_growing_file_between_lines(make: Make) -> None:
+    world = make(grow=True, max_bytes_per_epoch=10)
+    lines = [f"{number:03}" for number in range(8)]
+    land(world, "log", "".join(f"{line}\n" for line in lines) + "x" * 30 + "\n", age=2)
+    land(world, "other", "last\n", age=1)
+    for turn in range(7):
+        world.run(str(turn))
+    expected = [*(lines[start : start + 2] for start in range(0, 8, 2)), ["x" * 30], ["last"], []]
+    assert [taken(epoch) for epoch in world.epochs()] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("1\n", "truncated or replaced"), ("x\n2\n3\n", "with other bytes"), ("1\nx\n3\n", "with other bytes")],
+)
+def test_a_growing_file_that_is_another_one_stops_the_pipeline(make: Make, text: str, told: str) -> None:
+    world = make(grow=True)
+    log = land(world, "log", "1\n2\n")
+    world.run("first")
+    log.write_text(text)
+    with pytest.raises(SourceChanged, match=f"log.txt was taken up to byte 4.*{told}"):
+        world.begin("second")
+    [found] = changed(world)[1]
+    assert told in found["difference"]
+    log.rename(world.landing / "of-another-name.txt")
+    world.run("second")
+    assert world.shown() == Counter([*"12", *text.split()])
+
+
+def test_a_range_that_can_not_be_read_again_fails_the_epoch(make: Make) -> None:
+    world = make(grow=True, hash=True)
+    middle = "".join(f"{number:09}\n" for number in range(2000))
+    log = land(world, "log", middle)
+    world.begin("first")
+    append(log, "later\n")
+    facts = log.read_text()
+    log.write_text(facts.replace("000001000", "000001xxx"))
+    with pytest.raises(SourceChanged, match="others than were planned"):
+        world.task("stage", "first")
+    log.write_text(facts)
+    world.run("first", "stage")
+    assert sum(world.shown().values()) == 2000
+
+
+def test_a_replanned_epoch_takes_its_own_ranges_again(make: Make) -> None:
+    world = make(grow=True)
+    log = land(world, "log", "1\n")
+    world.run("first")
+    append(log, "2\n")
+    world.begin("second")
+    append(log, "3\n")
+    assert taken(world.replan(2)) == ["2", "3"]
+    world.run("second")
+    world.run("third")
+    assert world.shown() == Counter("123")
+
+
+def test_a_compressed_file_does_not_grow(make: Make) -> None:
+    world = make(grow=True)
+    land(world, "log", "1\n").rename(world.landing / "log.gz.txt")
+    world.run("first")
+    source: Any = world.pipeline.sources["landing"]
+    source.path = f"{world.landing}/*"
+    (world.landing / "log.gz").write_bytes(b"\x1f\x8b")
+    with pytest.raises(InvalidPipeline, match=r"log\.gz: a compressed file"):
+        world.begin("second")
