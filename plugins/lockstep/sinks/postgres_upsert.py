@@ -101,7 +101,7 @@ class Upsert:
             )
         except psycopg2.errors.UniqueViolation as error:
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
-            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, found)) from error
+            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, [found])) from error
 
     def _insert(self, staging: Relation, encoding: Encoding) -> sql.Composable:
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN

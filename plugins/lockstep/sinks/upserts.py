@@ -165,11 +165,11 @@ class Upserts:
         return pa.RecordBatch.from_arrays([*batch.columns, orders], schema=self.stored_schema(batch.schema))
 
     def duplicates(self, output: str, found: Sequence[object]) -> str:
-        """What to say of keys that stand twice in one epoch."""
+        """What to say of keys (with the order, where it is a column) that stand twice in one epoch."""
         twice = "with the same order " if self.order is Order.COLUMN else ""
         return (
-            f"sink {self.sink}: output {output}: keys {list(found)} ({', '.join(self.keys[output])}) stand more than "
-            f"once {twice}in this epoch, so nobody can say which row stays: let the transform choose"
+            f"sink {self.sink}: output {output}: {', '.join(map(str, found))} (key {', '.join(self.keys[output])}) "
+            f"stands more than once {twice}in this epoch, so nobody can say which row stays: let the transform choose"
             f"{'' if twice else ', or give order=column:<name>'}"
         )
 
