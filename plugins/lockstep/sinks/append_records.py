@@ -84,11 +84,12 @@ def chunks(records: Iterable[Record], count: int, size: int) -> Iterator[list[Re
     chunk: list[Record] = []
     held = 0
     for record in records:
-        if chunk and (len(chunk) == count or held + len(record.line) > size):
+        length = len(record.line) + 1
+        if chunk and (len(chunk) == count or held + length > size):
             yield chunk
             chunk, held = [], 0
         chunk.append(record)
-        held += len(record.line) + 1
+        held += length
     if chunk:
         yield chunk
 

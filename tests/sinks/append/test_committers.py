@@ -1,0 +1,171 @@
+"""What remembers the epochs that were sent: once, whole, by whoever comes first, and never by guess."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of
+from lockstep.testing import calls_from
+from lockstep.testing.crash_sweep import fork
+from lockstep.testing.under_test import DEPLOYMENT, epoch
+from stack.postgres import PostgresServer
+from tests.sinks.postgres_target import execute
+
+MODULES = [f"lockstep.sinks.{name}" for name in ("folder_committer", "table_committer", "durable_file")]
+Make = Callable[..., OutsideCommitter]
+
+
+@pytest.fixture(params=["folder", "table"])
+def make(request: pytest.FixtureRequest, memory: Path, memory_server: PostgresServer) -> Iterator[Make]:
+    """A committer as each process makes its own."""
+    connections: dict[str, str] = {}
+    setting = str(memory / "sent")
+    if request.param == "table":
+        setting = "postgres:records"
+        connections["records"] = memory_server.create_database(f"sent_{uuid.uuid4().hex[:12]}")
+
+    def made(sink: str = "feed", pipeline: str = "pipe") -> OutsideCommitter:
+        committer = committer_of(sink, setting)
+        committer.set_job_id(f"{DEPLOYMENT}:{pipeline}")
+        committer.set_operator_id(sink)
+        committer.connect(SinkContext(DEPLOYMENT, pipeline, connections))
+        committer.open()
+        return committer
+
+    made().create_resource()
+    return made
+
+
+def record(committer: OutsideCommitter, id: int = 1, token: int = 10, manifest: str = "a") -> None:
+    committer.commit_checkpoint(epoch(id, token=token, manifest=manifest), NoTransaction())
+
+
+def test_an_epoch_is_recorded_once_and_stays_as_it_was(make: Make) -> None:
+    committer = make()
+    assert committer.is_checkpoint_committed(1) is None
+    record(committer, token=10)
+    record(make(), token=20)
+    marker = make().is_checkpoint_committed(1)
+    assert marker is not None and (marker.epoch, marker.token) == (1, 10)
+    assert marker.manifest_hash == epoch().manifest_hash
+    assert make().is_checkpoint_committed(2) is None
+
+
+def test_pipelines_and_sinks_are_told_apart(make: Make) -> None:
+    record(make("feed", "pipe"))
+    for sink, pipeline in (("feed2", "pipe"), ("feed", "pipe2"), ("fee", "pipe"), ("feed", "pip")):
+        assert make(sink, pipeline).is_checkpoint_committed(1) is None
+
+
+def test_another_manifest_of_a_recorded_epoch_is_a_conflict(make: Make) -> None:
+    record(make(), manifest="a")
+    with pytest.raises(LedgerConflict, match="epoch 1 is recorded with manifest"):
+        record(make(), manifest="b")
+
+
+def test_processes_that_record_and_create_at_once_all_succeed(make: Make) -> None:
+    def work() -> None:
+        committer = make()
+        committer.create_resource()
+        for id in range(1, 11):
+            record(committer, id, token=id)
+
+    children = [fork(work) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4
+    committer = make()
+    assert all(committer.is_checkpoint_committed(id) for id in range(1, 11))
+    assert uuid.UUID(committer.resource_id())
+
+
+def test_processes_that_create_at_once_agree_on_one_id(make: Make, memory: Path) -> None:
+    before = make().resource_id()
+    children = [fork(lambda: make().create_resource()) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4
+    assert make().resource_id() == before
+
+
+def test_a_record_is_whole_or_missing_wherever_its_writer_is_killed(make: Make) -> None:
+    number = 0
+    ended = False
+    while not ended:
+        number += 1
+
+        def work(id: int = number, left: int = number) -> None:
+            committer, steps = make(), iter(range(left))
+            calls_from(*MODULES)(lambda _: None if next(steps, None) is not None else _die())
+            record(committer, id)
+
+        ended = fork(work).wait() == 0
+        found = make().is_checkpoint_committed(number)
+        assert found is None or found.manifest_hash == epoch().manifest_hash
+        record(make(), number, token=99)
+        assert make().is_checkpoint_committed(number) is not None
+    assert number > 8, "hardly a call was seen"
+
+
+def _die() -> None:
+    signal.raise_signal(signal.SIGKILL)
+
+
+def test_a_folder_that_lost_its_id_is_another_target(memory: Path) -> None:
+    committer = committer_of("feed", str(memory / "sent"))
+    committer.set_job_id("job")
+    committer.set_operator_id("feed")
+    with pytest.raises(TargetChanged, match="mount or restore"):
+        committer.resource_id()
+    assert not (memory / "sent").exists(), "looking made it"
+    committer.create_resource()
+    (memory / "sent" / "id.json").write_text("{}")
+    with pytest.raises(TargetChanged, match="damaged"):
+        committer.resource_id()
+
+
+def test_a_damaged_record_is_neither_sent_nor_unsent(memory: Path) -> None:
+    committer = committer_of("feed", str(memory / "sent"))
+    committer.set_job_id("job")
+    committer.set_operator_id("feed")
+    committer.create_resource()
+    record(committer)
+    file = memory / "sent" / "job" / "feed" / "epoch=1.json"
+    whole = file.read_bytes()
+    for damaged in (whole[:-10], whole.replace(b"10", b"11"), b""):
+        file.write_bytes(damaged)
+        with pytest.raises(OutcomeUnknown, match=r"epoch=1\.json is damaged"):
+            committer.is_checkpoint_committed(1)
+
+
+def test_a_folder_that_cannot_be_written_is_named(memory: Path) -> None:
+    (memory / "sent").write_text("a file stands here")
+    committer = committer_of("feed", str(memory / "sent"))
+    committer.set_job_id("job")
+    committer.set_operator_id("feed")
+    with pytest.raises(SinkUnavailable, match="sent"):
+        committer.create_resource()
+
+
+@pytest.mark.parametrize("make", ["table"], indirect=True)
+def test_a_table_that_a_crash_empties_is_refused(make: Make) -> None:
+    committer = make()
+    execute(_dsn(committer), "ALTER TABLE lockstep_sent SET UNLOGGED")
+    with pytest.raises(PreflightRefused, match="SET LOGGED"):
+        committer.create_resource()
+
+
+@pytest.mark.parametrize("make", ["table"], indirect=True)
+def test_a_database_without_the_table_is_another_target(make: Make) -> None:
+    committer = make()
+    execute(_dsn(committer), "DROP TABLE lockstep_sent")
+    with pytest.raises(TargetChanged, match="has no lockstep_sent"):
+        committer.resource_id()
+
+
+def _dsn(committer: OutsideCommitter) -> str:
+    found: str = committer._database.dsn  # type: ignore[attr-defined]
+    return found

@@ -1,0 +1,216 @@
+"""HttpSink before receivers that fail in every way that they can."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
+from lockstep.sinks.base import Publication
+from lockstep.sinks.http import HttpSink
+from lockstep.sinks.http_receiver import seconds_of
+from lockstep.testing import OUTPUT
+from tests.sinks.append.scripted import Request, Script, Sent, hang_up, scripted, status, too_late
+
+PASSWORD, PATH, QUERY = "s3cret-word", "/hooks/s3cret-path", "key=s3cret-query"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def to(script: Script, folder: Path, *, rows: int = 20, login: str = f"clerk:{PASSWORD}", **arguments: Any) -> Sent:
+    settings = {"committer": str(folder / "sent"), "records_per_request": 10, "requests_at_once": 1, **arguments}
+    url = f"http://{login}@127.0.0.1:{script.port}{PATH}?{QUERY}"
+    return Sent(HttpSink("feed", output=OUTPUT, connection="receiver", **settings), {"receiver": url}, rows)
+
+
+@pytest.mark.parametrize("code", [408, 409, 425, 429, 500, 502, 503, 504, 520])
+def test_an_answer_that_may_pass_is_tried_again_with_the_same_key_and_body(code: int, tmp_path: Path) -> None:
+    with scripted("http", status(code), status(200)) as script:
+        sent = to(script, tmp_path)
+        assert sent.publish() is Publication.SENT
+        assert sent.publish() is Publication.FOUND
+    first, again, rest = script.requests
+    assert again == first
+    assert first.headers["Idempotency-Key"].endswith("/pipe/rows/1/0")
+    assert rest.headers["Idempotency-Key"].endswith("/pipe/rows/1/10")
+    assert first.ordinals + rest.ordinals == list(range(20))
+
+
+@pytest.mark.parametrize("fault", [too_late, hang_up])
+def test_a_receiver_that_falls_silent_is_asked_again(fault: Callable[[Any, Request], None], tmp_path: Path) -> None:
+    with scripted("http", fault, status(204)) as script:
+        assert to(script, tmp_path, timeout=0.5).publish() is Publication.SENT
+    assert [request.ordinals[0] for request in script.requests] == [0, 0, 10]
+
+
+def test_the_receiver_says_how_long_to_wait(tmp_path: Path) -> None:
+    with scripted("http", status(429, Retry_After="1"), status(200)) as script:
+        sent = to(script, tmp_path)
+        before = time.monotonic()
+        sent.publish()
+        assert time.monotonic() - before >= 1
+    assert len(script.requests) == 3
+
+
+def test_a_long_wait_is_left_to_the_retries_of_the_task(tmp_path: Path) -> None:
+    with scripted("http", status(503, Retry_After="3600")) as script:
+        sent = to(script, tmp_path)
+        with pytest.raises(SinkUnavailable, match="answered 503, asks to wait 3600 s"):
+            sent.publish()
+        assert not sent.recorded
+    assert len(script.requests) == 1
+
+
+def test_retry_after_may_be_a_date_and_nonsense_is_no_answer() -> None:
+    assert (seconds_of("Wed, 21 Oct 2199 07:28:00 GMT") or 0) > 1e9
+    assert seconds_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert seconds_of("12") == 12
+    assert [seconds_of(text) for text in ("soon", "-1", "", "1e3", None)] == [None] * 5
+
+
+def test_tries_end(tmp_path: Path) -> None:
+    with scripted("http", status(500)) as script:
+        sent = to(script, tmp_path, tries=2)
+        with pytest.raises(SinkUnavailable, match="answered 500: the epoch will be sent again"):
+            sent.publish()
+        assert not sent.recorded
+    assert len(script.requests) == 2
+
+
+@pytest.mark.parametrize("code", [301, 307, 400, 401, 403, 404, 413, 422, 501])
+def test_an_answer_that_lasts_blocks_the_publication_at_once(code: int, tmp_path: Path) -> None:
+    with scripted("http", status(200), status(code, "order 7 has no amount", Location="/elsewhere")) as script:
+        sent = to(script, tmp_path)
+        with pytest.raises(PublishBlocked, match=f"answered {code} to the records from .*/pipe/rows/1/10 on: 'order 7"):
+            sent.publish()
+        assert not sent.recorded
+        assert len(script.requests) == 2
+        script.answers = [status(200)]
+        assert sent.publish() is Publication.SENT
+        assert sent.recorded
+
+
+def test_requests_at_once_are_as_many_as_allowed(tmp_path: Path) -> None:
+    allowed = 3
+    together, now, most = threading.Barrier(allowed), [0], [0]
+    lock = threading.Lock()
+
+    def answer(handler: Any, request: Request) -> None:
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        together.wait(20)
+        with lock:
+            now[0] -= 1
+        status(200)(handler, request)
+
+    with scripted("http", answer) as script:
+        to(script, tmp_path, rows=60, records_per_request=5, requests_at_once=allowed).publish()
+    assert most == [allowed]
+    assert sorted(ordinal for request in script.requests for ordinal in request.ordinals) == list(range(60))
+
+
+def test_one_refusal_ends_what_the_others_still_wait_for(tmp_path: Path) -> None:
+    with scripted("http", status(503, Retry_After="50"), status(503, Retry_After="50"), status(422)) as script:
+        sent = to(script, tmp_path, rows=30, requests_at_once=3)
+        before = time.monotonic()
+        with pytest.raises((PublishBlocked, SinkUnavailable)):
+            sent.publish()
+        assert time.monotonic() - before < 20
+        assert not sent.recorded
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    def endless(handler: Any, request: Request) -> None:
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        while not handler.server.script.leave.is_set():
+            handler.wfile.write(b"400\r\n" + b"x" * 1024 + b"\r\n")
+
+    with scripted("http", endless) as script:
+        assert to(script, tmp_path).publish() is Publication.SENT
+
+
+def test_a_request_is_bounded_in_bytes_too(tmp_path: Path) -> None:
+    with scripted("http", status(200)) as script:
+        to(script, tmp_path, rows=50, records_per_request=50, bytes_per_request=2000).publish()
+    assert len(script.requests) > 3
+    assert all(len(request.body) <= 2000 for request in script.requests)
+
+
+# --- logins and secrets ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("login", "arguments", "header", "value"),
+    [
+        (f"clerk:{PASSWORD}", {}, "Authorization", "Basic " + base64.b64encode(f"clerk:{PASSWORD}".encode()).decode()),
+        (f":{PASSWORD}", {}, "Authorization", f"Bearer {PASSWORD}"),
+        (f":{PASSWORD}", {"key_header": "X-Api-Key"}, "X-Api-Key", PASSWORD),
+        (":a%2Fb%40c", {}, "Authorization", "Bearer a/b@c"),
+    ],
+)
+def test_the_login_comes_from_the_connection(
+    login: str, arguments: dict[str, Any], header: str, value: str, tmp_path: Path
+) -> None:
+    with scripted("http", status(200)) as script:
+        to(script, tmp_path, login=login, **arguments).publish()
+    assert {request.headers[header] for request in script.requests} == {value}
+    assert {request.path for request in script.requests} == {f"{PATH}?{QUERY}"}
+
+
+@pytest.mark.parametrize("login", [f"clerk:{PASSWORD}", f":{PASSWORD}"])
+def test_no_secret_is_told_anywhere(login: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def parrot(handler: Any, request: Request) -> None:
+        status(403, f"{request.path} {request.headers['Authorization']} {PASSWORD}")(handler, request)
+
+    caplog.set_level(logging.DEBUG)
+    told = []
+    with scripted("http", parrot) as script:
+        sent = to(script, tmp_path, login=login)
+        with pytest.raises(PublishBlocked) as refused:
+            sent.publish()
+        told.append(refused)
+    with pytest.raises(SinkUnavailable) as unreachable:
+        to(script, tmp_path, login=login, tries=1).publish()
+    told.append(unreachable)
+    everything = " ".join([*(f"{one.getrepr(style='long')}" for one in told), str(sent.sink.spec()), caplog.text])
+    for secret in (PASSWORD, "s3cret-path", "s3cret-query", base64.b64encode(f"clerk:{PASSWORD}".encode()).decode()):
+        assert secret not in everything
+
+
+@pytest.mark.parametrize("url", [f"http://clerk:{PASSWORD}@h:port/", f"clerk:{PASSWORD}@h", f"ftp://:{PASSWORD}@h/"])
+def test_what_is_no_url_is_refused_without_quoting_it(url: str, tmp_path: Path) -> None:
+    sink = HttpSink("feed", output=OUTPUT, connection="receiver", committer=str(tmp_path))
+    with pytest.raises(InvalidPipeline, match=r"connection receiver is no http\(s\) URL") as refused:
+        Sent(sink, {"receiver": url})
+    assert PASSWORD not in str(refused.getrepr(style="long"))
+
+
+# --- without a guarantee ---------------------------------------------------------------------------------------------
+
+
+def test_without_a_guarantee_each_request_is_tried_once_and_no_answer_counts(tmp_path: Path) -> None:
+    with scripted("http", status(500), hang_up, status(422)) as script:
+        sent = to(script, tmp_path, committer=None, guarantee="none", rows=30)
+        assert sent.publish() is Publication.SENT
+        assert not sent.recorded
+    assert [request.ordinals[0] for request in script.requests] == [0, 10, 20]
+
+
+def test_without_a_guarantee_a_receiver_that_is_not_there_is_still_an_error(tmp_path: Path) -> None:
+    with scripted("http", status(200)) as script:
+        sent = to(script, tmp_path, committer=None, guarantee="none")
+    with pytest.raises(SinkUnavailable, match="can't be reached"):
+        sent.publish()

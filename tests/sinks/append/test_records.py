@@ -1,0 +1,206 @@
+"""What becomes a record, and what is refused before the decision."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
+from lockstep.sinks import HttpSink, StdoutSink, TcpSink
+from lockstep.sinks.append_records import Origin, Record, chunks, records_of
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.testing import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing.under_test import DEPLOYMENT, epoch
+
+ORIGIN = Origin(DEPLOYMENT, "pipe", OUTPUT, 7)
+CONTEXT = SinkContext(DEPLOYMENT, "pipe", {})
+
+
+def no_odd_ids(order: Mapping[str, Any]) -> str | None:
+    assert "lockstep" not in order
+    return f"id {order['id']} is odd" if order["id"] % 2 else None
+
+
+def stdout(folder: Path, **arguments: Any) -> StdoutSink:
+    return StdoutSink("look", output=OUTPUT, committer=str(folder / "sent"), **arguments)
+
+
+def prepared(sink: Sink, *columns: tuple[str, pa.Array]) -> Mapping[str, int]:
+    wal = SealedRows(pa.table(dict(columns)) if columns else sealed(4)[0].table)
+    with sink.opened(CONTEXT):
+        sink.preflight({OUTPUT: wal.schema})
+        return sink.prepare(epoch(), [wal]).rows
+
+
+def record_of(value: Any, type: pa.DataType) -> Any:
+    [record] = records_of(SealedRows(pa.table({"value": pa.array([value], type)})), ORIGIN)
+    return json.loads(record.line)["value"]
+
+
+def test_a_record_carries_its_key_and_its_row() -> None:
+    [_, record] = records_of(SealedRows(pa.table({"id": [1, 2], "name": ["a", "ünï\n✓"]})), ORIGIN)
+    assert record.key == f"{DEPLOYMENT}/pipe/{OUTPUT}/7/1"
+    assert b"\n" not in record.line
+    assert json.loads(record.line) == {
+        "lockstep": {"deployment": DEPLOYMENT, "pipeline": "pipe", "output": OUTPUT, "epoch": 7, "ordinal": 1},
+        "id": 2,
+        "name": "ünï\n✓",
+    }
+
+
+def test_the_same_wal_gives_the_same_records_however_it_is_cut_into_batches() -> None:
+    table = sealed(100)[0].table
+    one, other = (list(records_of(SealedRows(table, batch_rows=size), ORIGIN)) for size in (100, 7))
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "told"),
+    [
+        (2**63 - 1, pa.int64(), 2**63 - 1),
+        (Decimal("12.30"), pa.decimal128(10, 2), "12.30"),
+        (b"\0\xff", pa.binary(), "AP8="),
+        (date(2013, 1, 2), pa.date32(), "2013-01-02"),
+        (datetime(2013, 1, 2, 3, 4, 5, 6), pa.timestamp("us", "UTC"), "2013-01-02T03:04:05.000006+00:00"),
+        (datetime(2013, 1, 2, 3), pa.timestamp("us"), "2013-01-02T03:00:00"),
+        (time(3, 4), pa.time64("us"), "03:04:00"),
+        (timedelta(seconds=90), pa.duration("us"), 90.0),
+        ([1, None], pa.list_(pa.int32()), [1, None]),
+        ({"a": {"b": Decimal("1")}}, pa.struct({"a": pa.struct({"b": pa.decimal128(3)})}), {"a": {"b": "1"}}),
+        ([("k", 1)], pa.map_(pa.string(), pa.int8()), [["k", 1]]),
+        (None, pa.null(), None),
+    ],
+)
+def test_values_are_told_as_the_page_says(value: Any, type: pa.DataType, told: Any) -> None:
+    assert record_of(value, type) == told
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_floats_keep_every_bit(value: float) -> None:
+    assert record_of(value, pa.float64()) == value
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1.0, float("nan")]),
+        pa.array([float("-inf"), 1.0]),
+        pa.array([[1.0], [float("nan")]]),
+        pa.array([0, 2**62], pa.timestamp("us")),  # a year that Python doesn't have
+        pa.array([b"\xff", b""]).cast(pa.binary()).view(pa.string()),  # no UTF-8
+    ],
+)
+def test_what_json_cannot_say_is_refused_before_the_decision(column: pa.Array, tmp_path: Path) -> None:
+    with pytest.raises(SinkRejected, match=f"output {OUTPUT}, "):
+        prepared(stdout(tmp_path), ("value", column))
+
+
+def test_a_record_that_is_too_long_is_refused_before_the_decision(tmp_path: Path) -> None:
+    column = ("text", pa.array(["short", "x" * 1000]))
+    with pytest.raises(SinkRejected, match=r"/1/1 has \d+ bytes, max_record_bytes is 500"):
+        prepared(stdout(tmp_path, max_record_bytes=500), column)
+    assert prepared(stdout(tmp_path), column) == {OUTPUT: 2}
+
+
+def test_the_users_validator_is_asked_before_the_decision(tmp_path: Path) -> None:
+    sink = stdout(tmp_path, validator=f"{__name__}:no_odd_ids")
+    with pytest.raises(SinkRejected, match="no_odd_ids refuses record .*/1/1: id 1 is odd"):
+        prepared(sink)
+    assert prepared(sink, ("id", pa.array([2, 4]))) == {OUTPUT: 2}
+
+
+@pytest.mark.parametrize("validator", ["nowhere:at_all", f"{__name__}:nothing", "", "json"])
+def test_a_validator_that_is_not_there_is_found_before_any_row(validator: str, tmp_path: Path) -> None:
+    sink = stdout(tmp_path, validator=validator)
+    with sink.opened(CONTEXT), pytest.raises(InvalidPipeline, match="give module:function"):
+        sink.preflight(None)
+
+
+def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_known(tmp_path: Path) -> None:
+    for schema in (pa.schema({"lockstep": pa.int8()}), pa.schema([("a", pa.int8()), ("a", pa.int8())])):
+        with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(PreflightRefused, match="rename"):
+            sink.preflight({OUTPUT: schema})
+        with pytest.raises(SinkRejected, match="rename"):
+            list(records_of(SealedRows(schema.empty_table()), ORIGIN))
+
+
+def test_what_this_version_refuses_after_the_decision_stays_decided(tmp_path: Path) -> None:
+    wal = sealed(4)
+    with stdout(tmp_path).opened(CONTEXT) as sink:
+        sink.preflight(None)
+        vote = sink.prepare(epoch(), wal)
+    with stdout(tmp_path, max_record_bytes=10).opened(CONTEXT) as newer:
+        with pytest.raises(PublishBlocked, match="it was decided"):
+            newer.publish(epoch(), vote, wal)
+        assert newer.find_marker(1) is None
+
+
+@given(sizes=st.lists(st.integers(0, 30)), count=st.integers(1, 5), size=st.integers(1, 40))
+def test_chunks_keep_every_record_in_order_within_both_limits(sizes: list[int], count: int, size: int) -> None:
+    records = [Record(str(n), b"x" * length) for n, length in enumerate(sizes)]
+    found = list(chunks(records, count, size))
+    assert [record for chunk in found for record in chunk] == records
+    for chunk in found:
+        assert 1 <= len(chunk) <= count
+        assert len(chunk) == 1 or sum(len(record.line) + 1 for record in chunk) <= size
+
+
+# --- what is asked of a sink -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [StdoutSink, TcpSink, HttpSink])
+def test_a_sink_says_what_it_keeps_and_what_it_needs_for_it(kind: type, tmp_path: Path) -> None:
+    arguments = {} if kind is StdoutSink else {"connection": "receiver"}
+    assert kind("s", output=OUTPUT, committer="postgres:ledger", **arguments).guarantee is Guarantee.AT_LEAST_ONCE
+    assert kind("s", output=OUTPUT, guarantee="none", **arguments).guarantee is Guarantee.NONE
+    for wrong, told in (
+        ({"guarantee": "exactly_once", "committer": "sent"}, "no transactions"),
+        ({"guarantee": "sometimes", "committer": "sent"}, "no transactions"),
+        ({"guarantee": "none", "committer": "sent"}, "takes no committer"),
+        ({}, "committer is missing"),
+        ({"committer": ""}, "neither a folder"),
+        ({"committer": "s3://bucket/sent"}, "neither a folder"),
+        ({"committer": "sent", "max_record_bytes": 0}, "above 0"),
+    ):
+        with pytest.raises(InvalidPipeline, match=told):
+            kind("s", output=OUTPUT, **arguments, **wrong)
+
+
+def test_a_relative_folder_of_records_is_frozen_as_an_absolute_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    spec = StdoutSink("look", output=OUTPUT, committer="out/sent").spec()
+    monkeypatch.setenv("LOCKSTEP_HOME", "/elsewhere")
+    assert Sink.from_spec(spec).spec() == spec
+    assert spec["arguments"]["committer"] == f"{tmp_path}/out/sent"
+
+
+def test_a_missing_connection_is_named(tmp_path: Path) -> None:
+    sink = TcpSink("feed", output=OUTPUT, connection="nowhere", committer=str(tmp_path))
+    with pytest.raises(InvalidPipeline, match="'nowhere'"), sink.opened(CONTEXT):
+        pass
+
+
+def test_what_was_sent_cannot_be_read_back(tmp_path: Path) -> None:
+    with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(TargetUnreadable):
+        sink.read(1, OUTPUT, SCHEMA)
+
+
+def test_without_httpx_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['httpx'] = None; from lockstep.sinks import TcpSink, HttpSink"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "plugins"}
+    )
+    assert "HttpSink needs httpx: pip install 'lockstep[http]'" in done.stderr
