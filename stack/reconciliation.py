@@ -93,7 +93,7 @@ class Reconciliation:
                 "WAL",
                 sum(one.rows_sealed for one in all_of_it),
                 f"sink {sink}",
-                sum(one.rows_shown or 0 for one in all_of_it),
+                sum((one.rows_shown or 0) + one.overwritten for one in all_of_it),
                 tuple(f"epoch {one.epoch}: {one.problem}" for one in all_of_it if not one.agrees),
             )
 

@@ -1,4 +1,8 @@
-"""verify: read an epoch's rows back from its sinks and compare them with what was sealed. Changes nothing."""
+"""verify: read an epoch's rows back from its sinks and compare them with what was sealed. Changes nothing.
+
+Where newer rows replace older ones, fewer rows than sealed are no loss by themselves: as long as the WAL is there, each
+sealed row is looked up by its key. Afterwards the epoch's own rows are counted, and the rest is told.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,13 @@ from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Sink
 from lockstep.states import DECIDED, EpochState, ParticipantState
 from lockstep.wal.digest import digest_batches
-from lockstep.wal.manifest import Manifest
+from lockstep.wal.manifest import Manifest, OutputManifest
 
 
 @dataclass(frozen=True)
 class Verification:
-    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, or `note` says
-    why nobody can compare them."""
+    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, as far as `note`
+    doesn't say that nobody can compare them. `overwritten`: sealed rows that newer ones have replaced."""
 
     epoch: int
     sink: str
@@ -30,10 +34,16 @@ class Verification:
     digest_shown: str | None
     problem: str | None
     note: str | None = None
+    overwritten: int = 0
 
     @property
     def agrees(self) -> bool:
         return self.problem is None
+
+    @property
+    def compared(self) -> bool:
+        """Whether the target's rows were read."""
+        return self.rows_shown is not None
 
 
 def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
@@ -49,7 +59,7 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     for name, participant in participants.items():
         with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
             shown = participant.state is ParticipantState.PUBLISHED
-            found.extend(_verify_sink(epoch, sink, manifest, shown))
+            found.extend(_verify_sink(runtime, epoch, sink, manifest, shown))
     return found
 
 
@@ -62,10 +72,12 @@ def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
     return open_wal(runtime.staging, epoch).manifest
 
 
-def _verify_sink(epoch: Epoch, sink: Sink, manifest: Manifest, published: bool) -> Iterator[Verification]:
+def _verify_sink(
+    runtime: Runtime, epoch: Epoch, sink: Sink, manifest: Manifest, published: bool
+) -> Iterator[Verification]:
     for output in sink.outputs:
         sealed = manifest.outputs[output]
-        rows, digest, problem, note = None, None, None, None
+        rows, digest, problem, note, overwritten = None, None, None, None, 0
         try:
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
         except TargetUnreadable:
@@ -75,9 +87,31 @@ def _verify_sink(epoch: Epoch, sink: Sink, manifest: Manifest, published: bool) 
             problem = f"can't be read back: {error}"
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
+            if sink.replaces and published and rows < sealed.rows:
+                problem, note, overwritten = _replaced(runtime, epoch, sink, sealed, rows)
         if problem and not published:
             problem = f"not published yet: {problem}"
-        yield Verification(epoch.id, sink.name, output, sealed.rows, rows, sealed.digest, digest, problem, note)
+        counts = (sealed.rows, rows, sealed.digest, digest)
+        yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten)
+
+
+def _replaced(
+    runtime: Runtime, epoch: Epoch, sink: Sink, sealed: OutputManifest, rows: int
+) -> tuple[str | None, str | None, int]:
+    """Problem, note and number of replaced rows, of an output that shows fewer rows than were sealed."""
+    if epoch.state is EpochState.CLEANED:
+        gone = sealed.rows - rows
+        return None, f"{gone} rows overwritten since (the WAL is gone: not looked up by key)", gone
+    [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
+    try:
+        found = sink.standing(runtime.told(epoch, 0), batches)
+    except LockstepError as error:
+        return f"its keys can't be looked up: {error}", None, 0
+    note = f"{found.overwritten} rows overwritten since"
+    if found.missing or found.changed:
+        problem = f"{found.missing} keys are gone or have an older row, {found.changed} rows have other content"
+        return problem, note, found.overwritten
+    return None, note, found.overwritten
 
 
 def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:
