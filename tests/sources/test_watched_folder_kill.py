@@ -1,0 +1,134 @@
+"""kill -9 while files land: at every crash point of an epoch more input comes, at a random one the process dies.
+
+At the end every line that was landed stands in the sink once.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from stack.postgres import PostgresServer
+from tests.crash.victims import Hit, sacrifice
+from tests.sources.folder_world import TASKS, FolderWorld
+
+DEATHS = 14
+_numbers = count(1)
+
+
+@pytest.fixture
+def dsn(memory_server: PostgresServer) -> Iterator[str]:
+    name = f"watched_kill_{next(_numbers)}"
+    yield memory_server.create_database(name)
+    memory_server.drop_database(name)
+
+
+def land_a_file(landing: Path) -> None:
+    """One more file, with an old or a new time of change."""
+    number = len(list(landing.iterdir()))
+    pending = landing / f".{number}"
+    pending.write_text(f"{number}.1\n{number}.2\n")
+    moment = 1_700_000_000_000_000_000 - random.Random(number).randrange(10**15)
+    os.utime(pending, ns=(moment, moment))
+    pending.rename(landing / f"{number:04}.txt")
+
+
+def append_some_bytes(landing: Path) -> None:
+    """A few bytes more to one of three files, cutting lines anywhere."""
+    sizes = [path.stat().st_size if (path := landing / f"{name}.txt").exists() else 0 for name in "abc"]
+    total = sum(sizes)
+    name = "abc"[total % 3]
+    with (landing / f"{name}.txt").open("ab") as file:
+        file.write(stream(name, sizes["abc".index(name)], 5 + total % 11))
+
+
+def stream(name: str, place: int, length: int) -> bytes:
+    """Bytes of an endless text: lines of eleven bytes, each different."""
+    first = place // 11
+    text = "".join(f"{name} line{number:04}\n" for number in range(first, first + 4))
+    return text.encode()[place - first * 11 :][:length]
+
+
+def finish_lines(landing: Path) -> None:
+    for path in landing.iterdir():
+        data = path.read_bytes()
+        if not data.endswith(b"\n"):
+            path.write_bytes(data + b"\n")
+
+
+Land = Callable[[Path], None]
+KINDS: dict[str, tuple[Land, dict[str, object]]] = {
+    "files": (land_a_file, {"max_files_per_epoch": 15}),
+    "growing files": (append_some_bytes, {"grow": True, "max_bytes_per_epoch": 150}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
+    dsn: str, memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    land, arguments = KINDS[kind]
+    world = FolderWorld.make(dsn, memory, **arguments)
+    hits = _hits(world, land, monkeypatch)
+    dice, killed = random.Random(kind), 0
+    for number in range(DEATHS):
+        task, point, nth = dice.choice(hits)
+        run = f"run {number}"
+        tasks = [(name, _landing(world, land, name, run)) for name in TASKS]
+        victim = sacrifice(tasks, Hit(task, point, nth), "kill", memory / "log")
+        assert victim.killed or victim.status == 0, victim.log.read_text()
+        killed += victim.killed
+        if victim.killed and dice.random() < 0.5:
+            world.run(run, task)  # Airflow tries the task again
+        _expire_leases(dsn)
+        world.recover()
+    finish_lines(world.landing)
+    for number in count():
+        world.run(f"last {number}")
+        if not world.epochs()[-1].plan.sources["landing"].end["files"]:
+            break
+    landed = Counter(line for path in world.landing.iterdir() for line in path.read_text().splitlines())
+    assert len(landed) > 100
+    assert killed > DEATHS / 2
+    assert world.shown() == landed
+
+
+def _landing(world: FolderWorld, land: Land, task: str, run: str) -> Callable[[], None]:
+    def work() -> None:
+        stop = crash.observe(lambda point: land(world.landing))
+        world.task(task, run)
+        stop()
+
+    return work
+
+
+def _hits(world: FolderWorld, land: Land, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, CrashPoint, int]]:
+    """Every point that a crash-free epoch reaches."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    land(world.landing)
+    hits = []
+    for task in TASKS:
+        reached: Counter[CrashPoint] = Counter()
+        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        world.task(task, "dry")
+        stop()
+        hits += [(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    return hits
+
+
+def _expire_leases(dsn: str) -> None:
+    """What waiting for 30 s does; no safety rests on it."""
+    connection = psycopg2.connect(dsn)
+    with connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE lockstep.epoch SET lease_until = now(), attempted_at = now() - interval '1 second'")
+    connection.close()
