@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -171,6 +171,7 @@ class Participant:
     vote: Vote | None
     execution: int | None = None  #: the largest token with which `prepare` has started
     publication: str | None = None  #: how it was published: see `lockstep.sinks.base.Publication`
+    age: timedelta | None = field(default=None, compare=False)  #: since the last change, by Postgres' clock
 
 
 @dataclass(frozen=True)

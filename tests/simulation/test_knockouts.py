@@ -95,7 +95,7 @@ def cleanup_before_published(patch: pytest.MonkeyPatch) -> None:
 def no_sweeper(patch: pytest.MonkeyPatch) -> None:
     """Nobody takes away what the dead have left."""
     for module in (recover, publish, prepare, sweep):
-        patch.setattr(module, "sweep_sink", lambda *found, **how: 0)
+        patch.setattr(module, "sweep_sink", lambda *found, **how: [])
     for module in (recover, sweep):
         patch.setattr(module, "sweep_folders", lambda *found, **how: 0)
 

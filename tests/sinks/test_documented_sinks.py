@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-import sys
 from contextlib import closing, suppress
 from pathlib import Path
 from types import ModuleType
@@ -17,19 +15,10 @@ from lockstep.testing import behaviour as behaviours
 from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
+from tests.sinks.documented import module_of
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "writing-a-sink.md"
 #: a stopped process keeps SQLite's lock, and nobody can end it: the page says so
 BEYOND_SQLITE = (behaviours.a_zombie_released_at_any_point_loses_and_doubles_nothing,)
-
-
-def module_of(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The code block of the page that starts with `# <name>.py`, importable."""
-    [source] = re.findall(rf"```python\n(# {name}\.py\n.*?)```", PAGE.read_text(), re.S)
-    module = ModuleType(name)
-    monkeypatch.setitem(sys.modules, name, module)
-    exec(compile(source, f"{name}.py", "exec"), module.__dict__)
-    return module
 
 
 class ArrowFilesUnderTest(SinkUnderTest):
@@ -40,7 +29,7 @@ class ArrowFilesUnderTest(SinkUnderTest):
         return self._sink("out")
 
     def _sink(self, name: str) -> Sink:
-        sink: Sink = self.module.OneFileSink("files", output=OUTPUT, path=str(self.folder / name))
+        sink: Sink = self.module.TransactionalFileSink("files", output=OUTPUT, path=str(self.folder / name))
         return sink
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
@@ -97,7 +86,7 @@ class SqliteUnderTest(SinkUnderTest):
 
 @pytest.mark.parametrize("behaviour", (*BEHAVIOURS, *VOTING_BEHAVIOURS), ids=lambda one: one.__name__)
 def test_the_two_phase_sink_of_the_docs(behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    behaviour(ArrowFilesUnderTest(tmp_path, module_of("one_file_sink", monkeypatch)))
+    behaviour(ArrowFilesUnderTest(tmp_path, module_of("transactional_file_sink", monkeypatch)))
 
 
 @pytest.mark.parametrize(

@@ -32,5 +32,11 @@ def to_participant(row: Row) -> Participant:
     if row["token"] is not None:
         vote = Vote(row["token"], row["handle"], row["target_id"], row["rows"] or {})
     return Participant(
-        row["sink"], ParticipantState(row["state"]), row["attempt"], vote, row["execution"], row["publication"]
+        row["sink"],
+        ParticipantState(row["state"]),
+        row["attempt"],
+        vote,
+        row["execution"],
+        row["publication"],
+        row["age"],
     )

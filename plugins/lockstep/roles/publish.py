@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
@@ -10,6 +11,7 @@ from lockstep.errors import LedgerConflict, NotPrepared
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Guarantee, Publication, Sink
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, ParticipantState, Role
 
 _log = logging.getLogger(__name__)
@@ -37,22 +39,31 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:
-            epoch = _publish(runtime, epoch, sink, participant.vote, role)
+            epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
         sweep_sink(runtime, sink, only=epoch.id)
     return epoch
 
 
-def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, role: Role) -> Epoch:
+def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
+    if isinstance(sink, TwoPhaseCommitSink):
+        sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
     publication = sink.publish(runtime.told(epoch, token), vote, runtime.rows_of(epoch, sink))
     reach(CrashPoint.PUBLISH_BEFORE_RECORD)
-    reason = "written again from the WAL" if publication is Publication.REPAIRED else ""
+    reason = _why_repaired(sink, age) if publication is Publication.REPAIRED else ""
     epoch = runtime.ledger.record_publication(epoch, sink.name, vote.token, publication.value, role, reason)
     reach(CrashPoint.PUBLISH_AFTER_RECORD)
     _log.info("%s: %s shows it (%s)", epoch, sink.name, publication)
     return epoch
+
+
+def _why_repaired(sink: Sink, age: timedelta | None) -> str:
+    why = "written again from the WAL"
+    if isinstance(sink, TwoPhaseCommitSink) and sink.outlived(age):
+        return f"{why}: its transaction had outlived the timeout of {sink.transaction_timeout}"
+    return why
 
 
 def _require_marker(epoch: Epoch, sink: Sink, participant: Participant) -> None:

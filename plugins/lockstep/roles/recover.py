@@ -15,6 +15,7 @@ from lockstep.roles.publish import publish_decided
 from lockstep.roles.sweep import sweep_folders, sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
 
 _log = logging.getLogger(__name__)
@@ -75,7 +76,10 @@ def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
 
 def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
     with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
-        report.swept += sweep_sink(runtime, sink)
+        handled = sweep_sink(runtime, sink)
+        report.swept += len(handled)
+        if isinstance(sink, TwoPhaseCommitSink) and not report.problems:
+            sink.finish_recovering(handled)
 
 
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:

@@ -41,13 +41,13 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
     return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
 
 
-def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: int = 0) -> int:
-    """Resolve what `sink` has pending, of epoch `only` or of all; the number of transactions resolved.
+def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: int = 0) -> list[Txn]:
+    """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved.
 
     Raises `LedgerConflict` for a token that this ledger never issued.
     """
     pending = [txn for txn in sink.pending() if only is None or txn.epoch == only]
-    return sum(_sweep(runtime, sink, txn, below) for txn in pending)
+    return [txn for txn in pending if _sweep(runtime, sink, txn, below)]
 
 
 def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
@@ -56,6 +56,7 @@ def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is Verdict.KEEP:
+        _warn_of_timeout(sink, txn, participant)
         return False
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
     if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
@@ -67,6 +68,12 @@ def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
     reach(CrashPoint.ROLLBACK_AFTER_SINK)
     _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
     return True
+
+
+def _warn_of_timeout(sink: Sink, txn: Txn, participant: Participant | None) -> None:
+    vote = participant.vote if participant else None
+    if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
+        sink.warn_of_timeout(txn.handle, participant.age)
 
 
 def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:

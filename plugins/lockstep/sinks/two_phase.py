@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
@@ -11,9 +13,18 @@ from lockstep.errors import LedgerConflict, PublishBlocked, PublishBusy
 from lockstep.sinks.base import Batches, Publication, Sink, SinkEpoch, Txn
 from lockstep.sinks.handles import named_by
 
+_log = logging.getLogger(__name__)
+
 
 class TwoPhaseCommitSink(Sink):
-    """The data is in the sink before the decision (Flink: TwoPhaseCommitSinkFunction)."""
+    """The data is in the sink before the decision (Flink: TwoPhaseCommitSinkFunction).
+
+    A target that drops what is pending too long has a `transaction_timeout`. It is only for warnings, from the moment
+    when `transaction_timeout_warning` of it is over: an epoch whose transaction is gone is published from the WAL.
+    """
+
+    transaction_timeout: timedelta | None = None  #: after which the target may drop what is pending; None: never
+    transaction_timeout_warning: float = 0.8  #: the part of the timeout after which to warn
 
     @abstractmethod
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
@@ -49,6 +60,31 @@ class TwoPhaseCommitSink(Sink):
     def recover_and_abort(self, txn: Txn) -> None:
         """Roll back what a lower token left."""
         self.abort(txn)
+
+    def finish_recovering(self, handled: Sequence[Txn]) -> None:
+        """Called last by a round of recovery that met no problem, for a sink that tidies up after its transactions.
+
+        By then what is decided is published, what is dead was aborted, and the last sweep has committed or aborted
+        `handled`; what is still `pending` is live. Idempotent, like every step (Flink: finishRecoveringContext).
+        """
+
+    def outlived(self, age: timedelta | None) -> bool:
+        """Whether a transaction that was pre-committed `age` ago may be gone by its timeout."""
+        return age is not None and self.transaction_timeout is not None and age > self.transaction_timeout
+
+    def warn_of_timeout(self, handle: str | None, age: timedelta | None) -> None:
+        """Log a warning if what was pre-committed `age` ago is near its timeout or over it."""
+        limit = self.transaction_timeout
+        if age is None or limit is None or age <= limit * self.transaction_timeout_warning:
+            return
+        _log.warning(
+            "sink %s: %s has been pending for %.0f s, its target may drop it after %.0f s: publish the epoch soon, or "
+            "it is written again from the WAL",
+            self.name,
+            handle,
+            age.total_seconds(),
+            limit.total_seconds(),
+        )
 
     def txn_of(self, epoch: SinkEpoch, vote: Vote) -> Txn:
         """The transaction that a vote stands for. Raises `LedgerConflict` if its handle names another one."""

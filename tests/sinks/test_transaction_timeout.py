@@ -1,0 +1,133 @@
+"""A target may drop a transaction that is pending too long: nothing is lost, and nobody is left unwarned."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.epoch import RunKey
+from lockstep.ledger import migrate
+from lockstep.ledger.report import Report
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.base import Publication, Txn
+from stack.postgres import PostgresServer
+from tests.crash.world import Numbers, World, rows_of_day, untouched
+from tests.sinks.documented import module_of
+
+SOON, NEVER = timedelta(microseconds=1), timedelta(days=1)
+DAY = 0
+RUN = RunKey("numbers", "run")
+_databases = count(1)
+
+
+@pytest.fixture
+def sink_class(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return module_of("transactional_file_sink", monkeypatch).TransactionalFileSink
+
+
+@pytest.fixture
+def world(memory_server: PostgresServer, tmp_path: Path, sink_class: Any) -> Iterator[World]:
+    name = f"timeout_{next(_databases)}"
+    dsn = memory_server.create_database(name)
+    migrate(dsn)
+    sink = sink_class("files", output="numbers", path=str(tmp_path / "out"))
+    pipeline = Pipeline("numbers", sources={"numbers": Numbers()}, transform=untouched, sinks=[sink])
+    yield World(dsn, "", tmp_path, pipeline, tmp_path / "staging")
+    memory_server.drop_database(name)
+
+
+def drop_what_is_pending(world: World) -> None:
+    """What the target does to transactions that are older than their timeout."""
+    dropped = list((world.folder / "out" / ".pending").iterdir())
+    assert dropped
+    for path in dropped:
+        path.unlink()
+
+
+def shown(world: World) -> Counter[tuple[Any, ...]]:
+    rows: Counter[tuple[Any, ...]] = Counter()
+    for path in (world.folder / "out").glob("*.arrow"):
+        with pa.OSFile(str(path)) as file:
+            rows.update(zip(*pa.ipc.open_file(file).read_all().to_pydict().values(), strict=True))
+    return rows
+
+
+def reasons(world: World) -> list[str]:
+    ledger = Report(world.ledger_dsn)
+    told = [entry.reason for entry in ledger.history("numbers", 1) if entry.sink == "files" and entry.reason]
+    ledger.close()
+    return told
+
+
+def test_what_was_dropped_after_the_decision_is_published_from_the_wal(
+    world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_class, "transaction_timeout", SOON)
+    world.run_until(RUN, DAY, "commit")
+    drop_what_is_pending(world)
+    world.run(RUN, DAY, start="publish.files")
+    assert shown(world) == Counter(rows_of_day(DAY))
+    assert world.publications(DAY) == {"files": Publication.REPAIRED}
+    assert ["outlived the timeout of 0:00:00.000001" in reason for reason in reasons(world)] == [True], reasons(world)
+
+
+def test_what_was_dropped_before_the_decision_is_published_from_the_wal(world: World) -> None:
+    world.run_until(RUN, DAY, "prepare.files")
+    drop_what_is_pending(world)
+    world.run(RUN, DAY, start="commit")
+    assert shown(world) == Counter(rows_of_day(DAY))
+    assert world.publications(DAY) == {"files": Publication.REPAIRED}
+
+
+def test_recovery_publishes_what_was_dropped(world: World) -> None:
+    world.run_until(RUN, DAY, "commit")
+    drop_what_is_pending(world)
+    assert world.recover().problems == []
+    assert shown(world) == Counter(rows_of_day(DAY))
+    assert world.state_of(DAY) == "cleaned"
+
+
+@pytest.mark.parametrize(("timeout", "ratio", "warned"), [(SOON, 0.8, True), (NEVER, 0.8, False), (NEVER, 0.0, True)])
+def test_a_transaction_near_its_timeout_is_warned_of(
+    world: World,
+    sink_class: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    timeout: timedelta,
+    ratio: float,
+    warned: bool,
+) -> None:
+    monkeypatch.setattr(sink_class, "transaction_timeout", timeout)
+    monkeypatch.setattr(sink_class, "transaction_timeout_warning", ratio)
+    world.run_until(RUN, DAY, "prepare.files")
+    with caplog.at_level(logging.WARNING):
+        world.recover()  # finds it undecided, but live: its lease runs
+        assert ("has been pending for" in caplog.text) is warned
+        caplog.clear()
+        world.run(RUN, DAY, start="commit")
+    assert ("has been pending for" in caplog.text) is warned
+    assert shown(world) == Counter(rows_of_day(DAY))
+
+
+def test_recovery_ends_with_what_it_has_handled(world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[list[Txn]] = []
+    monkeypatch.setattr(sink_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
+    world.run_until(RUN, DAY, "prepare.files")
+    world.recover()
+    assert told == [[]], "a live attempt's transaction was handled"
+    [path] = (world.folder / "out" / ".pending").iterdir()
+    content = path.read_bytes()
+    world.run(RUN, DAY, start="commit")
+    path.write_bytes(content)  # as a zombie may, who was stopped while it wrote
+    world.recover()
+    assert [txn.handle for txn in told[-1]] == [path.name]
+    assert not path.exists()
+    assert shown(world) == Counter(rows_of_day(DAY))
