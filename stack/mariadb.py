@@ -187,10 +187,14 @@ class MariaDbServer:
         return self.dsn(name)
 
     def drop_database(self, name: str) -> None:
-        """End the sessions that use it, drop it. Nothing prepared may hold its tables."""
+        """Drop it, after its sessions are ended and everything is rolled back that is prepared on this server: the
+        server doesn't tell which database a branch belongs to."""
         for (session,) in self.execute("SELECT id FROM information_schema.processlist WHERE db = %s", name):
             with suppress(pymysql.MySQLError):
                 self.execute(f"KILL {int(session)}")
+        for _, first, _, branch in self.execute("XA RECOVER"):
+            with suppress(pymysql.MySQLError):
+                self.execute("XA ROLLBACK %s, %s", branch[:first].decode(), branch[first:].decode())
         self.execute(f"DROP DATABASE IF EXISTS {_quoted(name)}")
 
     def execute(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:

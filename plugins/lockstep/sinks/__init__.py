@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.http import HttpSink
+    from lockstep.sinks.mysql import MySqlSink
     from lockstep.sinks.postgres import PostgresSink
     from lockstep.sinks.stdout import StdoutSink
     from lockstep.sinks.tcp import TcpSink
@@ -26,6 +27,7 @@ __all__ = [
     "FileCommitter",
     "FileSink",
     "HttpSink",
+    "MySqlSink",
     "PostgresCommitter",
     "PostgresSink",
     "StdoutSink",
@@ -43,6 +45,7 @@ _HOMES = {
     "FileCommitter": "lockstep.sinks.committers",
     "FileSink": "lockstep.sinks.files",
     "HttpSink": "lockstep.sinks.http",
+    "MySqlSink": "lockstep.sinks.mysql",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PostgresSink": "lockstep.sinks.postgres",
     "StdoutSink": "lockstep.sinks.stdout",

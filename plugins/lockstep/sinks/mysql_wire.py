@@ -1,0 +1,114 @@
+"""The driver's connection to MariaDB, made to feed LOAD DATA LOCAL from memory; and what its error numbers mean."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pymysql
+from pymysql.constants import CLIENT, COMMAND, ER
+from pymysql.cursors import Cursor as _Cursor
+from pymysql.protocol import OKPacketWrapper
+
+Cursor: TypeAlias = _Cursor
+
+_PACKET = 1 << 20
+_CONNECT_SECONDS = 10.0
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
+
+_KILLED = 1927  # ER_CONNECTION_KILLED, which only MariaDB has
+_LOST = frozenset({*range(2000, 2100), ER.SERVER_SHUTDOWN, _KILLED, *range(1158, 1162), ER.NEW_ABORTING_CONNECTION})
+
+if TYPE_CHECKING:
+
+    class _Connection(pymysql.connections.Connection[Cursor]):
+        """With what the driver's stubs leave out."""
+
+        server_version: str
+
+        def _execute_command(self, command: int, sql: str) -> None: ...
+        def _read_packet(self) -> Any: ...  # type: ignore[override]
+        def _force_close(self) -> None: ...
+        def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext: ...
+
+else:
+    _Connection = pymysql.connections.Connection
+
+
+class Loader(_Connection):
+    """A connection that feeds LOAD DATA LOCAL from memory, and never from a file that the server names."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        given = {"connect_timeout": _CONNECT_SECONDS, "charset": "utf8mb4", **arguments}
+        # the flag, not local_infile=True: with that the driver would open any file that a server asks for
+        super().__init__(**given, autocommit=True, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
+        self.connect(None if self.unix_socket else _dial(self.host, self.port, given["connect_timeout"]))
+
+    def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
+        """Without TLS options the driver encrypts if the server can, and checks nothing: no need to read every
+        certificate of the machine for that, which takes 30 ms a connection."""
+        return super()._create_ssl_ctx(sslp) if sslp else _unchecked()
+
+    def load(self, statement: str, pieces: Iterable[memoryview]) -> Loaded:
+        """Run LOAD DATA LOCAL with `pieces` as the file; whatever breaks off closes the connection."""
+        try:
+            self._execute_command(COMMAND.COM_QUERY, statement)
+            if not self._read_packet().is_load_local_packet():
+                raise pymysql.err.InternalError(2027, "LOAD DATA LOCAL was not answered by a request for data")
+            for piece in pieces:
+                for start in range(0, len(piece), _PACKET):
+                    self.write_packet(bytes(piece[start : start + _PACKET]))
+            self.write_packet(b"")
+            done = OKPacketWrapper(self._read_packet())
+        except BaseException:
+            self._force_close()  # half a file may have been read: the server rolls back
+            raise
+        return Loaded(done.affected_rows, done.warning_count)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the server says of a LOAD DATA: rows that went in, and warnings, which LOCAL makes of errors."""
+
+    rows: int
+    warnings: int
+
+
+@cache
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _dial(host: str, port: int, timeout: float) -> socket.socket:
+    """A TCP connection that notices when the other side is gone."""
+    dialled = socket.create_connection((host, port), timeout)
+    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    dialled.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            dialled.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return dialled
+
+
+def code_of(error: BaseException) -> int:
+    """The server's or the driver's number of an error; 0 where there is none."""
+    code = error.args[0] if error.args else 0
+    return code if isinstance(code, int) else 0
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection broke: what the last statement did is not known."""
+    code = code_of(error)
+    return code in _LOST or (code == 0 and isinstance(error, pymysql.err.InterfaceError | pymysql.err.InternalError))
+
+
+def close_quietly(connection: Loader) -> None:
+    with suppress(pymysql.MySQLError):
+        connection.close()

@@ -1,0 +1,31 @@
+"""MySqlSink under the suite that every sink has to pass, which has a fault at every one of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
+from stack.mariadb import MariaDbServer
+from tests.sinks.mysql_target import MySqlUnderTest
+
+_others = count(1)
+
+
+@pytest.fixture
+def other_dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
+    name = f"other_{next(_others)}"
+    yield mariadb_server.create_database(name)
+    mariadb_server.drop_database(name)
+
+
+@pytest.mark.parametrize("behaviour", [*BEHAVIOURS, *VOTING_BEHAVIOURS], ids=lambda one: one.__name__)
+def test_two_phase(mariadb_dsn: str, other_dsn: str, behaviour: Behaviour) -> None:
+    behaviour(MySqlUnderTest(mariadb_dsn, other_dsn, "two_phase"))
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+def test_write_ahead(mariadb_dsn: str, other_dsn: str, behaviour: Behaviour) -> None:
+    behaviour(MySqlUnderTest(mariadb_dsn, other_dsn, "write_ahead"))
