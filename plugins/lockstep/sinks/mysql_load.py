@@ -105,7 +105,7 @@ class LoadText:
         return cls(fields, table.epoch_column(epoch_column), epoch, where)
 
     def statement(self, relation: Relation) -> str:
-        """LOAD DATA without parameters, so that a percent sign stays one."""
+        """LOAD DATA without parameters."""
         given, made = [], []
         for index, (name, kind) in enumerate(self.fields):
             plain = kind.load == "{}"
@@ -118,7 +118,7 @@ class LoadText:
             "FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' "
         )
         lists = f"({', '.join(given)})" + (f" SET {', '.join(made)}" if made else "")
-        return (compose(template, table=relation.name) + lists).replace("%%", "%")
+        return compose(template, table=relation.name) + lists
 
     def pieces(self, batches: Batches) -> Iterator[Piece]:
         """Raises `SinkRejected` for values that MariaDB would change."""

@@ -41,22 +41,23 @@ def read_rows(
     carriers = [_carrier(field) for field in schema]
     fields = ", ".join(f"IFNULL({carrier.select}, '')" for carrier in carriers)
     query = f"SELECT CONCAT_WS(',', {fields}) " + compose(
-        "FROM {table} WHERE {column} = %s", table=relation.name, column=epoch_column
+        "FROM {table} WHERE {column} = ", table=relation.name, column=epoch_column
     )
+    query = f"{query}{epoch:d}"
     where = f"sink {database.sink}: reading table {relation}"
     connection = database.connect()
     try:
         with database.naming(where):
-            for lines in _lines(connection, query, epoch, where):
+            for lines in _lines(connection, query, where):
                 yield from _parsed(lines, carriers, schema, where)
     finally:
         close_quietly(connection)
 
 
-def _lines(connection: Loader, query: str, epoch: int, where: str) -> Iterator[bytes]:
+def _lines(connection: Loader, query: str, where: str) -> Iterator[bytes]:
     """CSV of many rows at a time, a last line end included."""
     with connection.cursor(pymysql.cursors.SSCursor) as cursor:
-        cursor.execute(query, (epoch,))
+        cursor.execute(query)
         while rows := cursor.fetchmany(_ROWS):
             if any(row[0] is None for row in rows):
                 raise SinkRejected(f"{where}: a row is longer than max_allowed_packet; raise that on the server")
@@ -89,6 +90,8 @@ def _carrier(field: pa.Field) -> Carrier:
         case "datetime":
             zoned = pa.timestamp("us", wire.tz)
             return Carrier(select, pa.int64(), lambda array: array.view(zoned))
+        case "decimal":
+            return Carrier(select, pa.decimal128(wire.precision, wire.scale), _same)
         case "float":
             return Carrier(select, pa.float64(), _same)
         case "tinyint" if pa.types.is_boolean(wire):

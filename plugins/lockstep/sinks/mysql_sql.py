@@ -8,16 +8,22 @@ Name: TypeAlias = str | tuple[str, ...]  #: an identifier; a tuple is qualified:
 
 
 def compose(template: str, **names: Name) -> str:
-    """`template` with each {name} replaced by its quoted identifier; values stay %s for the driver."""
-    return template.format(**{key: identifier(name) for key, name in names.items()})
+    """`template` with each {name} replaced by its quoted identifier; values stay %s for the driver.
+
+    A percent sign in a name is doubled if there is a %s, as the driver then reads it so.
+    """
+    quoted = {key: identifier(name) for key, name in names.items()}
+    if "%s" in template:
+        quoted = {key: text.replace("%", "%%") for key, text in quoted.items()}
+    return template.format(**quoted)
 
 
 def identifier(name: Name) -> str:
-    """`name` in backticks; a percent sign is doubled, as the driver reads it in a statement with parameters."""
+    """`name` in backticks."""
     parts = (name,) if isinstance(name, str) else name
-    return ".".join("`" + part.replace("`", "``").replace("%", "%%") + "`" for part in parts)
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def columns(names: list[str]) -> str:
-    """A list of column names for a statement."""
+    """A list of column names for a statement without parameters."""
     return ", ".join(map(identifier, names))

@@ -94,7 +94,7 @@ def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None
     """Raises the driver's error unless this user may insert these columns; no row is."""
     nothing = ", ".join(["NULL"] * len(names))
     statement = compose("INSERT INTO {table} ", table=relation.name)
-    cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE".replace("%%", "%"))
+    cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE")
 
 
 def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
