@@ -14,6 +14,7 @@ from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
+from stack.postgres import PostgresServer
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
 
@@ -38,9 +39,15 @@ def execute(dsn: str, statement: str | sql.Composable, *parameters: object) -> l
 
 
 class PostgresUnderTest(SinkUnderTest):
-    """PostgresSink in the database of `dsn`; `other` is a database that it must not be confused with."""
+    """PostgresSink in the database of `dsn`; `other` is a database that it must not be confused with.
 
-    def __init__(self, dsn: str, other: str, protocol: str, **arguments: Any) -> None:
+    `server`: whose power may be cut.
+    """
+
+    def __init__(
+        self, dsn: str, other: str, protocol: str, server: PostgresServer | None = None, **arguments: Any
+    ) -> None:
+        self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
         self.votes_with_data = protocol == "two_phase"
         self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
@@ -80,6 +87,13 @@ class PostgresUnderTest(SinkUnderTest):
             "WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
         )
         return [name for (name,) in [*prepared, *execute(self.dsn, sessions)]]
+
+    def lose_power(self) -> bool:
+        if self.server is None:
+            return False
+        self.server.kill()
+        self.server.start()
+        return True
 
     def lose(self, handle: str) -> None:
         with connected(self.dsn) as cursor:
