@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Any
 
 import pytest
 from airflow.sdk import Connection
@@ -29,6 +30,24 @@ def test_only_extras_that_libpq_knows_reach_it() -> None:
     extra = json.dumps({"sslmode": "verify-full", "cursor": "dictcursor", "options": "-c search_path=a b"})
     found = parse_dsn(dsn_of(Connection(conn_id="w", conn_type="postgres", host="/run/pg", extra=extra)))
     assert found == {"host": "/run/pg", "sslmode": "verify-full", "options": "-c search_path=a b"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "url"),
+    [
+        ("https://u:p%2Fw@h:8443/a/b", "https://u:p%2Fw@h:8443/a/b"),
+        ("http://:tok%3Aen@h/", "http://:tok%3Aen@h/"),
+        ("tcp://127.0.0.1:99", "tcp://127.0.0.1:99/"),
+        ({"conn_type": "http", "host": "https://h/a/b?c=d", "login": "u", "password": "@"}, "https://u:%40@h/a/b?c=d"),
+        ({"conn_type": "http", "host": "h", "schema": "https", "port": 1, "extra": {"x": "y"}}, "https://h:1/"),
+        ({"conn_type": "http", "host": "::1", "port": 80, "schema": "a/b"}, "http://[::1]:80/a/b"),
+    ],
+)
+def test_a_web_connection_becomes_the_url_that_it_means(
+    fields: str | dict[str, Any], url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_RECEIVER", fields if isinstance(fields, str) else json.dumps(fields))
+    assert AirflowConnections()["receiver"] == url
 
 
 def test_connections_are_looked_up_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

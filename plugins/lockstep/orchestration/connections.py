@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from urllib.parse import quote
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -13,6 +14,8 @@ from lockstep.errors import NotConfigured
 LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
 STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
 STAGING_VARIABLE = "LOCKSTEP_STAGING"
+
+_URL_TYPES = ("http", "https", "tcp")  #: of Connections that are a URL
 
 #: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
 _LIBPQ_EXTRAS = frozenset(
@@ -47,7 +50,9 @@ def connection(conn_id: str) -> Connection:
 
 
 def dsn_of(found: Connection) -> str:
-    """A libpq connection string for a Postgres Connection, Airflow's own URI for any other."""
+    """A libpq connection string for a Postgres Connection, a URL for a web or TCP one, else Airflow's own URI."""
+    if found.conn_type in _URL_TYPES:
+        return _url_of(found)
     if found.conn_type not in ("postgres", "postgresql"):
         return str(found.get_uri())
     parts = {
@@ -70,6 +75,22 @@ def staging_uri() -> str:
     if not uri:
         raise NotConfigured(f"Connection {STAGING!r} names no place: put the staging URI (s3://…, /…) into its host")
     return str(uri)
+
+
+def _url_of(found: Connection) -> str:
+    """As its fields say it: the path stands in the schema, or behind the host, which may be a URL without login.
+
+    Airflow's own URI has every slash of a path percent-encoded, and the extra, which is for hooks, for its query.
+    """
+    schema, host = found.schema or "", found.host or ""
+    scheme, _, place = host.rpartition("://")
+    scheme = scheme or (schema if schema in _URL_TYPES else str(found.conn_type))
+    place, _, path = place.partition("/")
+    path = path or ("" if schema in _URL_TYPES else schema.lstrip("/"))
+    login = f"{quote(found.login or '', safe='')}:{quote(found.password or '', safe='')}@"
+    place = f"[{place}]" if place.count(":") > 1 and not place.startswith("[") else place
+    port = f":{found.port}" if found.port else ""
+    return f"{scheme}://{'' if login == ':@' else login}{place}{port}/{path}"
 
 
 def _quoted(value: str) -> str:

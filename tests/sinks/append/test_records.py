@@ -115,7 +115,7 @@ def test_a_record_that_is_too_long_is_refused_before_the_decision(tmp_path: Path
 
 def test_the_users_validator_is_asked_before_the_decision(tmp_path: Path) -> None:
     sink = stdout(tmp_path, validator=f"{__name__}:no_odd_ids")
-    with pytest.raises(SinkRejected, match="no_odd_ids refuses record .*/1/1: id 1 is odd"):
+    with pytest.raises(SinkRejected, match=r"no_odd_ids refuses record .*/1/1: id 1 is odd"):
         prepared(sink)
     assert prepared(sink, ("id", pa.array([2, 4]))) == {OUTPUT: 2}
 
