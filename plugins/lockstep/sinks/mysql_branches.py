@@ -35,6 +35,7 @@ from lockstep.sinks.mysql_wire import Cursor, code_of, is_lost
 _HANDLE = re.compile(r"lockstep:[0-9a-f]{32}:(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12}):[!-~]+")
 _GONE = frozenset({ER.XAER_NOTA, ER.XA_RBROLLBACK})
 _BUSY = LOCKED | {ER.XAER_RMFAIL}
+_FORMAT = 1  #: what XA START takes when it isn't told another
 _NO_SUCH_THREAD, _NOT_OWNER = ER.NO_SUCH_THREAD, ER.KILL_DENIED_ERROR
 
 
@@ -229,12 +230,14 @@ class Branches:
 
 
 def _recoverable(cursor: Cursor) -> list[str]:
-    """The names of all prepared branches, both parts joined by a colon; others than ours are as they are."""
+    """The names of all prepared branches that are cut in two where ours are; the others can't be ours."""
     cursor.execute("XA RECOVER")
     handles = []
-    for _, first, _, data in cursor.fetchall():
-        text = data if isinstance(data, str) else bytes(data).decode("latin-1")
-        handles.append(f"{text[:first]}:{text[first:]}")
+    for form, first, _, data in cursor.fetchall():
+        name = data if isinstance(data, str) else bytes(data).decode("latin-1")
+        parts = name[:first], name[first:]
+        if form == _FORMAT and xid(":".join(parts)) == parts:
+            handles.append(":".join(parts))
     return handles
 
 

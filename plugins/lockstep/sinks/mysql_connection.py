@@ -91,7 +91,7 @@ class Database:
         cursor.execute(_GUARD)
         found = cursor.fetchone()
         assert found is not None
-        for refused, setting, remedy in _weaknesses(*found[1:]):
+        for refused, setting, remedy in weaknesses(*found[1:]):
             if refused:
                 raise PreflightRefused(f"sink {self.sink}: the server runs with {setting}: {remedy}")
 
@@ -178,7 +178,7 @@ class Database:
         return text
 
 
-def _weaknesses(
+def weaknesses(
     read_only: int,
     flush: int,
     doublewrite: Any,
