@@ -228,17 +228,18 @@ class FileTarget:
         for fact in listing.files:
             if not _holds(folder / fact.pending, fact):
                 raise Damaged(f"{folder / fact.pending} isn't what was voted")
-        for bucket in {fact.bucket for fact in listing.files}:
+        buckets = {fact.bucket for fact in listing.files}
+        for bucket in buckets:
             self._make_bucket(bucket)
         for fact in listing.files:
             reach(CrashPoint.PUBLISH_BEFORE_RENAME)
             self._show_file(folder / fact.pending, fact)
             reach(CrashPoint.PUBLISH_AFTER_RENAME)
-        self._sync({self.root, *((self.root / fact.name).parent for fact in listing.files)})
+        self._sync(buckets)
         for name in success:
             link_new(folder / _VOTE, self.root / name)
         if success:
-            self._sync({(self.root / name).parent for name in success})
+            self._sync(buckets)
         reach(CrashPoint.PUBLISH_BEFORE_FILE_MARKER)
         created = link_new(folder / _VOTE, self._marker(listing.epoch))
         sync_folder(self.state)
@@ -264,10 +265,9 @@ class FileTarget:
             path /= folder
             yield path
 
-    def _sync(self, folders: set[Path]) -> None:
-        """Make the names in `folders` durable, and those of the folders up to the target."""
-        above = {parent for folder in folders for parent in folder.parents if parent.is_relative_to(self.root)}
-        for folder in sorted(folders | above):
+    def _sync(self, buckets: Iterable[str]) -> None:
+        """Make the names in the folders of `buckets` durable, their own included."""
+        for folder in sorted({self.root}.union(*map(self._folders_of, buckets))):
             sync_folder(folder)
 
     def _show_file(self, source: Path, fact: FileFact) -> None:

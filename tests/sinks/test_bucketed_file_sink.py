@@ -1,0 +1,514 @@
+"""FileSink with buckets: which folder a row goes to, what comes back, what readers see, what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+
+from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected
+from lockstep.sinks import bucket_sort, file_format
+from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.bucket_names import NULL
+from lockstep.sinks.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
+from lockstep.sinks.files import FileSink, files
+from lockstep.testing import crash_sweep
+from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
+from lockstep.testing.under_test import (
+    DEPLOYMENT,
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    prepare,
+    publish,
+)
+from lockstep.wal.digest import digest_batches
+from tests.sinks.targets import FilesUnderTest
+from tests.sinks.test_file_sink_faults import effects
+
+ROWS = 1000
+PLANNED = datetime(2013, 1, 2, tzinfo=UTC)
+
+
+def by_thirds(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array([f"third={number.as_py() % 3}/x" for number in batch["id"]])
+
+
+ASSIGNERS: dict[str, Buckets] = {
+    "columns": ByColumns("ok"),
+    "time": ByTime("at"),
+    "planned": ByTime(),
+    "function": ByFunction(f"{__name__}:by_thirds"),
+}
+EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS)
+WITHOUT_CRASHES = [one for one in EVERYTHING if one not in CRASHES]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
+
+
+# --- the behaviour suite ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("behaviour", WITHOUT_CRASHES, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("bucket", ASSIGNERS.values(), ids=ASSIGNERS)
+def test_bucketed_file_sink(memory: Path, bucket: Buckets, behaviour: Behaviour) -> None:
+    behaviour(FilesUnderTest(memory, "parquet", bucket=bucket, success="_SUCCESS-{epoch}"))
+
+
+@pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+def test_bucketed_file_sink_in_a_crash(memory: Path, behaviour: Behaviour) -> None:
+    behaviour(FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), success="_SUCCESS"))
+
+
+def test_a_process_may_die_before_any_effect_on_the_file_system(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByTime("at"), success="_SUCCESS-{epoch}")
+    story = crash_sweep.prepares_and_publishes
+    steps = crash_sweep.sweep_every_step(target, story, effects, signal.SIGKILL, 20)
+    made = [step.split(maxsplit=1)[1] for step in steps if step.startswith("mkdir ")]
+    assert len([path for path in made if "dt=" in path]) == 4, steps
+
+
+# --- which folder ----------------------------------------------------------------------------------------------------
+
+
+def folders_of(bucket: Buckets, rows: pa.Table, planned: datetime = PLANNED) -> list[str]:
+    rows = rows.append_column("rest", pa.nulls(rows.num_rows, pa.int8()))
+    assert bucket.unfit(rows.schema) == []
+    found = []
+    for batch in rows.to_batches(3):
+        assigned = bucket.assign(batch, planned)
+        found += [assigned.buckets[code] for code in assigned.codes]
+    return found
+
+
+def test_event_time_goes_by_the_hour_in_utc() -> None:
+    at = [datetime(2013, 1, 1, 4, 59, 59, 999999), datetime(2013, 1, 1, 5), None, datetime(1969, 12, 31, 23, 1)]
+    utc = pa.array(at, pa.timestamp("us", "UTC"))
+    expected = ["dt=2013-01-01/hour=04", "dt=2013-01-01/hour=05", f"dt={NULL}/hour={NULL}", "dt=1969-12-31/hour=23"]
+    for times in (utc, utc.cast(pa.timestamp("us", "Asia/Tokyo")), pa.array(at, pa.timestamp("us"))):
+        assert folders_of(ByTime("at"), pa.table({"at": times})) == expected
+
+
+def test_other_folders_by_time_can_be_asked_for() -> None:
+    days = pa.table({"day": pa.array([date(2013, 2, 3), None, date(1, 1, 1)])})
+    assert folders_of(ByTime("day", BY_DAY), days) == ["dt=2013-02-03", f"dt={NULL}", "dt=0001-01-01"]
+    times = pa.table({"at": pa.array([datetime(2013, 2, 3, 4, 5, 59)])})
+    assert folders_of(ByTime("at", "%Y/day-%j/%H.%M"), times) == ["2013/day-034/04.05"]
+
+
+def test_without_a_time_in_the_rows_the_time_of_planning_decides() -> None:
+    rows = table(5)
+    planned = datetime(2013, 1, 2, 3, 4, tzinfo=UTC)
+    assert set(folders_of(ByTime(), rows, planned)) == {"dt=2013-01-02/hour=03"}
+
+
+def test_an_attempt_or_a_repair_gives_the_folders_of_the_plan(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByTime())
+    vote = prepare(target, epoch(), sealed(10))
+    target.lose(str(vote.handle))
+    assert publish(target, epoch(token=99), vote, sealed(10)) is Publication.REPAIRED
+    assert shown(target) == ["dt=2013-01-02/hour=00/files-epoch=1-rows-00000.parquet"]
+
+
+AWKWARD = ["a/b", "..", "x=y", "50%", "%41", "ünï ✓", " ", "c:\\d", "{e}", '"', "tab\t", "NULL", "007", None]
+
+
+def test_values_of_columns_make_hive_s_folders() -> None:
+    names = folders_of(ByColumns("text"), pa.table({"text": AWKWARD}))
+    assert names[:5] == ["text=a%2Fb", "text=..", "text=x%3Dy", "text=50%25", "text=%2541"]
+    assert names[-1] == f"text={NULL}" and len(set(names)) == len(AWKWARD)
+    rows = pa.table(
+        {"n": pa.array([-5, None], pa.int8()), "ok": [True, False], "day": [date(2013, 1, 1), None], "id": [1, 2]}
+    )
+    assert folders_of(ByColumns("n", "ok", "day"), rows) == [
+        "n=-5/ok=true/day=2013-01-01",
+        f"n={NULL}/ok=false/day={NULL}",
+    ]
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def shown(target: FilesUnderTest) -> list[str]:
+    return [str(Path(path).relative_to(target.path)) for path in files(str(target.path))]
+
+
+def told(target: FilesUnderTest) -> list[str]:
+    every = target.path.rglob("*")
+    return sorted(
+        str(path.relative_to(target.path)) for path in every if path.is_file() and ".lockstep" not in str(path)
+    )
+
+
+def publish_all(target: FilesUnderTest, wal: list[SealedRows], at: SinkEpoch | None = None) -> None:
+    at = at or epoch()
+    publish(target, at, prepare(target, at, wal), wal)
+
+
+def test_final_names_carry_bucket_sink_epoch_and_number_and_success_is_told_beside_them(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
+    publish_all(target, sealed(30), epoch(3, token=77))
+    folders = ["ok=__HIVE_DEFAULT_PARTITION__", "ok=false", "ok=true"]
+    names = [f"{folder}/files-epoch=3-rows-{number:05d}.parquet" for number, folder in enumerate(folders)]
+    assert shown(target) == names
+    assert told(target) == sorted([*names, *(f"{folder}/_SUCCESS-3" for folder in folders)])
+    assert (target.path / "ok=true/_SUCCESS-3").samefile(target.path / ".lockstep/epoch=3.json")
+
+
+def test_success_can_be_told_without_buckets_too(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", success="_SUCCESS")
+    publish_all(target, sealed(0))
+    assert told(target) == ["_SUCCESS"]
+
+
+def test_parts_of_the_wal_become_one_file_a_bucket_and_the_digest_stays(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), rows_per_file=1 << 20)
+    parts = SealedRows(table(2000), batch_rows=7)
+    publish_all(target, [parts])
+    assert len(shown(target)) == 3
+    with opened(target) as sink:
+        found = digest_batches(SCHEMA, sink.read(1, OUTPUT, SCHEMA))
+    assert (found.rows, found.hexdigest()) == digest(parts.table)
+
+
+@pytest.mark.parametrize("bucket", ASSIGNERS.values(), ids=ASSIGNERS)
+def test_the_same_rows_give_the_same_files_however_they_are_cut_and_spilled(
+    memory: Path, bucket: Buckets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for number, (batch_rows, memory_bytes) in enumerate(((1000, 1 << 30), (77, 1 << 30), (77, 10_000), (1000, 1))):
+        monkeypatch.setattr(bucket_sort, "SORT_BYTES", memory_bytes)
+        target = FilesUnderTest(memory / str(number), "parquet", bucket=bucket)
+        target.folder.mkdir()
+        publish_all(target, [SealedRows(table(3000), batch_rows)])
+        expect_rows(target, sealed(3000))
+        expect_settled(target)
+        found.append([(name, (target.path / name).read_bytes()) for name in shown(target)])
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_rows_of_a_bucket_keep_the_order_of_the_wal(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_sort, "SORT_BYTES", 5000)
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"))
+    publish_all(target, sealed(2000))
+    for folder in target.path.glob("ok=*"):
+        ids = [pq_ids(path) for path in sorted(folder.iterdir())]
+        assert np.all(np.diff(np.concatenate(ids)) > 0)
+
+
+def pq_ids(path: Path) -> Any:
+    return ds.dataset(str(path), format="parquet", partitioning=None).to_table(use_threads=False)["id"].to_numpy()
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_many_buckets_need_few_open_files(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"id": range(3000), "many": [str(n % 500) for n in range(3000)]})
+    monkeypatch.setattr(bucket_sort, "SORT_BYTES", 5000)
+    most, real = 0, os.fsync
+
+    def fsync(descriptor: int) -> None:
+        nonlocal most
+        most = max(most, open_files())
+        real(descriptor)
+
+    sink: Sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("many"))
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight({OUTPUT: rows.schema})
+        before = open_files()
+        monkeypatch.setattr(os, "fsync", fsync)
+        vote = sink.prepare(epoch(), [SealedRows(rows)])
+        sink.publish(epoch(), vote, [SealedRows(rows)])
+        back = digest_batches(rows.schema, sink.read(1, OUTPUT, rows.schema))
+    assert most <= before + 4
+    assert back.hexdigest() == digest_batches(rows.schema, rows.to_batches()).hexdigest()
+    assert len(files(str(memory / "out"))) == 500
+
+
+EVERY_NAME = pa.table(
+    {
+        "text": [*AWKWARD, *(["x"] * 4)],
+        "n": pa.array([*range(len(AWKWARD)), -(2**63), 2**63 - 1, None, 0], pa.int64()),
+        "ok": [None, True, False] * 6,
+        "day": pa.array([date(1, 1, 1), date(9999, 12, 31), None] * 6),
+        "line": [f"line {n}" for n in range(18)],
+    }
+)
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json", "text"])
+def test_columns_that_stand_in_folder_names_come_back_in_every_format(memory: Path, format: str) -> None:
+    bucket = ByColumns("text", "n", "ok", "day")
+    sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), format=format, bucket=bucket)
+    wal = [SealedRows(EVERY_NAME)]
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight({OUTPUT: EVERY_NAME.schema})
+        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
+        back = digest_batches(EVERY_NAME.schema, sink.read(1, OUTPUT, EVERY_NAME.schema))
+    assert back.hexdigest() == digest_batches(EVERY_NAME.schema, EVERY_NAME.to_batches()).hexdigest()
+    assert back.rows == EVERY_NAME.num_rows
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_files_of_text_go_into_buckets_too(memory: Path, format: str) -> None:
+    target = FilesUnderTest(memory, format, bucket=ByTime("at"))
+    publish_all(target, sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+    expect_proof(target, epoch(), sealed(ROWS))
+
+
+# --- readers ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_of_the_bare_folder_finds_partitions_and_nothing_of_ours(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("text"), success="_SUCCESS")
+    rows = pa.table({"id": range(len(AWKWARD)), "text": AWKWARD})
+    sink = FileSink("files", output=OUTPUT, path=str(target.path), bucket=ByColumns("text"), success="_SUCCESS")
+    with sink.opened(target.context()):
+        sink.preflight(None)
+        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+    partitioning = ds.partitioning(pa.schema({"text": pa.string()}), flavor="hive")
+    found = ds.dataset(str(target.path), rows.schema, "parquet", partitioning=partitioning)
+    assert found.to_table(use_threads=False).sort_by("id").equals(rows)
+
+
+def seen(target: FilesUnderTest) -> set[int]:
+    """The epochs that a reader of partitions sees, each whole, as 100 rows from 1000 times its number on."""
+    ids = target.visible()["id"].to_pylist()
+    epochs = {number // 1000 for number in ids}
+    assert sorted(ids) == [number for one in sorted(epochs) for number in range(one * 1000, one * 1000 + 100)]
+    return epochs
+
+
+def test_a_reader_sees_whole_epochs_at_every_step_of_publications_that_are_killed(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), rows_per_file=20, success="_SUCCESS")
+    publish_all(target, sealed(100, start=1000))
+    killed = 0
+    for number in range(2, 60):
+        at, wal = epoch(number, token=10 * number), sealed(100, start=1000 * number)
+        vote = prepare(target, at, wal)
+        child = crash_sweep.fork(lambda: _publish_watched(target, at, vote, wal, killed_at=2 * number))  # noqa: B023
+        code = child.wait()
+        assert seen(target) - {number} == set(range(1, number))
+        assert publish(target, at, vote, wal) in (Publication.COMMITTED, Publication.FOUND)
+        assert seen(target) == set(range(1, number + 1))
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        killed += 1
+    assert killed > 10 and code == 0
+
+
+def _publish_watched(target: FilesUnderTest, at: SinkEpoch, vote: Any, wal: list[SealedRows], killed_at: int) -> None:
+    """Publish, and read before every fourth effect on the file system."""
+    before, steps = seen(target), 0
+
+    def look(step: str) -> None:
+        nonlocal steps
+        steps += 1
+        if steps % 4 == 0:
+            assert seen(target) in (before, before | {at.id}), step
+        if steps == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    effects(look)
+    publish(target, at, vote, wal)
+
+
+# --- what is refused, before the decision ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bucket", "problem"),
+    [
+        (ByTime("id"), "'id' is no time"),
+        (ByTime("none"), "no column 'none'"),
+        (ByTime("at", "at=%Y"), "'at' is also the name of a folder"),
+        (ByTime(folders="AT=%Y"), "'at' is also the name of a folder"),
+        (ByColumns("ratio"), "'ratio' of the type double"),
+        (ByColumns("at"), "'at' of the type timestamp"),
+        (ByColumns("none"), "no column 'none'"),
+        (ByColumns(*SCHEMA.names), "no column is left"),
+        (ByFunction("nowhere.to_be:found"), "can't be imported"),
+        (ByFunction("os:nothing"), "can't be imported"),
+        (ByFunction("os:sep"), "no function"),
+    ],
+    ids=str,
+)
+def test_rows_that_can_not_be_put_into_buckets_are_refused_by_name(memory: Path, bucket: Buckets, problem: str) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=bucket)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=problem):
+        sink.preflight({OUTPUT: SCHEMA})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ByTime("at", "dt=2013"),
+        lambda: ByTime("at", "dt=%Y-%S"),
+        lambda: ByTime("at", "dt=%"),
+        lambda: ByTime("at", "/dt=%Y"),
+        lambda: ByTime("at", "../dt=%Y"),
+        lambda: ByColumns(),
+        lambda: ByColumns("a", "a"),
+        lambda: ByColumns("_a"),
+        lambda: ByColumns("a/b"),
+        lambda: ByFunction("no function"),
+        lambda: sink_of(bucket={"by": "chance"}),
+        lambda: sink_of(max_rows_per_file=0),
+        lambda: sink_of(max_bytes_per_file=0),
+        lambda: sink_of(max_buckets=0),
+        lambda: sink_of(success="done"),
+        lambda: sink_of(success="_a/b"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_where_they_are_written(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidPipeline):
+        make()
+
+
+def sink_of(**settings: Any) -> FileSink:
+    return FileSink("files", output=OUTPUT, path="/nowhere", **settings)
+
+
+@pytest.fixture
+def assigner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Any], Any]], Buckets]]:
+    """An assigner of a user's own module."""
+    module = ModuleType("users_own")
+    monkeypatch.setitem(sys.modules, "users_own", module)
+
+    def of(function: Callable[[Any], Any]) -> Buckets:
+        monkeypatch.setattr(module, "assign", function, raising=False)
+        return ByFunction("users_own:assign")
+
+    yield of
+
+
+BAD_NAMES = [
+    "",
+    "/abs",
+    "a//b",
+    "a/",
+    "..",
+    "a/../b",
+    ".hidden",
+    "a/_x",
+    "line\nend",
+    "x" * 256,
+    "/".join(["x" * 200] * 6),
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES, ids=lambda name: repr(name)[:20])
+def test_a_bucket_that_is_no_path_below_the_target_is_refused(memory: Path, assigner: Any, name: str) -> None:
+    bucket = assigner(lambda batch: pa.array([name] * batch.num_rows))
+    target = FilesUnderTest(memory, "parquet", bucket=bucket)
+    with pytest.raises(SinkRejected, match="bucket"):
+        prepare(target, epoch(), sealed(10))
+    assert list(memory.iterdir()) == [target.path] and told(target) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda batch: pa.array(["a"]), r"gave string\[1\] for 10 rows"),
+        (lambda batch: pa.array(range(10)), r"gave int64\[10\]"),
+        (lambda batch: ["a"] * 10, "gave list"),
+        (lambda batch: pa.array(["a"] * 9 + [None]), "no bucket to 1 rows"),
+        (lambda batch: pa.array([f"b-{id(object())}-{os.urandom(4).hex()}" for _ in range(10)]), "two buckets"),
+        (lambda batch: batch["nothing"], "failed with KeyError"),
+    ],
+)
+def test_an_assigner_that_fails_or_wavers_is_refused(
+    memory: Path, assigner: Any, function: Callable[[Any], Any], problem: str
+) -> None:
+    with pytest.raises(SinkRejected, match=problem):
+        prepare(FilesUnderTest(memory, "parquet", bucket=assigner(function)), epoch(), sealed(10))
+
+
+@pytest.mark.parametrize("value", ["", NULL])
+def test_a_text_that_readers_take_for_a_null_is_refused(memory: Path, value: str) -> None:
+    rows = table(3).set_column(1, "name", pa.array(["x", value, "y"]))
+    with pytest.raises(SinkRejected, match="take for a null"):
+        prepare(FilesUnderTest(memory, "parquet", bucket=ByColumns("name")), epoch(), [SealedRows(rows)])
+
+
+def test_more_buckets_than_allowed_are_refused(memory: Path) -> None:
+    sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("id"), max_buckets=10)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight(None)
+        with pytest.raises(SinkRejected, match="more than 10 buckets"):
+            sink.prepare(epoch(), sealed(11))
+
+
+@pytest.mark.parametrize("blocked", ["file", "symlink"])
+def test_something_in_the_place_of_a_bucket_is_refused_before_the_decision_and_after_it(
+    memory: Path, blocked: str
+) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"))
+    vote = prepare(target, epoch(), sealed(10))
+    folder = target.path / "ok=true"
+    if blocked == "file":
+        folder.write_text("in the way")
+    else:
+        (memory / "elsewhere").mkdir()
+        folder.symlink_to(memory / "elsewhere")
+    with pytest.raises(PreflightRefused, match="ok=true"):
+        prepare(target, epoch(2, token=11), sealed(10))
+    with pytest.raises(PreflightRefused, match="ok=true"):
+        publish(target, epoch(), vote, sealed(10))
+    assert shown(target) == []
+    folder.unlink()
+    assert publish(target, epoch(), vote, sealed(10)) is Publication.COMMITTED
+    expect_rows(target, sealed(10))
+
+
+def test_the_plan_holds_what_is_not_the_default(memory: Path) -> None:
+    assert set(sink_of().arguments()) == {"name", "output", "path", "format", "shared"}
+    sink = sink_of(bucket=ByTime("at", BY_DAY), max_rows_per_file=7, success="_SUCCESS")
+    assert sink.arguments()["bucket"] == {"by": "time", "column": "at", "folders": "dt=%Y-%m-%d"}
+    again = Sink.from_spec(sink.spec())
+    assert again.spec() == sink.spec()
+
+
+def test_a_repair_finds_what_a_cut_off_publication_left_in_any_bucket(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"))
+    vote = prepare(target, epoch(), sealed(10))
+    target.lose(str(vote.handle))
+    (target.path / "ok=other").mkdir()
+    (target.path / "ok=other/files-epoch=1-rows-00009.parquet").write_bytes(b"of other code")
+    with pytest.raises(Exception, match="ok=other"):
+        publish(target, epoch(token=12), vote, sealed(10))
+    assert shown(target) == []
+
+
+def test_dictionaries_go_into_buckets(memory: Path) -> None:
+    rows = pa.table({"id": range(6), "word": pa.array(["a", "b", None] * 2).dictionary_encode(), "b": [1, 2] * 3})
+    sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("b"))
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight({OUTPUT: rows.schema})
+        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+        (first, second) = sink.read(1, OUTPUT, rows.schema)
+    assert pc.count(first["word"]).as_py() + pc.count(second["word"]).as_py() == 4
+    nested = pa.schema({"b": pa.int64(), "words": pa.list_(pa.dictionary(pa.int32(), pa.string()))})
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})), pytest.raises(PreflightRefused, match="words"):
+        sink.preflight({OUTPUT: nested})
