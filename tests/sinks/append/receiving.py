@@ -76,7 +76,7 @@ class AppendUnderTest(SinkUnderTest):
         self.committer = committer or str(folder / "sent")
 
     @abstractmethod
-    def sink_with(self, committer: str) -> AppendOnlySink:
+    def sink_with(self, committer: str | None) -> AppendOnlySink:
         """The sink with this committer."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class AppendUnderTest(SinkUnderTest):
         """What has arrived."""
 
     def sink(self, *, shared: bool = False) -> Sink:
-        return self.sink_with(self.committer)
+        return self.sink_with(None if self.guarantee is Guarantee.NONE else self.committer)
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         other = str(self.folder / "sent elsewhere")
@@ -112,7 +112,7 @@ class ReceiverUnderTest(AppendUnderTest):
     def connections(self) -> dict[str, str]:
         return {"receiver": self.receiver.url, **self.others}
 
-    def sink_with(self, committer: str) -> AppendOnlySink:
+    def sink_with(self, committer: str | None) -> AppendOnlySink:
         kind = HttpSink if self.receiver.kind == "http" else TcpSink
         return kind("feed", output=OUTPUT, connection="receiver", committer=committer, **self.arguments)
 
@@ -133,7 +133,7 @@ class StdoutUnderTest(AppendUnderTest):
         with self.output.open("a") as file, redirect_stdout(file):
             yield
 
-    def sink_with(self, committer: str) -> AppendOnlySink:
+    def sink_with(self, committer: str | None) -> AppendOnlySink:
         return StdoutSink("feed", output=OUTPUT, committer=committer, **self.arguments)
 
     def records(self) -> list[dict[str, Any]]:

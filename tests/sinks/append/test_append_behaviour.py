@@ -6,15 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.sinks.base import Guarantee
 from lockstep.testing import Behaviour, behaviours
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 
 BEHAVIOURS = behaviours(AppendUnderTest)
 
 
+class Unremembered(ReceiverUnderTest):
+    guarantee = Guarantee.NONE
+
+
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
 def test_sinks_with_a_receiver(receiver: Receiver, memory: Path, behaviour: Behaviour) -> None:
     behaviour(ReceiverUnderTest(receiver, memory))
+
+
+@pytest.mark.parametrize("behaviour", behaviours(Unremembered), ids=lambda one: one.__name__)
+def test_sinks_without_a_guarantee(receiver: Receiver, memory: Path, behaviour: Behaviour) -> None:
+    behaviour(Unremembered(receiver, memory, guarantee="none"))
 
 
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
