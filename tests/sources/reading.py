@@ -11,6 +11,8 @@ from lockstep.sources.tables import Span, TableSource
 def rows_of(source: TableSource, position: Position, parts: int = 1) -> list[dict[str, Any]]:
     """The rows of the range, read in `parts` pieces."""
     span = Span(position["after"], position["upto"])
+    if span.is_empty:
+        return []
     with source.session() as session:
         schema = session.schema()
         queries = [session.query(piece) for piece in (session.split(span, parts) if parts > 1 else [span])]

@@ -10,13 +10,23 @@ from lockstep.sources.files import FileSource
 
 if TYPE_CHECKING:
     from lockstep.sources.data_source import DataSourceSource
+    from lockstep.sources.mysql_table import MySqlTableSource
     from lockstep.sources.postgres_table import PostgresTableSource
     from lockstep.sources.sequence import SequenceSource
 
-__all__ = ["DataSourceSource", "FileSource", "PostgresTableSource", "SequenceSource", "Source", "SourceContext"]
+__all__ = [
+    "DataSourceSource",
+    "FileSource",
+    "MySqlTableSource",
+    "PostgresTableSource",
+    "SequenceSource",
+    "Source",
+    "SourceContext",
+]
 
 _HOMES = {
     "DataSourceSource": "lockstep.sources.data_source",
+    "MySqlTableSource": "lockstep.sources.mysql_table",
     "PostgresTableSource": "lockstep.sources.postgres_table",
     "SequenceSource": "lockstep.sources.sequence",
 }

@@ -1,0 +1,52 @@
+"""Rows out of MariaDB on a Spark worker. This module goes there by value: it imports nothing of Lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+from pymysql.cursors import SSCursor
+
+_BATCH = 20_000  #: rows
+#: What the text of values must not depend on; one state of the database for all that a session asks.
+SETTINGS = "SET SESSION time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10"
+
+
+@dataclass(frozen=True)
+class SelectOut:
+    """Runs one query at a time. `arguments`: of the driver's connect, the password among them."""
+
+    arguments: Mapping[str, Any] = field(repr=False)
+    schema: pa.Schema
+
+    def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
+        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text."""
+        try:
+            connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor)
+            try:
+                with connection.cursor() as cursor:
+                    cursor.execute(SETTINGS)
+                    cursor.execute(query)
+                    while rows := cursor.fetchmany(_BATCH):
+                        yield self._batch(rows)
+            finally:
+                connection.close()
+        except (pymysql.MySQLError, OSError) as error:
+            text = str(error).replace(self.arguments.get("password") or "\0", "***")
+            raise RuntimeError(f"reading from MariaDB: {text}") from None
+
+    def _batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+        columns = zip(zip(*rows, strict=True), self.schema, strict=True)
+        return pa.RecordBatch.from_arrays([_array(values, column) for values, column in columns], schema=self.schema)
+
+
+def _array(values: Sequence[Any], column: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise RuntimeError(
+            f"UNREADABLE_VALUE: column {column.name} has one that {column.type} can't hold: {error}"
+        ) from None

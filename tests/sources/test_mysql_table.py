@@ -1,0 +1,178 @@
+"""Rows of a MariaDB table by a column that only grows: what the lag waits for, what is noticed, what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Position
+from lockstep.errors import SourceChanged, SourceRefused, SourceUnavailable
+from lockstep.sources import MySqlTableSource, SourceContext
+from stack.mariadb import MariaDbServer
+from tests.sources.reading import rows_of
+
+HOUR = timedelta(hours=1)
+EVENTS = """
+    CREATE TABLE events (
+        id bigint AUTO_INCREMENT PRIMARY KEY,
+        name varchar(40) NOT NULL,
+        at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), KEY (at)) CHARACTER SET utf8mb4
+"""
+
+
+class Shop:
+    """A database with an empty table `events`."""
+
+    def __init__(self, server: MariaDbServer, dsn: str) -> None:
+        self.server, self.dsn, self.name = server, dsn, dsn.rpartition("/")[2]
+        self.run(EVENTS)
+
+    def run(self, *statements: str) -> None:
+        """All in one transaction."""
+        connection = self.server.connect(self.name)
+        connection.begin()
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def source(self, table: str = "events", **arguments: Any) -> MySqlTableSource:
+        given = {"order_by": "id", "settle": timedelta(0), **arguments}
+        source = MySqlTableSource(table, connection="shop", **given)
+        source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": self.dsn}))
+        return source
+
+
+@pytest.fixture
+def shop(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Shop:
+    return Shop(mariadb_server, mariadb_dsn)
+
+
+def names(source: MySqlTableSource, position: Position) -> list[str]:
+    return sorted(row["name"] for row in rows_of(source, position))
+
+
+def test_a_row_committed_late_is_lost_by_the_largest_id_and_not_within_the_lag(shop: Shop) -> None:
+    late = shop.server.connect(shop.name)
+    late.begin()
+    late.cursor().execute("INSERT INTO events (name) VALUES ('late')")
+    shop.run("INSERT INTO events (name) VALUES ('early')")
+    naive, settled = shop.source(), shop.source(settle=HOUR, settled_by="at")
+    seen = {source: (found := source.latest(None, None), names(source, found)) for source in (naive, settled)}
+    late.commit()
+    late.close()
+    with pytest.raises(SourceChanged, match="rows came late, with a smaller id"):
+        naive.check(None, seen[naive][0])
+    shop.run("UPDATE events SET at = at - INTERVAL 2 HOUR")
+    read = {source: first + names(source, source.latest(found, None)) for source, (found, first) in seen.items()}
+    assert read[naive] == ["early"]
+    assert read[settled] == ["early", "late"]
+
+
+def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name, at) VALUES ('old', now() - INTERVAL 2 HOUR), ('young', now())")
+    shop.run("INSERT INTO events (name, at) VALUES ('old, above', now() - INTERVAL 2 HOUR)")
+    source = shop.source(settle=HOUR, settled_by="at")
+    assert names(source, first := source.latest(None, None)) == ["old"]
+    by_time = shop.source(settle=HOUR, order_by="at")
+    assert names(by_time, by_time.latest(None, None)) == ["old", "old, above"]
+    assert source.is_empty(first, source.latest(first, None))
+
+
+def test_a_capped_epoch_goes_on_where_it_ended_and_its_pieces_are_the_whole(shop: Shop) -> None:
+    shop.run(*(f"INSERT INTO events (name) VALUES ('{n}')" for n in range(9)))
+    source = shop.source(max_rows_per_epoch=5)
+    first = source.latest(None, None)
+    second = source.latest(first, None)
+    assert [names(source, first), names(source, second)] == [list("01234"), list("5678")]
+    for parts in (2, 3, 9):
+        assert sorted(row["name"] for row in rows_of(source, first, parts)) == list("01234")
+
+
+def test_an_empty_table_and_deleted_rows(shop: Shop) -> None:
+    source = shop.source()
+    found = source.latest(None, None)
+    assert source.is_empty(None, found)
+    shop.run("INSERT INTO events (name) VALUES ('a'), ('b')")
+    found = source.latest(found, None)
+    shop.run("DELETE FROM events WHERE name = 'a'")
+    with pytest.raises(SourceChanged, match=r"had 2 rows .* and has 1"):
+        source.check(None, found)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "told"),
+    [
+        ("SELECT 1", {"table": "nothing"}, "no such table"),
+        ("SELECT 1", {"order_by": "nothing"}, "no column nothing"),
+        ("SELECT 1", {"order_by": "name"}, "rows are ordered by"),
+        ("SELECT 1", {"columns": ("id", "nope")}, r"no columns \['nope'\]"),
+        ("SELECT 1", {"settle": None}, "give settle="),
+        ("SELECT 1", {"settle": HOUR}, "settled_by= has to name a TIMESTAMP"),
+        ("ALTER TABLE events ADD n int NULL", {"order_by": "n"}, "may be NULL"),
+        ("ALTER TABLE events ADD t time, ADD b bit(3)", {}, r"t \(time\), b \(bit\(3\)\)"),
+        ("ALTER TABLE events ENGINE Aria", {}, "its engine is Aria"),
+        ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", {}, "innodb_flush_log_at_trx_commit = 2"),
+    ],
+)
+def test_what_a_table_lacks_is_named(shop: Shop, change: str, arguments: dict[str, Any], told: str) -> None:
+    shop.run(change)
+    try:
+        with pytest.raises(SourceRefused, match=told):
+            shop.source(**arguments).latest(None, None)
+    finally:
+        shop.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
+def test_no_message_holds_the_password(shop: Shop) -> None:
+    password = shop.dsn.split(":")[2].partition("@")[0]
+    for dsn in (shop.dsn.replace(password, "wrongsecret"), shop.dsn.replace(f":{shop.server.port}", ":1")):
+        shop.dsn = dsn
+        with pytest.raises((SourceRefused, SourceUnavailable)) as raised:
+            shop.source().latest(None, None)
+        assert password not in str(raised.value) and "wrongsecret" not in str(raised.value)
+
+
+TYPES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
+    "i1": ("tinyint", [("-128", -128)]),
+    "u1": ("tinyint unsigned", [("255", 255)]),
+    "u4": ("int unsigned", [("4294967295", 4294967295)]),
+    "u8": ("bigint unsigned", [("18446744073709551615", Decimal(2**64 - 1))]),
+    "i8": ("bigint", [("-9223372036854775808", -(2**63))]),
+    "f4": ("float", [("0.1", 0.10000000149011612), ("16777217", 16777216.0)]),
+    "f8": ("double", [("0.1", 0.1), ("1.7976931348623157e308", 1.7976931348623157e308)]),
+    "n": ("decimal(38,10)", [("-1234567890123456789012345678.0000000001",) * 2]),
+    "t": ("text", [("''", ""), ("'a''b\\n😀'", "a'b\n😀")]),
+    "e": ("enum('x','y')", [("'y'", "y")]),
+    "y": ("varbinary(9)", [("x'00ff'", b"\x00\xff")]),
+    "d": ("date", [("'9999-12-31'", date(9999, 12, 31))]),
+    "dt": ("datetime(6)", [("'1000-01-01 00:00:00.000001'", datetime(1000, 1, 1, 0, 0, 0, 1))]),
+    "ts": (
+        "timestamp(6) NULL DEFAULT NULL",
+        [("'2013-07-01 12:00:00.999999'", datetime.fromisoformat("2013-07-01 12:00:00.999999+00:00"))],
+    ),
+}
+
+
+def test_values_come_out_exactly(shop: Shop) -> None:
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in TYPES.items())
+    shop.run(f"CREATE TABLE typed (id int AUTO_INCREMENT PRIMARY KEY, {columns}) CHARACTER SET utf8mb4")
+    for name, (_, values) in TYPES.items():
+        for literal, _ in values:
+            shop.run(f"INSERT INTO typed ({name}) VALUES ({literal})")
+    source = shop.source("typed", columns=tuple(TYPES))
+    rows = rows_of(source, source.latest(None, None))
+    for name, (_, values) in TYPES.items():
+        expected = [Decimal(value) if name == "n" else value for _, value in values]
+        assert [row[name] for row in rows if row[name] is not None] == expected, name
+
+
+def test_a_date_that_is_none_stops_the_epoch(shop: Shop) -> None:
+    shop.run("SET sql_mode = ''", "ALTER TABLE events ADD odd date", "INSERT INTO events (odd) VALUES ('0000-00-00')")
+    source = shop.source()
+    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE: column odd"):
+        rows_of(source, source.latest(None, None))

@@ -1,0 +1,284 @@
+"""Writers commit out of order while epochs are planned and staged by processes that are killed: at the end every
+committed row stands in the sink once.
+
+Staging is done here by pyarrow instead of Spark, from what each of Spark's tasks would read; the rest is the production
+code. Sources are read by a real Spark in tests/spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.types import StructType
+
+from lockstep import Pipeline, files
+from lockstep.compute.sequence import SequenceDataSource
+from lockstep.compute.stream_ranges import RangeReader
+from lockstep.crash import observe
+from lockstep.epoch import RunKey, SourceRange
+from lockstep.ledger import Ledger, migrate
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import finish_decided
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.sinks import FileSink
+from lockstep.sources import MySqlTableSource, PostgresTableSource, SequenceSource, Source
+from lockstep.sources.tables import TableSource
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.staging import Staging
+from stack.mariadb import MariaDbServer
+from stack.postgres import PostgresServer
+from tests.sources.reading import rows_of
+
+WRITERS = 3
+TRANSACTIONS = 30  #: of each writer
+LAG = timedelta(seconds=2)
+LONGEST = 1.0  #: seconds that a transaction may take; one that took longer is rolled back
+SEED = int(os.environ.get("LOCKSTEP_SEED", "20130101"))
+numbers = count()
+
+
+@dataclass(frozen=True)
+class World:
+    """What every process knows: where things are."""
+
+    pipeline: Pipeline
+    ledger: str
+    folder: Path
+    connections: dict[str, str]
+
+    def runtime(self) -> Runtime:
+        return Runtime.of(self.pipeline, Ledger(self.ledger), Staging(str(self.folder / "staging")), self.connections)
+
+    def epoch(self, run: RunKey) -> int:
+        """Everything that a DAG run does; returns how many rows it moved."""
+        with closing((runtime := self.runtime()).ledger):
+            finish_decided(runtime)
+            begin(runtime, run)
+            stage(runtime, run, self.write_parquet)
+            prepare(runtime, run, "files")
+            commit(runtime, run)
+            publish(runtime, run, "files")
+            return int(cleanup(runtime, run).summary["outputs"]["rows"]["rows"])
+
+    def write_parquet(self, request_uri: str) -> None:
+        """What the Spark job does."""
+        folder = Path(request_uri.removeprefix("file://")).parent
+        request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
+        rows = read(self.pipeline.sources["rows"], request.sources["rows"])
+        (folder / "rows").mkdir()
+        table = pa.table({"name": pa.array([str(row) for row in rows], pa.string())})
+        pq.write_table(table, folder / "rows" / "part-00000.parquet")
+        result = StageResult({"rows": len(rows)}, {"rows": SourceCount(len(rows))}, "test")
+        (folder / RESULT).write_text(json.dumps(result.to_json()))
+
+    def expire_leases(self) -> None:
+        """What waiting for 30 s does; no safety rests on it."""
+        execute(self.ledger, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
+
+    def shown(self) -> Counter[str]:
+        found = files(str(self.folder / "out"))
+        return Counter(name for path in found for name in pq.ParquetFile(path).read()["name"].to_pylist())
+
+
+def read(source: Source, found: SourceRange) -> list[Any]:
+    if isinstance(source, TableSource):
+        return [row["name"] for row in rows_of(source, found.end, parts=2)]
+    assert isinstance(source, SequenceSource)
+    stream = SequenceDataSource(dict(source.options)).streamReader(StructType())
+    reader = RangeReader(stream, found.end["start"], found.end["end"])
+    return [n for part in reader.partitions() for batch in reader.read(part) for n in batch["value"].to_pylist()]
+
+
+def execute(dsn: str, statement: str) -> list[Any]:
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def make_world(source: Source, server: PostgresServer, folder: Path, connections: dict[str, str]) -> World:
+    ledger = server.create_database(f"kills_ledger_{next(numbers)}")
+    migrate(ledger)
+    sink = FileSink("files", output="rows", path=str(folder / "out"), format="parquet")
+    return World(Pipeline("kills", {"rows": source}, dict, [sink]), ledger, folder, connections)
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def forked(work: Callable[[], object], log: Path) -> int:
+    """Run `work` in a child; returns its process id."""
+    if (pid := os.fork()) == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # pytest's own would only raise
+            work()
+            status = 0
+        except BaseException:
+            log.write_text(traceback.format_exc())
+        finally:
+            os._exit(status)
+    return pid
+
+
+def write(connect: Callable[[], Any], writer: int) -> None:
+    """Transactions of one to four rows: many overlap, and end in another order than they began; a sixth roll back."""
+    chance = random.Random(SEED + writer)
+    with closing(connect()) as connection:
+        for transaction in range(TRANSACTIONS):
+            started = time.monotonic()
+            with connection.cursor() as cursor:
+                for row in range(chance.randint(1, 4)):
+                    cursor.execute("INSERT INTO events (name) VALUES (%s)", (f"{writer}-{transaction}-{row}",))
+                    time.sleep(chance.random() * 0.02)  # others commit meanwhile
+                if chance.random() < 0.3:
+                    time.sleep(chance.random() * 0.6)  # and whole epochs are planned and staged
+            late = time.monotonic() - started > LONGEST
+            (connection.rollback if late or chance.random() < 0.15 else connection.commit)()
+
+
+def run_until_struck(world: World, chance: random.Random) -> None:
+    """Move epochs until the process dies, by SIGKILL at a crash point or by an alarm between any two instructions."""
+    os.environ["LOCKSTEP_TESTING"] = "1"
+    if chance.random() < 0.7:
+        left = count(chance.randint(1, 160), -1)
+        observe(lambda point: os.kill(os.getpid(), signal.SIGKILL) if next(left) == 0 else None)
+    else:
+        signal.setitimer(signal.ITIMER_REAL, 0.05 + chance.random() * 0.8)
+    for turn in range(20):
+        world.epoch(RunKey("kills", f"{os.getpid()}-{turn}"))
+
+
+@contextmanager
+def writing(connect: Callable[[], Any], folder: Path) -> Iterator[Callable[[], bool]]:
+    """Writers at work; what it gives tells whether one still is."""
+    pids = {forked(partial(write, connect, n), folder / f"writer-{n}.log") for n in range(WRITERS)}
+
+    def alive() -> bool:
+        for pid in list(pids):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                assert status == 0, "a writer failed"
+                pids.discard(pid)
+        return bool(pids)
+
+    try:
+        yield alive
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def sacrifice(world: World, while_: Callable[[], bool], least: int) -> int:
+    """Kill one process after the other, `least` at the least; returns how many died."""
+    chance, died = random.Random(SEED), 0
+    for victim in count():
+        if died >= least and not while_():
+            return died
+        assert victim < 200
+        log = world.folder / f"victim-{victim}.log"
+        _, status = os.waitpid(forked(partial(run_until_struck, world, random.Random(chance.random())), log), 0)
+        died += os.WIFSIGNALED(status)
+        assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, log.read_text()
+        world.expire_leases()
+    raise AssertionError
+
+
+def settle_down(world: World, expected: Callable[[], Counter[str]]) -> None:
+    """Run epochs that nobody kills until all has been moved, and one more."""
+    deadline = time.monotonic() + 60
+    runs = (RunKey("kills", f"last-{number}") for number in count())
+    while world.shown() != expected() and time.monotonic() < deadline:
+        if world.epoch(next(runs)) == 0:
+            time.sleep(0.1)  # rows younger than the lag
+    world.epoch(next(runs))
+    shown, wanted = world.shown(), expected()
+    assert shown - wanted == Counter(), "rows twice, or that were never committed"
+    assert wanted - shown == Counter(), "rows lost"
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+POSTGRES = """
+    CREATE TABLE events (id bigserial PRIMARY KEY, name text NOT NULL,
+                         at timestamptz NOT NULL DEFAULT clock_timestamp(),
+                         xid xid8 NOT NULL DEFAULT pg_current_xact_id());
+    CREATE INDEX ON events (xid); CREATE INDEX ON events (at)
+"""
+MARIADB = """
+    CREATE TABLE events (id bigint AUTO_INCREMENT PRIMARY KEY, name varchar(40) NOT NULL,
+                         at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), KEY (at))
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param({"order_by": "xid", "max_rows_per_epoch": 25}, id="commit order"),
+        pytest.param({"order_by": "id", "settle": LAG, "settled_by": "at"}, id="lag"),
+    ],
+)
+def test_postgres_rows_arrive_once(arguments: dict[str, Any], memory_server: PostgresServer, memory: Path) -> None:
+    dsn = memory_server.create_database(f"kills_shop_{next(numbers)}")
+    execute(dsn, POSTGRES)
+    source = PostgresTableSource("public.events", connection="shop", columns=("name",), **arguments)
+    world = make_world(source, memory_server, memory, {"shop": dsn})
+    with writing(lambda: psycopg2.connect(dsn), memory) as alive:
+        assert sacrifice(world, alive, 6) >= 6
+    settle_down(world, lambda: Counter(name for (name,) in execute(dsn, "SELECT name FROM events")))
+
+
+def test_mariadb_rows_arrive_once(
+    mariadb_server: MariaDbServer, mariadb_dsn: str, memory_server: PostgresServer, memory: Path
+) -> None:
+    database = mariadb_dsn.rpartition("/")[2]
+
+    def connect() -> Any:
+        connection = mariadb_server.connect(database)
+        connection.autocommit(False)
+        return connection
+
+    def rows() -> Counter[str]:
+        with closing(connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT name FROM events")
+            return Counter(name for (name,) in cursor.fetchall())
+
+    with closing(connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(MARIADB)
+    source = MySqlTableSource(
+        "events", connection="shop", columns=("name",), order_by="id", settle=LAG, settled_by="at"
+    )
+    world = make_world(source, memory_server, memory, {"shop": mariadb_dsn})
+    with writing(connect, memory) as alive:
+        assert sacrifice(world, alive, 6) >= 6
+    settle_down(world, rows)
+
+
+def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
+    world = make_world(SequenceSource(7, last=500), memory_server, memory, {})
+    assert sacrifice(world, lambda: False, 8) >= 8
+    settle_down(world, lambda: Counter(map(str, range(500))))
