@@ -125,8 +125,8 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
     csv = data.write_csv(table, folder / "flights.csv")
     small_csv = data.write_csv(table.slice(0, 100_000), folder / "small.csv")
     encoded = data.write_encoded(table, folder / "flights.bin", 1)
-    wal = _seal(table, folder, 1)
-    small_wal = _seal(table.slice(0, min(100_000, bench.rows)), folder, 2)
+    wal = seal(table, folder, 1)
+    small_wal = seal(table.slice(0, min(100_000, bench.rows)), folder, 2)
     del table
     with running(folder, jdbc=jdbc) as place:
         if place.jdbc is None:
@@ -149,7 +149,7 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
             bench.memory[f"{protocol}, {bench.rows:,} rows"] = paths.peak_memory(place, wal, protocol)
 
 
-def _seal(table: Any, folder: Path, token: int) -> tuple[str, str]:
+def seal(table: Any, folder: Path, token: int) -> tuple[str, str]:
     """Seal `table` as a WAL of two files, as two Spark tasks leave it; its folder and its manifest's hash."""
     staging = Staging(str(folder / "staging"))
     wal = staging.folder(paths.DEPLOYMENT, "bench", token, token)

@@ -1,0 +1,254 @@
+"""`python -m benchmarks.sinks`: rows a second of every sink, against what loads its target in bulk without it.
+
+One interleaved run: each round measures every way once. Quote ratios, not seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import bulk, data, receivers
+from benchmarks.paths import DEPLOYMENT, START, fresh_table
+from lockstep.epoch import Interval
+from lockstep.sinks import ByColumns, FileSink, HttpSink, MySqlSink, PostgresSink, StdoutSink, TcpSink
+from lockstep.sinks.base import Sink, SinkContext, SinkEpoch
+from lockstep.wal.staging import Staging
+from stack.home import Home
+from stack.mariadb import MariaDbServer, mariadbd
+from stack.postgres import PostgresServer
+
+app = typer.Typer(pretty_exceptions_enable=False)
+_err = Console(stderr=True)
+_epochs = count(1)
+
+#: Room enough that no checkpoint falls into a measurement by chance.
+POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+MARIADB = {"innodb_buffer_pool_size": "1G", "innodb_log_file_size": "2G", "local_infile": 1}
+
+
+@dataclass
+class Way:
+    """One way into a target. `run` gives the seconds that it took."""
+
+    target: str
+    name: str
+    run: Callable[[], float]
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run happens: a sealed WAL, its rows, and folders."""
+
+    table: pa.Table
+    folder: Path
+    wal: tuple[str, str]
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def publish(self, sink: Sink, connections: dict[str, str]) -> float:
+        """Seconds of prepare and publish, every check included; preflight's short transactions come before."""
+        sealed = Staging(str(self.folder / "staging")).open(*self.wal)
+        epoch = SinkEpoch(next(_epochs), 1, self.wal[1], START, Interval(START, START.replace(day=2)))
+        with sink.opened(SinkContext(DEPLOYMENT, "bench", connections)):
+            sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
+            started = time.perf_counter()
+            vote = sink.prepare(epoch, sealed.outputs(sink.outputs))
+            sink.publish(epoch, vote, sealed.outputs(sink.outputs))
+            seconds = time.perf_counter() - started
+        if sum(vote.rows.values()) != self.rows:
+            raise SystemExit(f"{sink.name}: {vote.rows} rows, {self.rows} are sealed")
+        return seconds
+
+    @property
+    def sent(self) -> str:
+        """A folder that remembers what was sent."""
+        return str(self.folder / "sent")
+
+
+# --- the targets -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def postgres(place: Place) -> Iterator[list[Way]]:
+    passfile = place.folder / "pgpass"
+    os.environ["PGPASSFILE"] = str(passfile)
+    encoded = data.write_encoded(place.table, place.folder / "rows.bin", 1)
+    with PostgresServer(place.folder / "postgres", passfile=passfile, settings=POSTGRES).for_a_while() as server:
+        dsn = server.create_database("warehouse")
+
+        def sink(**more: Any) -> float:
+            fresh_table(dsn, "rows")
+            if more.get("mode") == "upsert":
+                bulk.forget_table(dsn, "rows")
+            made = PostgresSink("rows", tables={"flights": "public.rows"}, connection="to", create=True, **more)
+            return place.publish(made, {"to": dsn})
+
+        yield [
+            Way("PostgreSQL", "COPY of a ready file", lambda: bulk.copy(dsn, encoded, place.rows)),
+            Way("PostgreSQL", "two_phase", lambda: sink(protocol="two_phase")),
+            Way("PostgreSQL", "write_ahead", lambda: sink(protocol="write_ahead")),
+            Way("PostgreSQL", "…, validate='schema'", lambda: sink(protocol="write_ahead", validate="schema")),
+            Way("PostgreSQL", "…, at_least_once", lambda: sink(**_weaker(place, "at_least_once"))),
+            Way("PostgreSQL", "…, none", lambda: sink(**_weaker(place, "none"))),
+            Way("PostgreSQL", "upsert", lambda: sink(mode="upsert", key=["id"], validate="schema")),
+        ]
+
+
+@contextmanager
+def mariadb(place: Place) -> Iterator[list[Way]]:
+    text = bulk.write_text(place.table, place.folder / "rows.tsv")
+    with MariaDbServer(place.folder / "mariadb", settings=MARIADB).for_a_while() as server:
+        dsn = server.create_database("warehouse")
+
+        def sink(**more: Any) -> float:
+            server.drop_database("warehouse")
+            server.create_database("warehouse")
+            made = MySqlSink("rows", tables={"flights": "rows"}, connection="to", create=True, **more)
+            return place.publish(made, {"to": dsn})
+
+        yield [
+            Way("MariaDB", "LOAD DATA of a ready file", lambda: bulk.load_data(server, text, place.rows)),
+            Way("MariaDB", "two_phase", lambda: sink(protocol="two_phase")),
+            Way("MariaDB", "write_ahead", lambda: sink(protocol="write_ahead")),
+            Way("MariaDB", "…, validate='schema'", lambda: sink(protocol="write_ahead", validate="schema")),
+            Way("MariaDB", "…, at_least_once", lambda: sink(**_weaker(place, "at_least_once"))),
+            Way("MariaDB", "…, none", lambda: sink(**_weaker(place, "none"))),
+            Way("MariaDB", "upsert", lambda: sink(mode="upsert", key=["id"], validate="schema")),
+        ]
+
+
+def _weaker(place: Place, guarantee: str) -> dict[str, Any]:
+    committer = {"committer": place.sent} if guarantee == "at_least_once" else {}
+    return {"protocol": "write_ahead", "validate": "schema", "guarantee": guarantee, **committer}
+
+
+@contextmanager
+def files(place: Place) -> Iterator[list[Way]]:
+    def sink(**more: Any) -> float:
+        out = place.folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        return place.publish(FileSink("rows", output="flights", path=str(out), **more), {})
+
+    def csv_sink() -> float:
+        return sink(format="csv")
+
+    plain = place.folder / "plain"
+    yield [
+        Way("Parquet", "pyarrow's write_table, fsync", lambda: bulk.write_parquet(place.table, plain)),
+        Way("Parquet", "FileSink", sink),
+        Way("Parquet by carrier", "pyarrow's write_dataset, fsync", lambda: bulk.write_dataset(place.table, plain)),
+        Way("Parquet by carrier", "FileSink, ByColumns", lambda: sink(bucket=ByColumns("carrier"))),
+        Way("CSV", "pyarrow's write_csv, fsync", lambda: bulk.write_csv(place.table, plain)),
+        Way("CSV", "FileSink", csv_sink),
+    ]
+
+
+@contextmanager
+def lines(place: Place) -> Iterator[list[Way]]:
+    ready = bulk.write_lines(place.table, place.folder / "rows.jsonl")
+    with receivers.tcp() as tcp, receivers.http() as http:
+
+        def sink(kind: type[Sink], to: str, **more: Any) -> float:
+            made = kind("rows", output="flights", connection="to", committer=place.sent, **more)  # type: ignore[call-arg]
+            return place.publish(made, {"to": to})
+
+        def stdout() -> float:
+            with bulk.stdout_to_null():
+                return place.publish(StdoutSink("rows", output="flights", committer=place.sent), {})
+
+        yield [
+            Way("stdout", "write of a ready file", lambda: bulk.write_to_null(ready)),
+            Way("stdout", "StdoutSink", stdout),
+            Way("TCP", "sendall of a ready file", lambda: bulk.send(ready, tcp)),
+            Way("TCP", "TcpSink", lambda: sink(TcpSink, tcp)),
+            Way("HTTP", "POSTs of a ready file", lambda: bulk.post(ready, http)),
+            Way("HTTP", "HttpSink", lambda: sink(HttpSink, http)),
+        ]
+
+
+# --- the run ---------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def main(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the epoch.")] = 500_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
+    only: Annotated[list[str] | None, typer.Option(help="Measure this target alone; may be given again.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure every sink, print rows a second and the share of its target's bulk loader."""
+    folder = Home.from_environment().root / "bench-sinks"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with ExitStack() as stack:
+            ways = _measure(stack, _place(folder, rows), rounds, only or [])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if as_json:
+        typer.echo(json.dumps([{"target": w.target, "way": w.name, "rows": rows, "seconds": w.seconds} for w in ways]))
+    else:
+        _show(ways, rows)
+
+
+def _place(folder: Path, rows: int) -> Place:
+    from benchmarks.__main__ import seal
+
+    _err.print(f"making {rows:,} rows …")
+    folder.mkdir(parents=True)
+    folder.chmod(0o711)
+    table = data.flights(rows)
+    return Place(table, folder, seal(table, folder, 1))
+
+
+def _measure(stack: ExitStack, place: Place, rounds: int, only: list[str]) -> list[Way]:
+    targets = [postgres, files, lines]
+    if mariadbd() is not None:
+        targets.insert(1, mariadb)
+    else:
+        _err.print("MariaDB is left out: mariadbd is not installed")
+    ways = [way for target in targets for way in stack.enter_context(target(place))]
+    if unknown := sorted(set(only) - {way.target for way in ways}):
+        raise typer.BadParameter(f"{unknown}: there are {sorted({way.target for way in ways})}", param_hint="--only")
+    ways = [way for way in ways if not only or way.target in only]
+    for number in range(rounds):
+        _err.print(f"round {number + 1} of {rounds} …")
+        for way in ways:
+            way.seconds.append(way.run())
+    return ways
+
+
+def _show(ways: list[Way], rows: int) -> None:
+    out = Console(width=max(Console().width, 110))
+    table = Table(title=f"{rows:,} rows by 12 columns, medians", title_justify="left")
+    for column in ("target", "way", "s", "min-max", "k rows/s", "of the loader"):
+        table.add_column(column, justify="left" if column in ("target", "way") else "right")
+    loader: dict[str, float] = {}
+    for way in ways:
+        middle = median(way.seconds)
+        loader.setdefault(way.target, middle)
+        spread = f"{min(way.seconds):.2f}-{max(way.seconds):.2f}"
+        share = f"{loader[way.target] / middle:.0%}"
+        table.add_row(way.target, way.name, f"{middle:.2f}", spread, f"{rows / middle / 1000:.0f}", share)
+    out.print(table)
+
+
+if __name__ == "__main__":
+    app()
