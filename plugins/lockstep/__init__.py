@@ -9,17 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lockstep.compute.enrich import enrich
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch
     from lockstep.sinks.base import Guarantee
     from lockstep.sinks.files import files
 
-__all__ = ["Guarantee", "Pipeline", "epoch_dag", "files", "recover", "run_epoch"]
+__all__ = ["Guarantee", "Pipeline", "enrich", "epoch_dag", "files", "recover", "run_epoch"]
 
 _HOMES = {
     "Guarantee": "lockstep.sinks.base",
     "Pipeline": "lockstep.pipeline",
+    "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.orchestration.dag",
     "files": "lockstep.sinks.files",
     "recover": "lockstep.run",

@@ -11,11 +11,12 @@ import sys
 
 from pyspark import cloudpickle
 
+from lockstep.compute import lookups
 from lockstep.pipeline import Pipeline
 from lockstep.sources import line_pieces
 
 #: What Lockstep itself has run on Spark's workers; these modules import nothing of Lockstep.
-OURS = (line_pieces,)
+OURS = (line_pieces, lookups)
 
 
 def ship_by_value(pipeline: Pipeline) -> None:

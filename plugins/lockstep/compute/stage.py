@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.compute.bad_records import settle
 from lockstep.compute.by_value import ship_by_value
+from lockstep.compute.enrich import Enrichments, asked_once, collected
 from lockstep.compute.failures import translated
 from lockstep.compute.inputs import Input, Observed
 from lockstep.compute.session import tagged
@@ -90,13 +91,15 @@ def _planned(
 ) -> tuple[list[Input], Mapping[str, DataFrame]]:
     planned = [Input.plan(spark, name, pipeline.sources[name], found) for name, found in request.sources.items()]
     inputs = [found.kept() if found.quarantines else found for found in planned]
-    outputs = _transformed(pipeline, request, inputs)
+    enrichments = Enrichments()
+    with collected(enrichments):
+        outputs = _transformed(pipeline, request, inputs)  # plans; nothing is read or asked yet
     uses = {found.name: found.uses(outputs.values()) for found in inputs if not found.quarantines}
     _require_used(pipeline, inputs, uses)
-    if all(count < 2 for count in uses.values()):
+    if all(count < 2 for count in uses.values()) and enrichments.first_shared(outputs.values()) is None:
         return inputs, outputs
     inputs = [found.kept() if uses.get(found.name, 0) > 1 else found for found in inputs]
-    return inputs, _transformed(pipeline, request, inputs)
+    return inputs, asked_once(lambda: _transformed(pipeline, request, inputs))
 
 
 def _transformed(pipeline: Pipeline, request: StageRequest, inputs: list[Input]) -> Mapping[str, DataFrame]:

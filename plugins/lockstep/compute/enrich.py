@@ -1,0 +1,143 @@
+"""Columns from outside systems: what Flink's asynchronous I/O is for, inside a transform.
+
+The answers land in the WAL with the rows. Publish, repair and verify read them there: nobody is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from lockstep.compute.inputs import Observed
+from lockstep.compute.lookups import Lookup
+from lockstep.errors import InvalidPipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def enrich(
+    frame: DataFrame,
+    function: Callable[..., Any] | str,
+    *,
+    schema: str,
+    keys: Sequence[str],
+    client: Callable[[], Any] | None = None,
+    batch: int | None = None,
+    concurrency: int = 16,
+    timeout: float = 10.0,
+    retries: int = 3,
+    backoff: float = 0.2,
+    ordered: bool = True,
+    on_failure: Literal["fail", "null"] = "fail",
+    error: str | None = None,
+) -> DataFrame:
+    """`frame` with the columns of `schema` (Spark DDL) as `function` answers them for each row's `keys`.
+
+    `function`: a plain or an async function, or "module:name" of one that the workers can import. It gets a dict of one
+    row's key columns, and returns a mapping with values of the new columns, or None for nulls; with `batch` it gets a
+    list of up to so many dicts, and returns as many answers. `client`: makes what each task opens first (an HTTP
+    client, a connection; a context manager, plain or async) and gives the function as first argument.
+
+    Of one task `concurrency` questions are under way at a time, each for `timeout` seconds; a failed one is asked again
+    `retries` times after `backoff` s, doubled each time, with chance. One that fails for good fails the execution, or
+    with on_failure="null" has nulls, and why in the column `error` if that is given. Equal keys of up to 10,000 rows
+    that follow each other are asked about once. `ordered`: rows keep their places within a partition; else they come
+    as they are answered. Raises `InvalidPipeline`.
+    """
+    answers = _schema_of(frame, schema)
+    new = [*answers.names, *([error] if error is not None else [])]
+    _require_sound(frame, keys, new, (batch, concurrency, retries + 1), on_failure, error)
+    lookup = Lookup(
+        function=function,
+        keys=tuple(keys),
+        answers=to_arrow_schema(answers, timezone="UTC"),
+        client=client,
+        batch=batch,
+        concurrency=concurrency,
+        timeout=timeout,
+        retries=retries,
+        backoff=backoff,
+        ordered=ordered,
+        fails=on_failure == "fail",
+        error=error,
+    )
+    told = [StructField(error, StringType())] if error is not None else []
+    enriched = frame.mapInArrow(lookup.__call__, StructType([*frame.schema.fields, *answers.fields, *told]))
+    made = _made.get()
+    return enriched if made is None else made.add(enriched)
+
+
+@dataclass
+class Enrichments:
+    """Those that one run of a transform makes, in order. `kept`: answers that are there already, by number."""
+
+    kept: Mapping[int, DataFrame] = field(default_factory=dict)
+    made: list[Observed] = field(default_factory=list)
+
+    def add(self, frame: DataFrame) -> DataFrame:
+        observed = Observed.of(frame, rows="count(1)")
+        self.made.append(observed)
+        return self.kept.get(len(self.made) - 1, observed.frame)
+
+    def first_shared(self, outputs: Collection[DataFrame]) -> int | None:
+        """The first one that the outputs read more than once: each reader would ask, and may be told otherwise."""
+        for number, observed in enumerate(self.made):
+            if number not in self.kept and sum(map(observed.uses_in, outputs)) > 1:
+                return number
+        return None
+
+
+_made: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
+
+
+@contextmanager
+def collected(enrichments: Enrichments) -> Iterator[None]:
+    """While this lasts, `enrich` tells `enrichments` of what it makes."""
+    token = _made.set(enrichments)
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
+    """The transform's outputs, with every enrichment that more than one reader needs run now, once, and kept."""
+    kept: dict[int, DataFrame] = {}
+    while True:
+        enrichments = Enrichments(kept)
+        with collected(enrichments):
+            outputs = transform()
+        shared = enrichments.first_shared(outputs.values())
+        if shared is None:
+            return outputs
+        kept[shared] = enrichments.made[shared].checkpointed()
+
+
+def _schema_of(frame: DataFrame, schema: str) -> StructType:
+    found = frame.sparkSession.createDataFrame([], schema).schema
+    return StructType([StructField(one.name, one.dataType, nullable=True) for one in found.fields])
+
+
+def _require_sound(
+    frame: DataFrame,
+    keys: Sequence[str],
+    new: list[str],
+    counts: tuple[int | None, ...],
+    on_failure: str,
+    error: str | None,
+) -> None:
+    if unknown := sorted(set(keys) - set(frame.columns)):
+        raise InvalidPipeline(f"enrich: keys {unknown} are no columns of the frame, which has {frame.columns}")
+    if not keys or len({*frame.columns, *new}) < len(frame.columns) + len(new):
+        raise InvalidPipeline(f"enrich: give keys, and names for {new} that the frame's {frame.columns} don't have")
+    if on_failure not in ("fail", "null") or (error is not None and on_failure == "fail"):
+        raise InvalidPipeline("enrich: on_failure must be 'fail', or 'null', which alone has an error column")
+    if any(count is not None and count < 1 for count in counts):
+        raise InvalidPipeline("enrich: batch and concurrency must be at least 1, retries at least 0")

@@ -1,0 +1,164 @@
+"""Questions asked of an outside system, many at a time, in Spark's Python workers.
+
+They get this module by value: it imports nothing of Lockstep, only pyarrow and tenacity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from tenacity import AsyncRetrying, stop_after_attempt, wait_random_exponential
+
+Key = dict[str, Any]  #: one row's values of the key columns
+Answer = Mapping[str, Any] | None  #: values of the new columns; those it lacks are null
+_LONGEST_WAIT = 30.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a question has no answer."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What `enrich` was asked for; see there. `answers`: the new columns, without `error`."""
+
+    function: Callable[..., Any] | str
+    keys: tuple[str, ...]
+    answers: pa.Schema
+    client: Callable[[], Any] | None
+    batch: int | None
+    concurrency: int
+    timeout: float
+    retries: int
+    backoff: float
+    ordered: bool
+    fails: bool
+    error: str | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What `mapInArrow` calls, once a task."""
+        with ExitStack() as stack:
+            loop = stack.enter_context(closing(asyncio.new_event_loop()))
+            pool = ThreadPoolExecutor(self.concurrency)
+            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+            opened = self._opened(pool)
+            ask = loop.run_until_complete(opened.__aenter__())
+            stack.callback(lambda: loop.run_until_complete(opened.__aexit__(None, None, None)))
+            for batch in batches:
+                yield loop.run_until_complete(self._enriched(batch, ask))
+
+    @asynccontextmanager
+    async def _opened(self, pool: ThreadPoolExecutor) -> AsyncIterator[Callable[[Any], Any]]:
+        """The function to await, with its client; a plain function runs in the pool's threads."""
+        function = _imported(self.function) if isinstance(self.function, str) else self.function
+        waits = inspect.iscoroutinefunction(function)
+
+        def ask(client: tuple[Any, ...], question: Any) -> Any:
+            called = partial(function, *client, question)
+            return called() if waits else asyncio.get_running_loop().run_in_executor(pool, called)
+
+        if self.client is None:
+            yield partial(ask, ())
+            return
+        made = self.client()
+        if hasattr(made, "__aenter__"):
+            async with made as client:
+                yield partial(ask, (client,))
+        else:
+            with made as client:
+                yield partial(ask, (client,))
+
+    async def _enriched(self, batch: pa.RecordBatch, ask: Callable[[Any], Any]) -> pa.RecordBatch:
+        keys: list[Key] = batch.select(list(self.keys)).to_pylist()
+        rows: dict[str, list[int]] = {}  # equal keys are asked about once
+        for row, key in enumerate(keys):
+            rows.setdefault(repr(tuple(key.values())), []).append(row)
+        same = list(rows.values())
+        answers = await self._answered([keys[group[0]] for group in same], ask)
+        found = [(row, answer) for number, answer in answers.items() for row in same[number]]
+        if self.ordered:
+            found.sort(key=lambda pair: pair[0])
+        else:
+            batch = batch.take(pa.array([row for row, _ in found], pa.int64()))
+        return self._joined(batch, [answer for _, answer in found])
+
+    async def _answered(self, keys: list[Key], ask: Callable[[Any], Any]) -> dict[int, Answer | Failure]:
+        """Answers by the number of their key, in the order in which they came."""
+        answers: dict[int, Answer | Failure] = {}
+        free = asyncio.Semaphore(self.concurrency)
+
+        async def one(start: int) -> None:
+            group = keys[start : start + (self.batch or 1)]
+            async with free:
+                found = await self._persistent(ask, group)
+            answers.update(zip(range(start, start + len(group)), found, strict=True))
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for start in range(0, len(keys), self.batch or 1):
+                    tasks.create_task(one(start))
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from None  # the others were cancelled, or say the same
+        return answers
+
+    async def _persistent(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
+        tries = AsyncRetrying(
+            stop=stop_after_attempt(self.retries + 1),
+            wait=wait_random_exponential(multiplier=self.backoff, max=_LONGEST_WAIT),
+            reraise=True,
+        )
+        try:
+            return await tries(self._once, ask, group)
+        except Exception as error:
+            failure = Failure(f"no answer after {self.retries + 1} tries: {self._told(error)}")
+            if self.fails:
+                raise RuntimeError(f"enrich by {self.name}: {failure.reason}") from error
+            return [failure] * len(group)
+
+    async def _once(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
+        question = group[0] if self.batch is None else group
+        answer = await asyncio.wait_for(ask(question), self.timeout)
+        answers = [answer] if self.batch is None else list(answer)
+        if len(answers) != len(group):
+            raise ValueError(f"{len(group)} keys were asked about, {len(answers)} answers came")
+        for one in answers:
+            if one is not None and (unknown := set(one) - set(self.answers.names)):
+                raise ValueError(f"an answer has {sorted(unknown)}, which the schema doesn't have")
+        return answers
+
+    def _joined(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
+        known = [answer if isinstance(answer, Mapping) else {} for answer in found]
+        columns = [pa.array([answer.get(one.name) for answer in known], one.type) for one in self.answers]
+        names = list(self.answers.names)
+        if self.error is not None:
+            reasons = [answer.reason if isinstance(answer, Failure) else None for answer in found]
+            columns.append(pa.array(reasons, pa.string()))
+            names.append(self.error)
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], [*batch.schema.names, *names])
+
+    def _told(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"nothing came within {self.timeout} s"
+        return f"{type(error).__name__}: {error}"
+
+    @property
+    def name(self) -> str:
+        return self.function if isinstance(self.function, str) else getattr(self.function, "__qualname__", "a function")
+
+
+def _imported(reference: str) -> Callable[..., Any]:
+    module, _, name = reference.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return found
