@@ -1,4 +1,4 @@
-"""The sinks of docs/writing-a-sink.md, taken from the page."""
+"""The code of docs/writing-a-sink.md, taken from the page."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "writing-a-sink.md"
 
 
-def module_of(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The code block of the page that starts with `# <name>.py`, importable during the test."""
+def source_of(name: str) -> str:
+    """The code block that starts with `# <name>.py`."""
     [source] = re.findall(rf"```python\n(# {name}\.py\n.*?)```", PAGE.read_text(), re.S)
-    module = ModuleType(name)
-    monkeypatch.setitem(sys.modules, name, module)
-    exec(compile(source, f"{name}.py", "exec"), module.__dict__)
-    return module
+    return str(source)
+
+
+def module_of(name: str) -> ModuleType:
+    """That code as a module, which can be imported from now on."""
+    if name not in sys.modules:
+        module = ModuleType(name)
+        sys.modules[name] = module
+        exec(compile(source_of(name), f"{name}.py", "exec"), module.__dict__)
+    return sys.modules[name]

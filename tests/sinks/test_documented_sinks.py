@@ -1,62 +1,32 @@
-"""The behaviour suite, run against the two sinks that docs/writing-a-sink.md shows."""
+"""The two sinks that docs/writing-a-sink.md shows, and the test that it shows of the first."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from contextlib import closing, suppress
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
 from lockstep.sinks.base import Sink, SinkContext
-from lockstep.testing import behaviour as behaviours
-from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing.under_test import SinkUnderTest
-from tests.sinks.documented import module_of
+from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SinkUnderTest, behaviours
+from lockstep.testing.behaviour import a_zombie_released_at_any_point_loses_and_doubles_nothing
+from tests.sinks.documented import module_of, source_of
+from tests.sinks.guarantees import expect_row
 
 #: a stopped process keeps SQLite's lock, and nobody can end it: the page says so
-BEYOND_SQLITE = (behaviours.a_zombie_released_at_any_point_loses_and_doubles_nothing,)
-
-
-class ArrowFilesUnderTest(SinkUnderTest):
-    def __init__(self, folder: Path, module: ModuleType) -> None:
-        self.folder, self.module = folder, module
-
-    def sink(self, *, shared: bool = False) -> Sink:
-        return self._sink("out")
-
-    def _sink(self, name: str) -> Sink:
-        sink: Sink = self.module.TransactionalFileSink("files", output=OUTPUT, path=str(self.folder / name))
-        return sink
-
-    def elsewhere(self) -> tuple[Sink, SinkContext]:
-        with self._sink("elsewhere").opened(self.context()) as sink:
-            sink.preflight(None)
-        return self._sink("elsewhere"), self.context()
-
-    def visible(self) -> pa.Table:
-        found = [SCHEMA.empty_table()]
-        for path in (self.folder / "out").glob("*.arrow"):
-            with pa.OSFile(str(path)) as file:
-                found.append(pa.ipc.open_file(file).read_all().replace_schema_metadata(None))
-        return pa.concat_tables(found)
-
-    def unsettled(self) -> list[str]:
-        return [path.name for path in (self.folder / "out" / ".pending").iterdir()]
-
-    def lose(self, handle: str) -> None:
-        with suppress(FileNotFoundError):
-            (self.folder / "out" / ".pending" / handle).unlink()
+BEYOND_SQLITE = (a_zombie_released_at_any_point_loses_and_doubles_nothing,)
 
 
 class SqliteUnderTest(SinkUnderTest):
     votes_with_data = False
 
-    def __init__(self, folder: Path, module: ModuleType) -> None:
-        self.folder, self.module = folder, module
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.module = folder, module_of("sqlite_sink")
 
     def sink(self, *, shared: bool = False) -> Sink:
         return self._sink("target.db")
@@ -84,15 +54,26 @@ class SqliteUnderTest(SinkUnderTest):
         raise AssertionError("a redo sink has no handle")
 
 
-@pytest.mark.parametrize("behaviour", (*BEHAVIOURS, *VOTING_BEHAVIOURS), ids=lambda one: one.__name__)
-def test_the_two_phase_sink_of_the_docs(behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    behaviour(ArrowFilesUnderTest(tmp_path, module_of("transactional_file_sink", monkeypatch)))
+def test_the_two_phase_sink_and_its_test_pass_as_the_page_shows_them(memory: Path) -> None:
+    for name in ("transactional_file_sink", "test_transactional_file_sink"):
+        (memory / f"{name}.py").write_text(source_of(name))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(memory), str(memory)]
+    ran = subprocess.run(command, env={**os.environ, "TMPDIR": str(memory)}, capture_output=True, text=True)
+    passed = len(behaviours(SinkUnderTest)) + 1
+    assert ran.returncode == 0 and f"{passed} passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+def test_the_page_of_guarantees_tells_the_truth_about_the_transactional_file_sink(memory: Path) -> None:
+    module_of("transactional_file_sink")
+    expect_row("TransactionalFileSink (of the docs)", module_of("test_transactional_file_sink").FilesUnderTest(memory))
 
 
 @pytest.mark.parametrize(
-    "behaviour", [one for one in BEHAVIOURS if one not in BEYOND_SQLITE], ids=lambda one: one.__name__
+    "behaviour", [one for one in behaviours(SqliteUnderTest) if one not in BEYOND_SQLITE], ids=lambda one: one.__name__
 )
-def test_the_write_ahead_sink_of_the_docs(
-    behaviour: Behaviour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    behaviour(SqliteUnderTest(tmp_path, module_of("sqlite_sink", monkeypatch)))
+def test_the_write_ahead_sink_of_the_docs(behaviour: Behaviour, memory: Path) -> None:
+    behaviour(SqliteUnderTest(memory))
+
+
+def test_the_page_of_guarantees_tells_the_truth_about_the_write_ahead_sink(memory: Path) -> None:
+    expect_row("SqliteSink (of the docs)", SqliteUnderTest(memory))

@@ -29,8 +29,8 @@ _databases = count(1)
 
 
 @pytest.fixture
-def sink_class(monkeypatch: pytest.MonkeyPatch) -> Any:
-    return module_of("transactional_file_sink", monkeypatch).TransactionalFileSink
+def sink_class() -> Any:
+    return module_of("transactional_file_sink").TransactionalFileSink
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
-from lockstep.testing import SCHEMA, SinkUnderTest, Verdict, judge
+from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest, Verdict, judge
 from stack.postgres import PostgresServer
+from tests.sinks.documented import module_of
+from tests.testing import planted_files
 from tests.testing.planted_sinks import TableSink
 
 
@@ -78,3 +80,24 @@ def verdict(request: pytest.FixtureRequest, server: PostgresServer) -> Verdict:
 def test_a_sink_is_found_to_keep_what_it_keeps(verdict: Verdict, kept: Guarantee) -> None:
     assert verdict.guarantee is kept, str(verdict)
     assert verdict.faults > 40
+
+
+class PlantedFiles(module_of("test_transactional_file_sink").FilesUnderTest):  # type: ignore[misc]
+    def __init__(self, folder: Path, kind: type[Sink]) -> None:
+        super().__init__(folder)
+        self.kind = kind
+
+    def sink_in(self, name: str) -> Sink:
+        return self.kind("files", output=OUTPUT, path=str(self.folder / name))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"),
+    [
+        (planted_files.KeyWithTheToken, Guarantee.AT_LEAST_ONCE),
+        (planted_files.ShowsTooEarly, Guarantee.NONE),
+    ],
+)
+def test_a_two_phase_sink_is_found_to_keep_what_it_keeps(memory: Path, kind: type[Sink], kept: Guarantee) -> None:
+    verdict = judge(PlantedFiles(memory, kind))
+    assert verdict.guarantee is kept, str(verdict)

@@ -14,7 +14,12 @@ from lockstep.testing.crash_sweep import OnStep, Trace, reached_points
 OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
 _TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base", "two_phase", "write_ahead"))}
 #: modules that do nothing to a target but by calls of others, which are told by themselves
-_TRANSPARENT = {*_TEMPLATES, "contextlib", "functools", "lockstep.testing.under_test", "lockstep.testing.crash_sweep"}
+_TRANSPARENT = {
+    *_TEMPLATES,
+    *(f"lockstep.{name}" for name in ("epoch", "sinks.handles")),
+    *(f"lockstep.testing.{name}" for name in ("under_test", "crash_sweep", "sealed_rows")),
+    *("contextlib", "functools", "uuid"),
+}
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))
 
 
@@ -72,7 +77,7 @@ def _is_generated(frame: FrameType) -> bool:
 
 
 def _is_transparent(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__") in _TRANSPARENT
+    return frame.f_globals.get("__name__") in _TRANSPARENT or frame.f_code.co_qualname.startswith("PurePath.")
 
 
 def _is_builtin(function: Any) -> bool:
