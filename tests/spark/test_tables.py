@@ -1,0 +1,163 @@
+"""Tables read by Spark's workers: partitions, types, refusals, and what of Lockstep a worker needs: nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql.connect.functions import spark_partition_id
+
+from lockstep.cli_connections import EnvironmentConnections, variable_of
+from lockstep.compute.partitions import ship
+from lockstep.epoch import SourceRange
+from lockstep.errors import BadRecords, SourceChanged
+from lockstep.pipeline import Pipeline
+from lockstep.sources import MySqlTableSource, PostgresTableSource, SourceContext
+from lockstep.sources.mysql_reading import SelectOut
+from lockstep.sources.postgres_reading import CopyOut
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageResult
+from stack.mariadb import MariaDbServer
+from tests.spark import tables
+from tests.spark.pipelines import Nowhere
+from tests.spark.staged import request_of, rows_in, stage
+from tests.spark.test_drivers import asked, submit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 1000
+SHOP = f"""
+    CREATE TABLE events (id bigserial PRIMARY KEY, name text, price numeric(12,2), at timestamptz, raw bytea,
+                         xid xid8 NOT NULL DEFAULT pg_current_xact_id());
+    CREATE INDEX ON events (xid);
+    INSERT INTO events (name, price, at, raw)
+    SELECT 'name ' || i, i / 100.0, '2013-01-01 12:00:00+00'::timestamptz + i * interval '1 s', '\\x00ff'
+    FROM generate_series(1, {ROWS}) AS i
+"""
+
+
+def execute(dsn: str, statement: str) -> None:
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+@pytest.fixture
+def shop(warehouse_dsn: str) -> Iterator[str]:
+    execute(warehouse_dsn, SHOP)
+    yield warehouse_dsn
+
+
+def events(dsn: str, **arguments: Any) -> PostgresTableSource:
+    given = {"order_by": "id", "settle": timedelta(0), **arguments}
+    source = PostgresTableSource("public.events", connection="shop", **given)
+    source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
+    return source
+
+
+def pipeline_of(source: Any) -> Pipeline:
+    return Pipeline("shop", {"events": source}, lambda inputs: {"rows": inputs["events"]}, [Nowhere("nowhere")])
+
+
+def test_a_postgres_table_is_staged_exactly_by_several_tasks(
+    session: SparkSession, shop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = events(shop, rows_per_partition=300)
+    found = source.latest(None, None)
+    frame = source.read(session, None, found)
+    assert frame.select(spark_partition_id()).distinct().count() == 4
+    frame.explain("extended")
+    assert "127.0.0.1" not in capsys.readouterr().out
+    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+    assert staged.result.sources == {"events": SourceCount(ROWS)}
+    rows = sorted(staged.rows(), key=lambda row: row["id"])
+    with closing(psycopg2.connect(shop)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, name, price, at, raw, xid::text::bigint FROM events ORDER BY id")
+        expected = [(*row[:4], bytes(row[4]), row[5]) for row in cursor.fetchall()]
+    assert [tuple(row.values()) for row in rows] == expected
+
+
+def test_an_empty_range_of_a_table_has_its_schema(session: SparkSession, shop: str) -> None:
+    source = events(shop)
+    found = source.latest(source.latest(None, None), None)
+    frame = source.read(session, None, found)
+    assert (frame.count(), frame.columns) == (0, ["id", "name", "price", "at", "raw", "xid"])
+
+
+def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
+    session: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    source = events(shop)
+    found = source.latest(None, None)
+    execute(shop, "UPDATE events SET at = 'infinity' WHERE id = 7")
+    with pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
+        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+    execute(shop, "DELETE FROM events WHERE id = 7")
+    with pytest.raises(SourceChanged, match="had 1000 rows"):
+        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+
+
+def test_a_mariadb_table_is_staged_exactly(
+    session: SparkSession, mariadb_server: MariaDbServer, mariadb_dsn: str, tmp_path: Path
+) -> None:
+    with closing(mariadb_server.connect(mariadb_dsn.rpartition("/")[2])) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE events (id int AUTO_INCREMENT PRIMARY KEY, n decimal(9,3), t tinyint, s text)")
+        cursor.execute(
+            "INSERT INTO events (n, t, s) SELECT seq / 1000, seq MOD 100, CONCAT('é ', seq) FROM seq_1_to_1000"
+        )
+        cursor.execute("SELECT * FROM events ORDER BY id")
+        expected = list(cursor.fetchall())
+    source = MySqlTableSource("events", connection="shop", order_by="id", settle=timedelta(0), rows_per_partition=300)
+    source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": mariadb_dsn}))
+    found = source.latest(None, None)
+    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+    assert len(list(staged.folder.glob("rows/*.parquet"))) == 4
+    assert sorted(tuple(row.values()) for row in staged.rows()) == expected
+
+
+def test_a_driver_of_its_own_gets_the_login_through_its_environment(
+    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(psycopg2.connect(shop)) as connection:
+        password = connection.info.password
+    monkeypatch.setenv(variable_of("table-shop"), shop.replace("@", f":{password}@"))
+    ranges = {}
+    for name, source in tables.pipeline.sources.items():
+        source.open(SourceContext("tables", name, lambda paths: set(), EnvironmentConnections()))
+        ranges[name] = SourceRange(None, source.latest(None, None))
+    folder = asked(request_of(tmp_path, tables.pipeline, ranges, reference="tests.spark.tables:pipeline"))
+    done = submit("local[2]", folder, tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert password not in done.stdout + done.stderr + (folder / "_request.json").read_text()
+    result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
+    assert result.sources == {"events": SourceCount(ROWS), "numbers": SourceCount(50)}
+    assert sorted(row["id"] for row in rows_in(folder / "events")) == list(range(1, ROWS + 1))
+    assert sorted(row["value"] for row in rows_in(folder / "numbers")) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    "read", [CopyOut("host=x", "a", pa.schema([])), SelectOut({}, pa.schema([]))], ids=["pg", "my"]
+)
+def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(read: Any) -> None:
+    ship(read)
+    load = "import sys, pickle; sys.modules['lockstep'] = None; print(pickle.loads(sys.stdin.buffer.read()))"
+    done = subprocess.run(
+        [sys.executable, "-c", load],
+        input=cloudpickle.dumps(read),
+        capture_output=True,
+        check=False,
+        env={**os.environ},
+    )
+    assert done.returncode == 0, done.stderr.decode()[-500:]
+    assert b"Out(" in done.stdout
