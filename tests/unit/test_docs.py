@@ -126,7 +126,7 @@ EXAMPLES = [(_named(page), block) for page in PAGES for block in _blocks(page, "
 
 @pytest.mark.parametrize(("page", "example"), EXAMPLES, ids=[f"{page}-{n}" for n, (page, _) in enumerate(EXAMPLES)])
 def test_examples_compile_and_import_what_exists(page: str, example: str) -> None:
-    own = {"spark_apps.orders", "orders_sink"}  # modules that the examples themselves define
+    own = {"spark_apps.orders", "orders_sink", "transactional_file_sink"}  # modules that the examples themselves define
     for node in ast.walk(ast.parse(example)):
         if isinstance(node, ast.ImportFrom) and node.module not in own:
             assert node.module and importlib.util.find_spec(node.module), f"{page}: no module {node.module}"
