@@ -10,7 +10,7 @@ Triggers on a target run with the rows. One that uses LISTEN, NOTIFY or a tempor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
@@ -33,11 +33,9 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres_branches import Branches
 from lockstep.sinks.postgres_claim import Claim, Claims
 from lockstep.sinks.postgres_connection import Database, close_quietly, is_locked_out
-from lockstep.sinks.postgres_copy import Copy
-from lockstep.sinks.postgres_read import read_rows
-from lockstep.sinks.postgres_tables import Table, create_table, find_table, require_fit
+from lockstep.sinks.postgres_output import OutputTable
 from lockstep.sinks.postgres_target import Relation, TargetTables
-from lockstep.sinks.postgres_upsert import Upsert, require_staging, require_upsertable
+from lockstep.sinks.postgres_upsert import Upsert
 from lockstep.sinks.upserts import Keys, Mode, Upserts
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
@@ -89,12 +87,15 @@ class PostgresSink(Sink):
         committer: str | None = None,
     ) -> None:
         super().__init__(name)
-        self._relations = {output: Relation.parse(table) for output, table in tables.items()}
         self._connection = connection
         self._create, self._epoch_column, self._shared = create, epoch_column, shared
         self._validate, self._schema, self._lock_timeout = validate, schema, lock_timeout
-        self._upserts = Upserts.of(name, self._relations, mode, key, order, deleted)
+        self._upserts = Upserts.of(name, tables, mode, key, order, deleted)
         self.replaces = self._upserts is not None
+        self._tables = {
+            output: OutputTable(name, output, Relation.parse(table), epoch_column, schema, self._upserts)
+            for output, table in tables.items()
+        }
         self._check_arguments(protocol)
         self._promise(guarantee, committer)
 
@@ -105,7 +106,7 @@ class PostgresSink(Sink):
             raise InvalidPipeline(f"sink {self.name}: validate={self._validate!r} is neither 'load' nor 'schema'")
         if not self._lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self._lock_timeout}, has to be above 0 seconds")
-        if not self._relations or len(set(self._relations.values())) != len(self._relations):
+        if not self._tables or len({table.relation for table in self._tables.values()}) != len(self._tables):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
         if self._upserts is not None and self._shared:
             raise InvalidPipeline(
@@ -126,12 +127,12 @@ class PostgresSink(Sink):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(self._relations)
+        return tuple(self._tables)
 
     def arguments(self) -> dict[str, Json]:
         return {
             "name": self.name,
-            "tables": {output: str(relation) for output, relation in self._relations.items()},
+            "tables": {output: str(table.relation) for output, table in self._tables.items()},
             "connection": self._connection,
             "protocol": self.protocol,
             "create": self._create,
@@ -171,43 +172,9 @@ class PostgresSink(Sink):
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", (str(round(1000 * DDL_LOCK_SECONDS)),))
             self._own.create(cursor)
             for output in self.outputs:
-                self._preflight_table(cursor, output, schemas)
-            self._own.claim(cursor, self._relations.values(), shared=self._shared, alone=self.replaces)
-
-    def _preflight_table(self, cursor: Cursor, output: str, schemas: Mapping[str, pa.Schema] | None) -> None:
-        relation = self._relations[output]
-        if schemas is not None and output not in schemas:
-            raise PreflightRefused(f"sink {self.name}: the transform gave no output {output}, but {sorted(schemas)}")
-        if find_table(cursor, relation, self.name) is None:
-            if not self._create:
-                raise PreflightRefused(f"sink {self.name}: table {relation} is missing; create it, or say create=True")
-            if schemas is None:
-                return
-            self._create_table(cursor, output, schemas[output])
-        if schemas is not None:
-            table = find_table(cursor, relation, self.name)
-            assert table is not None
-            self._require_fit(cursor, table, output, schemas[output])
-
-    def _create_table(self, cursor: Cursor, output: str, schema: pa.Schema) -> None:
-        key: Sequence[str] = ()
-        if self._upserts is not None:
-            self._require_no_faults(self._upserts, output, schema)
-            key, schema = self._upserts.keys[output], self._upserts.stored_schema(schema)
-        create_table(cursor, self._relations[output], schema, self._epoch_column, self.name, key)
-
-    def _require_fit(self, cursor: Cursor, table: Table, output: str, schema: pa.Schema) -> None:
-        if self._upserts is None or self._epoch_column is None:
-            require_fit(table, output, schema, self._epoch_column, self.name)
-            return
-        self._require_no_faults(self._upserts, output, schema)
-        require_fit(table, output, self._upserts.stored_schema(schema), self._epoch_column, self.name)
-        require_upsertable(cursor, table, output, self._upserts, self._epoch_column)
-        require_staging(cursor, self._schema, self.name)
-
-    def _require_no_faults(self, upserts: Upserts, output: str, schema: pa.Schema) -> None:
-        if faults := upserts.faults(output, schema):
-            raise PreflightRefused(f"sink {self.name}: output {output} can't be upserted: {'; '.join(faults)}")
+                self._tables[output].preflight(cursor, schemas, create=self._create)
+            relations = [table.relation for table in self._tables.values()]
+            self._own.claim(cursor, relations, shared=self._shared, alone=self.replaces)
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         """Refuse server settings that this protocol can't work with, beyond what every transaction checks."""
@@ -223,33 +190,11 @@ class PostgresSink(Sink):
             return self._own.target_id(cursor)
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        relation = self._relations[output]
-        with self._database.transaction(f"reading table {relation}") as cursor:
-            table = find_table(cursor, relation, self.name)
-            others = self._own.other_owners(cursor, relation)
-        if table is None:
-            raise PreflightRefused(f"sink {self.name}: table {relation} does not exist any more")
-        if (column := table.epoch_column(self._epoch_column)) is None:
-            raise PreflightRefused(
-                f"sink {self.name}: table {relation} has no column {self._epoch_column}, so nobody can tell whose "
-                "rows are which; add it (bigint) to verify epochs from then on"
-            )
-        if others:
-            raise PreflightRefused(
-                f"sink {self.name}: table {relation} is shared with {others[0][1]}.{others[0][2]}: epoch numbers of "
-                "two sinks can't be told apart"
-            )
-        if self._upserts is None:
-            require_fit(table, output, schema, self._epoch_column, self.name)
-            return read_rows(self._database, table, column, epoch, schema)
-        stored = self._upserts.renamed(schema)
-        require_fit(table, output, self._upserts.stored_schema(schema), self._epoch_column, self.name)
-        rows = read_rows(self._database, table, column, epoch, stored)
-        return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+        return self._tables[output].read(self._database, self._own, epoch, schema)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
-        way = self._way(epoch, sealed.output, SinkRejected)
+        way = self._tables[sealed.output].way(self._database, epoch, SinkRejected)
         assert isinstance(way, Upsert)
         connection = self._database.connect(f"lockstep {self.name} verify"[:63])
         try:
@@ -276,13 +221,9 @@ class PostgresSink(Sink):
 
     # --- shared by both protocols ---
 
-    def _way(self, epoch: SinkEpoch, output: str, rejected: type[LockstepError]) -> Copy | Upsert:
-        copy = Copy(self._database, output, self._relations[output], epoch.id, self._epoch_column, rejected)
-        return copy if self._upserts is None else Upsert(copy, self._upserts, epoch, self._schema)
-
     def _copy(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> None:
         try:
-            way = self._way(claim.epoch, batches.output, rejected)
+            way = self._tables[batches.output].way(self._database, claim.epoch, rejected)
             claim.rows[batches.output] = way.run(claim.cursor, batches)
         except SinkUnavailable as error:
             claim.close()
