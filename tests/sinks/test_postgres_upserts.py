@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -430,3 +432,25 @@ def test_a_stranger_who_holds_a_key_makes_an_upsert_wait(dsn: str) -> None:
         cursor.execute("ROLLBACK")
     send(dsn, sink(), sealed(2, row(1, "b")))
     assert shown(dsn)[1][0] == "b"
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_page_keeps_the_newest_row_of_each_customer(dsn: str) -> None:
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "postgres.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", page, re.S)
+    [query] = re.findall(r"```sql\n(.*?)```", page, re.S)
+    module: dict[str, Any] = {"__name__": "customers"}
+    exec(compile(example, "postgres.md", "exec"), module)
+    [given] = module["pipeline"].sinks
+    days = {
+        2: {"id": [1, 2], "name": ["Ann", "Bob"], "closed": [False, True]},
+        1: {"id": [1, 2, 3], "name": ["Anne", "Robert", "Cleo"], "closed": [False] * 3},
+    }
+    with given.opened(SinkContext(DEPLOYMENT, "customers", {"warehouse": dsn})):
+        for id, (day, columns) in enumerate(days.items(), 1):
+            at, wal = sealed(id, day=day).at, [SealedRows(pa.table(columns), output="customers")]
+            given.preflight({"customers": wal[0].schema})
+            given.publish(at, given.prepare(at, wal), wal)
+    assert execute(dsn, query) == [(1, "Ann"), (3, "Cleo")]
