@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from lockstep.errors import LedgerConflict, SinkUnavailable
@@ -43,7 +43,13 @@ class OutsideCommitter(CheckpointCommitter):
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        yield NoTransaction()
+        """Not claimed while another process sends the epoch, and when it has recorded it meanwhile."""
+        with self._alone(epoch) as alone:
+            yield NoTransaction(alone and self.is_checkpoint_committed(epoch.id) is None)
+
+    def _alone(self, epoch: SinkEpoch) -> AbstractContextManager[bool]:
+        """False while another process sends the epoch and shows that it is alive."""
+        return nullcontext(True)
 
     def _require_same(self, epoch: SinkEpoch) -> None:
         """What stands is this epoch's record. Raises `LedgerConflict`, `SinkUnavailable`."""

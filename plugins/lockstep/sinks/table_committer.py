@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, TargetChanged
+from lockstep.sinks import lone_sender
 from lockstep.sinks.base import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.outside_committer import OutsideCommitter
-from lockstep.sinks.postgres_connection import Database
+from lockstep.sinks.postgres_connection import Database, close_quietly
 from lockstep.sinks.write_ahead import Session
 
 POSTGRES = "postgres:"  #: stands before the connection's id in a sink's setting
@@ -79,6 +83,25 @@ class PostgresCommitter(OutsideCommitter):
                 (self.job_id, self.operator_id, epoch.id, epoch.token, epoch.manifest_hash),
             )
         self._require_same(epoch)
+
+    @contextmanager
+    def _alone(self, epoch: SinkEpoch) -> Iterator[bool]:
+        """The server ends the session of a sender that gives no sign, and with it its lock."""
+        connection = self._database.connect(f"lockstep {self.operator_id} sends {epoch.id}"[:63])
+        try:
+            with self._database.naming("looking for another sender"):
+                cursor = connection.cursor()
+                self._database.guard(cursor)
+                cursor.execute(
+                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * lone_sender.STANDSTILL),)
+                )
+                key = f"lockstep sends:{self.job_id}:{self.operator_id}:{epoch.id}"
+                cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
+                alone = cursor.fetchone() == (True,)
+            with lone_sender.beating(lambda: cursor.execute("SELECT")) if alone else nullcontext():
+                yield alone
+        finally:
+            close_quietly(connection)
 
     def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str] | None:
         """Token and manifest of a record, read in a transaction of its own."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.sinks import lone_sender
 from tests.sinks.append.receiving import Receiver, receiving
 
 
@@ -15,3 +16,9 @@ def receiver(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.M
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with receiving(request.param, memory) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def soon_at_a_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stopped in a test stays stopped; nobody waits half a minute for it."""
+    monkeypatch.setattr(lone_sender, "STANDSTILL", 0.5)

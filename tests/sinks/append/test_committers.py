@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
+from lockstep.sinks import lone_sender
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of
 from lockstep.testing import calls_from
-from lockstep.testing.crash_sweep import fork
+from lockstep.testing.crash_sweep import ended, fork
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
@@ -169,3 +171,48 @@ def test_a_database_without_the_table_is_another_target(make: Make) -> None:
 def _dsn(committer: OutsideCommitter) -> str:
     found: str = committer._database.dsn  # type: ignore[attr-defined]
     return found
+
+
+# --- one sender at a time --------------------------------------------------------------------------------------------
+
+
+def alone(committer: OutsideCommitter) -> bool:
+    with committer.session(epoch()) as session:
+        return session.claimed
+
+
+def test_while_one_sends_the_others_leave_it_to_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lone_sender, "STANDSTILL", 2.0)  # more than a busy machine keeps a thread waiting
+    with make().session(epoch()) as session:
+        assert session.claimed
+        until = time.monotonic() + 2 * lone_sender.STANDSTILL
+        while time.monotonic() < until:
+            assert not alone(make()), "a second sender was let in beside one that lives"
+            time.sleep(lone_sender.STANDSTILL / 5)
+        with make().session(epoch(2)) as other:
+            assert other.claimed
+    assert alone(make())
+
+
+def test_who_comes_after_the_record_has_nothing_to_send(make: Make) -> None:
+    committer = make()
+    with committer.session(epoch()) as session:
+        committer.commit_checkpoint(epoch(), session)
+    assert not alone(make())
+
+
+def test_a_dead_sender_is_followed_at_once_and_a_stopped_one_soon(make: Make) -> None:
+    def sends(action: signal.Signals) -> None:
+        with make().session(epoch()) as session:
+            assert session.claimed
+            signal.raise_signal(action)
+
+    assert fork(lambda: sends(signal.SIGKILL)).wait() == -signal.SIGKILL
+    assert alone(make())
+    with ended(fork(lambda: sends(signal.SIGSTOP))) as stopped:
+        assert stopped.wait_until_stopped()
+        assert not alone(make())
+        until = time.monotonic() + 60
+        while not alone(make()):
+            assert time.monotonic() < until, "everybody waits for a stopped sender"
+            time.sleep(lone_sender.STANDSTILL / 10)

@@ -26,7 +26,7 @@ from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnde
 
 ROWS = 8
 SINK = ("append_only", "append_records", "tcp", "http", "http_receiver", "stdout")
-COMMITTER = ("outside_committer", "folder_committer", "table_committer", "durable_file")
+COMMITTER = ("outside_committer", "folder_committer", "table_committer", "lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
 ONE_THREAD = {"http": {"requests_at_once": 1}, "tcp": {}}
 
