@@ -142,6 +142,12 @@ def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
     assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv", "b.csv"]
 
 
+def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.csv")).touch()
+    with pytest.raises(SourceNotReady, match="caf.*rename"):
+        watched(tmp_path).latest(None, None)
+
+
 def test_a_folder_that_does_not_exist_holds_nothing_yet(tmp_path: Path) -> None:
     assert watched(tmp_path / "none").latest(None, None) == {"files": []}
 

@@ -1,4 +1,4 @@
-"""Long arrays as parameters: one literal, which the server reads ten times as fast as a constructor of its elements."""
+"""Long arrays as parameters: one literal, which the server reads quicker than a constructor with all its elements."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from itertools import islice
 CHUNK = 10_000
 
 
-def array(values: Iterable[int | str | None]) -> str:
-    """An array's literal; the statement casts it to its type. Texts must not hold NUL, as paths can't."""
-    return "{" + ",".join(map(_element, values)) + "}"
+def texts(values: Iterable[str]) -> str:
+    """An array's literal; the statement casts it to its type. No text may hold NUL, as no path can."""
+    found = list(values)
+    escaped = "\0".join(found).replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace("\0", '","') + '"}' if found else "{}"
+
+
+def numbers(values: Iterable[int | None]) -> str:
+    """The same of numbers."""
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
 
 
 def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
@@ -18,13 +25,3 @@ def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
     found = iter(values)
     while chunk := list(islice(found, size)):
         yield chunk
-
-
-def _element(value: int | str | None) -> str:
-    match value:
-        case None:
-            return "NULL"
-        case int():
-            return str(value)
-        case str():
-            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

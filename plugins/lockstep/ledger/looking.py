@@ -9,7 +9,7 @@ from typing import Self
 from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, RunKey
 from lockstep.errors import LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
-from lockstep.ledger.arrays import array, chunks
+from lockstep.ledger.arrays import chunks, texts
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import LedgerConnection, Row
 from lockstep.states import Role
@@ -123,7 +123,7 @@ class Looking:
         found: set[str] = set()
         for chunk in chunks(paths):
             chunk.sort()  # neighbours in the index one after the other
-            new = self._look_all("find_unclaimed", pipeline=pipeline, source=source, paths=array(chunk))
+            new = self._look_all("find_unclaimed", pipeline=pipeline, source=source, paths=texts(chunk))
             found.update(chunk)
             found.difference_update(row["path"] for row in new)
         return found
@@ -133,7 +133,7 @@ class Looking:
         rows = [
             row
             for chunk in chunks(paths)
-            for row in self._look_all("find_claims", pipeline=pipeline, source=source, paths=array(chunk), but=but)
+            for row in self._look_all("find_claims", pipeline=pipeline, source=source, paths=texts(chunk), but=but)
         ]
         return {row["path"]: Claim(**row) for row in rows}
 

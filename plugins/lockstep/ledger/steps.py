@@ -9,7 +9,7 @@ from psycopg2.extras import Json as Jsonb
 
 from lockstep.epoch import Attempt, Claim, Plan, RunKey
 from lockstep.errors import SourceClaimed
-from lockstep.ledger.arrays import array
+from lockstep.ledger.arrays import numbers, texts
 from lockstep.ledger.guards import required
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import Role
@@ -74,9 +74,9 @@ def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequ
     wanted = {
         "pipeline": pipeline,
         "source": source,
-        "paths": array(claim.path for claim in claims),
-        "starts": array(claim.starts for claim in claims),
-        "ends": array(claim.ends for claim in claims),
+        "paths": texts(claim.path for claim in claims),
+        "starts": numbers(claim.starts for claim in claims),
+        "ends": numbers(claim.ends for claim in claims),
     }
     taken = tx.all("find_claimants", **wanted)
     if taken:
@@ -86,9 +86,9 @@ def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequ
         "claim_files",
         **wanted,
         epoch=epoch,
-        sizes=array(claim.size for claim in claims),
-        mtimes=array(claim.mtime_ns for claim in claims),
-        digests=array(claim.digest for claim in claims),
+        sizes=numbers(claim.size for claim in claims),
+        mtimes=numbers(claim.mtime_ns for claim in claims),
+        digests=texts(claim.digest or "" for claim in claims),
     )
 
 

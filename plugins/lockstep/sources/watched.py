@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
 from lockstep.sources.changed import changed_since, shown
 from lockstep.sources.frozen import FrozenFile
@@ -87,4 +88,14 @@ class Watched:
 def _chunks(where: str) -> Iterator[list[str]]:
     files = each_file(where)
     while chunk := list(islice(files, CHUNK)):
+        _require_text(chunk)
         yield chunk
+
+
+def _require_text(paths: list[str]) -> None:
+    """A plan is JSON and the ledger UTF-8. Raises `SourceNotReady` for a name that isn't."""
+    try:
+        "\n".join(paths).encode()
+    except UnicodeEncodeError as error:
+        odd = [ascii(path) for path in paths if not path.isprintable()]
+        raise SourceNotReady(f"file names are not UTF-8: {', '.join(odd[:_NAMED])}; rename them") from error
