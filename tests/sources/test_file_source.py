@@ -144,7 +144,7 @@ def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
 
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.csv")).touch()
-    with pytest.raises(SourceNotReady, match="caf.*rename"):
+    with pytest.raises(SourceNotReady, match=r"caf.*rename"):
         watched(tmp_path).latest(None, None)
 
 
