@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -61,6 +62,8 @@ class HttpSink(AppendOnlySink):
                 f"sink {name}: records_per_request, bytes_per_request, requests_at_once and tries have to be at least "
                 "1, timeout above 0"
             )
+        if not re.fullmatch(r"[A-Za-z0-9-]+", key_header):
+            raise InvalidPipeline(f"sink {name}: key_header {key_header!r} is no name of a header")
         self._connection, self._key_header = connection, key_header
         self._per_request, self._bytes = records_per_request, bytes_per_request
         self._at_once, self._tries, self._timeout = requests_at_once, tries, timeout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from base64 import b64encode
 from dataclasses import dataclass, field
@@ -67,6 +68,8 @@ class Address:
         bare = url.copy_with(username=None, password=None, fragment=None)
         if url.username or not url.password:
             return cls(bare, {}, (url.username, url.password) if url.username else None)
+        if not re.fullmatch(r"[!-~]+", url.password):
+            raise InvalidPipeline(f"connection {connection}: its token has other characters than printable ASCII")
         token = f"Bearer {url.password}" if key_header == "Authorization" else url.password
         return cls(bare, {key_header: token}, None)
 

@@ -198,6 +198,15 @@ def test_what_is_no_url_is_refused_without_quoting_it(url: str, tmp_path: Path) 
     assert PASSWORD not in str(refused.getrepr(style="long"))
 
 
+def test_a_token_that_no_header_can_carry_is_refused_without_quoting_it(tmp_path: Path) -> None:
+    for token in (f"{PASSWORD}%0A", f"{PASSWORD}%C3%A9", f"{PASSWORD}%20"):
+        with pytest.raises(InvalidPipeline, match="printable ASCII") as refused:
+            to(Script([]), tmp_path, login=f":{token}")
+        assert PASSWORD not in str(refused.value)
+    with pytest.raises(InvalidPipeline, match="no name of a header"):
+        HttpSink("feed", output=OUTPUT, connection="receiver", committer=str(tmp_path), key_header="X-Key: a\r\n")
+
+
 # --- without a guarantee ---------------------------------------------------------------------------------------------
 
 

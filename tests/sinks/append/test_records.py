@@ -128,10 +128,11 @@ def test_a_validator_that_is_not_there_is_found_before_any_row(validator: str, t
 
 
 def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_known(tmp_path: Path) -> None:
-    for schema in (pa.schema({"lockstep": pa.int8()}), pa.schema([("a", pa.int8()), ("a", pa.int8())])):
-        with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(PreflightRefused, match="rename"):
+    for columns in ([("lockstep", pa.int8())], [("a", pa.int8()), ("a", pa.int8())], []):
+        schema, told = pa.schema(columns), "rename" if columns else "no columns"
+        with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(PreflightRefused, match=told):
             sink.preflight({OUTPUT: schema})
-        with pytest.raises(SinkRejected, match="rename"):
+        with pytest.raises(SinkRejected, match=told):
             list(records_of(SealedRows(schema.empty_table()), ORIGIN))
 
 
