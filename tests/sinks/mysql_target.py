@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
 import pymysql
 
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.mysql import MySqlSink
 from lockstep.sinks.mysql_branches import xid
 from lockstep.sinks.mysql_dsn import parse_dsn
 from lockstep.sinks.mysql_sql import columns
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
+from stack.mariadb import MariaDbServer
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
 
 
-def execute(dsn: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """Run one statement by hand, as an administrator might."""
+@contextmanager
+def connected(dsn: str) -> Iterator[Any]:
+    """A cursor of an autocommit connection."""
     connecting = closing(pymysql.connect(**parse_dsn("by hand", dsn), autocommit=True))
     with connecting as connection, connection.cursor() as cursor:
+        yield cursor
+
+
+def execute(dsn: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement by hand, as an administrator might."""
+    with connected(dsn) as cursor:
         cursor.execute(statement, parameters or None)
         return list(cursor.fetchall())
 
 
 class MySqlUnderTest(SinkUnderTest):
-    """MySqlSink in the database of `dsn`; `other` is a database that it must not be confused with."""
+    """MySqlSink in the database of `dsn`; `other` is a database that it must not be confused with.
 
-    def __init__(self, dsn: str, other: str, protocol: str, **arguments: Any) -> None:
+    `server`: whose power may be cut.
+    """
+
+    def __init__(
+        self, dsn: str, other: str, protocol: str, server: MariaDbServer | None = None, **arguments: Any
+    ) -> None:
+        self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
         self.votes_with_data = protocol == "two_phase"
+        self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
 
     def sink(self, *, shared: bool = False) -> MySqlSink:
         return MySqlSink(
@@ -73,6 +89,13 @@ class MySqlUnderTest(SinkUnderTest):
             self.dsn, "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", database
         )
         return [*prepared, *(f"session {number}" for (number,) in sessions)]
+
+    def lose_power(self) -> bool:
+        if self.server is None:
+            return False
+        self.server.kill()
+        self.server.start()
+        return True
 
     def lose(self, handle: str) -> None:
         with suppress(pymysql.err.OperationalError):  # lost before

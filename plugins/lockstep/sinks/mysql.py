@@ -16,22 +16,25 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, Vote
 from lockstep.errors import (
     InvalidPipeline,
+    KeysHeld,
     LedgerConflict,
     LockstepError,
     PreflightRefused,
     PublishBlocked,
+    SinkRejected,
     SinkUnavailable,
 )
-from lockstep.sinks.base import Batches, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Standing, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql_branches import Branches, BranchName
 from lockstep.sinks.mysql_claim import Claim, Claims
 from lockstep.sinks.mysql_connection import Database
-from lockstep.sinks.mysql_load import Load
-from lockstep.sinks.mysql_read import read_rows
-from lockstep.sinks.mysql_tables import Relation, create_table, find_table, require_fit, require_insert
+from lockstep.sinks.mysql_output import OutputTable
+from lockstep.sinks.mysql_tables import Relation
 from lockstep.sinks.mysql_target import TargetTables
-from lockstep.sinks.mysql_wire import Cursor
+from lockstep.sinks.mysql_upsert import Upsert
+from lockstep.sinks.mysql_wire import Cursor, close_quietly, is_locked_out
+from lockstep.sinks.upserts import Keys, Mode, Upserts
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 Validate: TypeAlias = Literal["load", "schema"]
@@ -46,11 +49,17 @@ class MySqlSink(Sink):
     pipelines that say so too write to the same tables. `validate` (write_ahead): "load" tries the rows in the real
     tables and rolls back, "schema" compares types, values and counts. `schema`: the database in which Lockstep's own
     three tables live; the connection's unless given. `lock_timeout`: seconds.
+
+    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
+    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
+    column of rows that only say that a key is gone (see `lockstep.sinks.upserts`). `guarantee` (write_ahead):
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none".
     """
 
     protocol: ClassVar[ProtocolName]
 
-    def __new__(cls, name: str, *, protocol: ProtocolName | None = None, **_: Any) -> Self:
+    def __new__(cls, name: str, *, protocol: ProtocolName | None = None, mode: str = Mode.APPEND, **_: Any) -> Self:
+        protocol = protocol or ("write_ahead" if mode == Mode.UPSERT else None)  # it holds no keys
         sink: Self = super().__new__(_class_of(name, protocol) if cls is MySqlSink else cls)
         return sink
 
@@ -67,13 +76,22 @@ class MySqlSink(Sink):
         validate: Validate = "load",
         schema: str | None = None,
         lock_timeout: float = 10.0,
+        mode: str = Mode.APPEND,
+        key: Keys | None = None,
+        order: str | None = None,
+        deleted: str | None = None,
+        guarantee: str = Guarantee.EXACTLY_ONCE,
+        committer: str | None = None,
     ) -> None:
         super().__init__(name)
-        self._tables = dict(tables)
+        self._names = dict(tables)
         self._connection = connection
         self._create, self._epoch_column, self._shared = create, epoch_column, shared
         self._validate, self._schema, self._lock_timeout = validate, schema, lock_timeout
+        self._upserts = Upserts.of(name, tables, mode, key, order, deleted)
+        self.replaces = self._upserts is not None
         self._check_arguments(protocol)
+        self._promise(guarantee, committer)
 
     def _check_arguments(self, protocol: str | None) -> None:
         if protocol not in (None, self.protocol):
@@ -82,24 +100,41 @@ class MySqlSink(Sink):
             raise InvalidPipeline(f"sink {self.name}: validate={self._validate!r} is neither 'load' nor 'schema'")
         if not self._lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self._lock_timeout}, has to be above 0 seconds")
-        self._relations_in("the connection's")
+        if self._upserts is not None and self._shared:
+            raise InvalidPipeline(
+                f"sink {self.name}: mode='upsert' can't share a table: the epochs of two pipelines have no order"
+            )
+        if self._upserts is not None and self._epoch_column is None:
+            raise InvalidPipeline(f"sink {self.name}: mode='upsert' needs an epoch_column: it is part of the order")
+        self._tables_in("the connection's")
 
-    def _relations_in(self, database: str) -> dict[str, Relation]:
-        relations = {output: Relation.parse(table, database) for output, table in self._tables.items()}
+    def _tables_in(self, database: str) -> dict[str, OutputTable]:
+        relations = {output: Relation.parse(table, database) for output, table in self._names.items()}
         if not relations or len(set(relations.values())) != len(relations):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
-        return relations
+        return {
+            output: OutputTable(self.name, output, relation, self._epoch_column, self._upserts)
+            for output, relation in relations.items()
+        }
+
+    def _promise(self, guarantee: str, committer: str | None) -> None:
+        """Take on what is asked for. Raises `InvalidPipeline` where this protocol can't."""
+        if guarantee != Guarantee.EXACTLY_ONCE or committer is not None:
+            raise InvalidPipeline(
+                f"sink {self.name}: protocol='two_phase' is exactly_once and has its marker among the rows; for "
+                f"guarantee={guarantee!r} or a committer say protocol='write_ahead'"
+            )
 
     # --- identity ---
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(self._tables)
+        return tuple(self._names)
 
     def arguments(self) -> dict[str, Json]:
         return {
             "name": self.name,
-            "tables": dict(self._tables),
+            "tables": dict(self._names),
             "connection": self._connection,
             "protocol": self.protocol,
             "create": self._create,
@@ -108,6 +143,7 @@ class MySqlSink(Sink):
             "validate": self._validate,
             "schema": self._schema,
             "lock_timeout": self._lock_timeout,
+            **(self._upserts.arguments() if self._upserts is not None else {}),
         }
 
     def spec(self) -> Json:
@@ -122,7 +158,7 @@ class MySqlSink(Sink):
     def open(self, context: SinkContext) -> None:
         dsn = context.dsn(self._connection, self.name)
         self._database = Database(self.name, self._connection, dsn, self._lock_timeout)
-        self._relations = self._relations_in(self._database.name)
+        self._tables = self._tables_in(self._database.name)
         owner, home = SinkName.of(context, self.name), self._schema or self._database.name
         self._own = TargetTables(home, owner)
         self._branches = Branches(self._database, self._own, BranchName(owner, home))
@@ -139,28 +175,12 @@ class MySqlSink(Sink):
             self._own.lock_set_up(cursor, self._lock_timeout)
             try:
                 self._own.create(cursor)
-                for output in self.outputs:
-                    self._preflight_table(cursor, output, schemas)
-                self._own.claim(cursor, self._relations.values(), shared=self._shared)
+                for table in self._tables.values():
+                    table.preflight(cursor, schemas, create=self._create)
+                relations = [table.relation for table in self._tables.values()]
+                self._own.claim(cursor, relations, shared=self._shared, alone=self.replaces)
             finally:
                 self._own.unlock_set_up(cursor)
-
-    def _preflight_table(self, cursor: Cursor, output: str, schemas: Mapping[str, pa.Schema] | None) -> None:
-        relation = self._relations[output]
-        if schemas is not None and output not in schemas:
-            raise PreflightRefused(f"sink {self.name}: the transform gave no output {output}, but {sorted(schemas)}")
-        if find_table(cursor, relation, self.name) is None:
-            if not self._create:
-                raise PreflightRefused(f"sink {self.name}: table {relation} is missing; create it, or say create=True")
-            if schemas is None:
-                return
-            create_table(cursor, relation, schemas[output], self._epoch_column, self.name)
-        if schemas is not None:
-            table = find_table(cursor, relation, self.name)
-            assert table is not None
-            require_fit(table, output, schemas[output], self._epoch_column, self.name)
-            given = [*schemas[output].names, table.epoch_column(self._epoch_column)]
-            require_insert(cursor, relation, [name for name in given if name is not None])
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         """Refuse server settings that this sink can't work with, beyond what every transaction checks."""
@@ -181,24 +201,19 @@ class MySqlSink(Sink):
             return self._own.target_id(cursor)
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        relation = self._relations[output]
-        with self._database.transaction(f"reading table {relation}") as cursor:
-            table = find_table(cursor, relation, self.name)
-            others = self._own.other_owners(cursor, relation)
-        if table is None:
-            raise PreflightRefused(f"sink {self.name}: table {relation} does not exist any more")
-        if (column := table.epoch_column(self._epoch_column)) is None:
-            raise PreflightRefused(
-                f"sink {self.name}: table {relation} has no column {self._epoch_column}, so nobody can tell whose "
-                "rows are which; add it (bigint) to verify epochs from then on"
-            )
-        if others:
-            raise PreflightRefused(
-                f"sink {self.name}: table {relation} is shared with {others[0][1]}.{others[0][2]}: epoch numbers of "
-                "two sinks can't be told apart"
-            )
-        require_fit(table, output, schema, self._epoch_column, self.name)
-        return read_rows(self._database, relation, column, epoch, schema)
+        return self._tables[output].read(self._database, self._own, epoch, schema)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows into a temporary table and compares them there."""
+        way = self._tables[sealed.output].way(self._database, epoch, SinkRejected)
+        assert isinstance(way, Upsert)
+        connection = self._database.connect()
+        try:
+            with self._database.naming(f"comparing output {sealed.output}"), connection.cursor() as cursor:
+                self._database.guard(cursor)
+                return way.standing(connection, cursor, sealed)
+        finally:
+            close_quietly(connection)
 
     if TYPE_CHECKING:  # a checker can't see that __new__ gives a class which has them
 
@@ -217,14 +232,24 @@ class MySqlSink(Sink):
     # --- shared by both protocols ---
 
     def _load(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> None:
-        relation = self._relations[batches.output]
-        load = Load(self._database, batches.output, relation, claim.epoch.id, self._epoch_column, rejected)
         try:
-            claim.rows[batches.output] = load.run(claim.connection, claim.cursor, batches)
-        except SinkUnavailable:
+            way = self._tables[batches.output].way(self._database, claim.epoch, rejected)
+            claim.rows[batches.output] = way.run(claim.connection, claim.cursor, batches)
+        except SinkUnavailable as error:
             claim.close()
-            self._branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
+            if is_locked_out(error):
+                self._branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
+                self._tell_holders(claim.epoch, error)
             raise
+
+    def _tell_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
+        holders = [txn for txn in self._branches.pending() if txn.epoch != epoch.id] if self.replaces else []
+        if holders:
+            named = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+            raise KeysHeld(
+                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {named}; try "
+                "again when that is published or aborted"
+            ) from error
 
     def _refuse_marker(self, epoch: SinkEpoch) -> LedgerConflict:
         marker = self.find_marker(epoch.id)
@@ -246,8 +271,11 @@ class MySqlSink(Sink):
         finally:
             claim.close()
 
-    def _commit_claim(self, claim: Claim) -> None:
+    def _commit_claim(self, claim: Claim, *, with_marker: bool = True) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        if not with_marker:
+            with self._database.naming(f"publishing epoch {claim.epoch.id}", PublishBlocked):
+                self._own.delete_marker(claim.cursor, claim.epoch)
         # if the answer is lost, the next try finds the marker, or nothing
         with self._database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
             claim.connection.commit()

@@ -28,9 +28,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.mysql_connection import LOCKED, Database
+from lockstep.sinks.mysql_connection import Database
 from lockstep.sinks.mysql_target import TargetTables
-from lockstep.sinks.mysql_wire import Cursor, code_of, is_lost
+from lockstep.sinks.mysql_wire import LOCKED, Cursor, code_of, is_lost
 
 _HANDLE = re.compile(r"lockstep:[0-9a-f]{32}:(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12}):[!-~]+")
 _GONE = frozenset({ER.XAER_NOTA, ER.XA_RBROLLBACK})

@@ -9,9 +9,9 @@ import pymysql
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.mysql_branches import Branches, Holder, xid
-from lockstep.sinks.mysql_connection import LOCKED, Database
+from lockstep.sinks.mysql_connection import Database
 from lockstep.sinks.mysql_target import TargetTables
-from lockstep.sinks.mysql_wire import Cursor, Loader, close_quietly, code_of
+from lockstep.sinks.mysql_wire import LOCKED, Cursor, Loader, close_quietly, code_of
 
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 

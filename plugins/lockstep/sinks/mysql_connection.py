@@ -21,7 +21,7 @@ from lockstep.errors import (
     TargetFull,
 )
 from lockstep.sinks.mysql_dsn import SECRETS, parse_dsn
-from lockstep.sinks.mysql_wire import Cursor, Loader, close_quietly, code_of, is_lost
+from lockstep.sinks.mysql_wire import LOCKED, Cursor, Loader, close_quietly, code_of, is_lost
 
 IDLE_SECONDS = 300  #: a session that stands still is ended by the server
 OLDEST = (10, 5)  #: before it, a prepared branch dies with the connection that prepared it
@@ -40,7 +40,6 @@ _GUARD = """
            @@GLOBAL.wsrep_on
 """
 
-LOCKED = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, 1969})  # 1969: max_statement_time
 _FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL})
 _DENIED = frozenset(
     {1044, 1142, 1143, 1227, 1370, 1419}  # missing grants

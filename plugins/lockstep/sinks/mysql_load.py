@@ -49,18 +49,21 @@ class Load:
     def run(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
         """Load all rows within the connection's transaction; returns their number, which the server has confirmed."""
         with self.database.naming(self.what, self.rejected):
-            text = self._text(cursor, batches.schema)
-            total = 0
-            with closing(_ahead(text.pieces(batches))) as pieces:
-                for piece in pieces:
-                    total += self._load(connection, cursor, text.statement(self.relation), piece)
+            return self.send(connection, cursor, self.text(cursor, batches.schema), self.relation, batches)
+
+    def send(self, connection: Loader, cursor: Cursor, text: LoadText, into: Relation, batches: Batches) -> int:
+        """Load all rows into any table with the columns that `text` has; returns their number."""
+        total, statement = 0, text.statement(into)
+        with closing(_ahead(text.pieces(batches))) as pieces:
+            for piece in pieces:
+                total += self._load(connection, cursor, statement, piece)
         self._require_whole(total, batches)
         return total
 
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
+    def try_encoding(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
         """Check types, values and count without sending a row; returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
-            text = self._text(cursor, batches.schema)
+            text = self.text(cursor, batches.schema)
         rows = sum(rows for _, rows in text.pieces(batches))
         self._require_whole(rows, batches)
         return rows
@@ -81,7 +84,8 @@ class Load:
                 f"sink {self.database.sink}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
             )
 
-    def _text(self, cursor: Cursor, schema: pa.Schema) -> LoadText:
+    def text(self, cursor: Cursor, schema: pa.Schema) -> LoadText:
+        """How `schema` is sent to the table. Raises `PreflightRefused` where it doesn't fit."""
         table = find_table(cursor, self.relation, self.database.sink)
         if table is None:
             raise PreflightRefused(f"sink {self.database.sink}: table {self.relation} is gone: create it again")
@@ -103,6 +107,10 @@ class LoadText:
         kinds = [(field.name, mysql_type(field.type)) for field in schema]
         fields = tuple((name, kind) for name, kind in kinds if kind is not None)
         return cls(fields, table.epoch_column(epoch_column), epoch, where)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.fields] + ([self.epoch_column] if self.epoch_column else [])
 
     def statement(self, relation: Relation) -> str:
         """LOAD DATA without parameters."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,12 +14,13 @@ from lockstep.sinks.mysql_sql import compose, identifier
 from lockstep.sinks.mysql_types import Column, mysql_type, refusal
 from lockstep.sinks.mysql_wire import Cursor
 from lockstep.sinks.table_fit import require_columns_fit
+from lockstep.sinks.upserts import DELETED_COLUMN, ORDER_COLUMN
 
 _FIND = "SELECT table_type, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
 _COLUMNS = """
     SELECT column_name, data_type, column_type, is_nullable = 'NO', column_default IS NOT NULL, extra,
-           character_set_name, numeric_precision, numeric_scale, datetime_precision
+           character_set_name, numeric_precision, numeric_scale, datetime_precision, collation_name
     FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """
 
@@ -74,19 +76,20 @@ def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
     return Table(relation, {row[0]: _column(*row) for row in cursor.fetchall()})
 
 
-def _column(name: str, data_type: str, type_text: str, not_null: int, has_default: int, *rest: object) -> Column:
-    extra, charset, precision, scale, fraction = rest
-    numbers = [None if number is None else int(str(number)) for number in (precision, scale, fraction)]
-    # a fixed set of words is a type of its own, and not_null columns report no default where they have none
+def _column(name: str, data_type: str, type_text: str, not_null: int, has_default: int, *rest: Any) -> Column:
+    extra, charset, precision, scale, fraction, collation = rest
     return Column(
         name,
         data_type,
         type_text,
-        bool(not_null),
-        bool(has_default) or "auto_increment" in str(extra),
-        str(extra),
-        None if charset is None else str(charset),
-        *numbers,
+        not_null=bool(not_null),
+        has_default=bool(has_default) or "auto_increment" in extra,
+        extra=extra,
+        charset=charset,
+        precision=precision,
+        scale=scale,
+        fraction=fraction,
+        collation=collation,
     )
 
 
@@ -115,25 +118,34 @@ def create_table(
     schema: pa.Schema,
     epoch_column: str | None,
     sink: str,
+    key: Sequence[str] = (),
 ) -> None:
-    """Create the table of an output, with the epoch column and an index on it.
+    """Create the table of an output, with the epoch column and, unless rows are replaced by `key`, an index on it.
 
-    Raises `PreflightRefused` for Arrow types that MariaDB can't give back.
+    With a `key` what orders the rows and says what is deleted is NOT NULL. Raises `PreflightRefused` for Arrow types
+    that MariaDB can't give back.
     """
-    lines = []
-    for field in schema:
-        kind = mysql_type(field.type)
-        if kind is None:
-            raise PreflightRefused(
-                f"sink {sink}: column {field.name} of {relation}: Arrow type {field.type} has no MariaDB type that "
-                "gives it back: cast it in the transform"
-            )
-        # ddl comes from our own table of types, never from a name
-        lines.append(f"{identifier(field.name)} {kind.ddl}")
+    lines = [_line(field, relation, sink, key) for field in schema]
     if epoch_column is not None:
         lines.append(f"{identifier(epoch_column)} bigint NOT NULL")
+    if key:
+        lines.append(f"PRIMARY KEY ({column_list(list(key))})")
+    elif epoch_column is not None:
         lines.append(f"KEY ({column_list([epoch_column])})")
     body = ", ".join(lines)
     cursor.execute(
         compose("CREATE TABLE {table} ", table=relation.name) + f"({body}) ENGINE = InnoDB CHARSET = utf8mb4"
     )
+
+
+def _line(field: pa.Field, relation: Relation, sink: str, key: Sequence[str]) -> str:
+    kind = mysql_type(field.type)
+    if kind is None:
+        raise PreflightRefused(
+            f"sink {sink}: column {field.name} of {relation}: Arrow type {field.type} has no MariaDB type that gives "
+            "it back: cast it in the transform"
+        )
+    # ddl comes from our own table of types, never from a name
+    ddl = kind.key_ddl if field.name in key else kind.ddl
+    ours = key and field.name in (ORDER_COLUMN, DELETED_COLUMN)
+    return f"{identifier(field.name)} {ddl}{' NOT NULL' if ours or not field.nullable else ''}"

@@ -80,14 +80,17 @@ class TargetTables:
             statement = compose("INSERT INTO {table} (id) VALUES (%s)", table=self._table("lockstep_target_id"))
             cursor.execute(statement, (str(uuid.uuid4()),))
 
-    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool) -> None:
-        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True."""
+    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool, alone: bool = False) -> None:
+        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
+        anybody else does, another sink of the same pipeline included."""
         for relation in relations:
             for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
-                if (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline) and not (shared and theirs):
+                another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
+                if alone or (another and not (shared and theirs)):
+                    share = "" if alone else " say shared=True in both,"
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
-                        f"deployment {deployment}; write elsewhere, say shared=True in both, or delete its row of "
+                        f"deployment {deployment}; write elsewhere,{share} or delete its row of "
                         f"{self.database}.lockstep_target if that pipeline is gone"
                     )
             self._record_claim(cursor, relation, shared)
@@ -160,11 +163,16 @@ class TargetTables:
             table=self._table("lockstep_marker"),
         )
         cursor.execute(statement, (json.dumps(dict(rows)), *self.owner_key, epoch.id, epoch.token))
-        if cursor.rowcount != 1:
-            raise SinkUnavailable(
-                f"sink {self.owner.sink}: the session has lost its transaction, which had inserted the marker of epoch "
-                f"{epoch.id}: is there a proxy in between that switches servers? Connect directly"
-            )
+        self._require_one(cursor, epoch)
+
+    def delete_marker(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        """Take back the marker that this transaction has inserted, and that kept others out."""
+        statement = compose(
+            "DELETE FROM {table} WHERE (deployment, pipeline, sink, epoch, token) = (%s, %s, %s, %s, %s)",
+            table=self._table("lockstep_marker"),
+        )
+        cursor.execute(statement, (*self.owner_key, epoch.id, epoch.token))
+        self._require_one(cursor, epoch)
 
     def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
         """The epoch's committed marker; the cursor's transaction must be a new one."""
@@ -179,6 +187,13 @@ class TargetTables:
         cursor.execute(self._select_marker, (*self.owner_key, epoch))
         row = cursor.fetchone()
         return int(row[1]) if row else None
+
+    def _require_one(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        if cursor.rowcount != 1:
+            raise SinkUnavailable(
+                f"sink {self.owner.sink}: the session has lost its transaction, which had inserted the marker of epoch "
+                f"{epoch.id}: is there a proxy in between that switches servers? Connect directly"
+            )
 
     @property
     def _select_marker(self) -> str:

@@ -24,6 +24,9 @@ _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
 _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext")
 _BLOBS = ("varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 
+KEY_COLLATION = "utf8mb4_nopad_bin"  #: texts are alike only byte by byte; the others ignore case, or spaces at the end
+_KEY_TYPES = {"longtext": f"varchar(255) COLLATE {KEY_COLLATION}", "longblob": "varbinary(255)"}
+
 Text: TypeAlias = Callable[[pa.Array], pa.Array]
 
 
@@ -45,6 +48,11 @@ class MySqlType:
     def kind(self) -> str:
         return self.names[0]
 
+    @property
+    def key_ddl(self) -> str:
+        """As part of a key, which can't hold a text of any length."""
+        return _KEY_TYPES.get(self.ddl, self.ddl)
+
 
 @dataclass(frozen=True)
 class Column:
@@ -60,6 +68,7 @@ class Column:
     precision: int | None = None
     scale: int | None = None
     fraction: int | None = None  #: digits of a second
+    collation: str | None = None
 
     @property
     def generated(self) -> bool:

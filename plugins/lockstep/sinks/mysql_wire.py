@@ -22,6 +22,7 @@ _CONNECT_SECONDS = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 _KILLED = 1927  # ER_CONNECTION_KILLED, which only MariaDB has
+LOCKED = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, 1969})  # 1969: max_statement_time
 _LOST = frozenset({*range(2000, 2100), ER.SERVER_SHUTDOWN, _KILLED, *range(1158, 1162), ER.NEW_ABORTING_CONNECTION})
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ def is_lost(error: BaseException) -> bool:
     """Whether the connection broke: what the last statement did is not known."""
     code = code_of(error)
     return code in _LOST or (code == 0 and isinstance(error, pymysql.err.InterfaceError | pymysql.err.InternalError))
+
+
+def is_locked_out(error: BaseException) -> bool:
+    """Whether it stands for a lock that somebody else has held for too long, or for a deadlock."""
+    return code_of(error) in LOCKED or (error.__cause__ is not None and code_of(error.__cause__) in LOCKED)
 
 
 def close_quietly(connection: Loader) -> None:

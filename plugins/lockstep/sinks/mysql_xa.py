@@ -8,7 +8,7 @@ import pymysql
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import LedgerConflict, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import KeysHeld, LedgerConflict, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.mysql import MySqlSink
 from lockstep.sinks.mysql_branches import waited, xid
@@ -21,6 +21,11 @@ class MySqlTwoPhaseSink(MySqlSink, TwoPhaseCommitSink):
     """One branch an epoch for all tables of the sink. It outlives its connection and the server's crash."""
 
     protocol = "two_phase"
+
+    @property
+    def holds_keys(self) -> bool:
+        """A prepared upsert makes others wait that have a key of its rows."""
+        return self.replaces
 
     def open(self, context: SinkContext) -> None:
         super().open(context)
@@ -108,6 +113,20 @@ class MySqlTwoPhaseSink(MySqlSink, TwoPhaseCommitSink):
         return self._branches.pending()
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
+        try:
+            return self._write_again(epoch, wal)
+        except KeysHeld:
+            if epoch.interval is None:  # later epochs of a cursor wait for this one, which waits for their keys
+                self._take_back_later_ones(epoch)
+            raise
+
+    def _take_back_later_ones(self, epoch: SinkEpoch) -> None:
+        """Whatever was voted for is in the WAL, and is written again when its turn comes."""
+        for txn in self.pending():
+            if txn.epoch > epoch.id:
+                self._branches.roll_back(txn.handle)
+
+    def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
         with self._publishing(epoch) as claim:
             if not claim.claimed:
                 return False

@@ -1,0 +1,72 @@
+"""Rows in a transaction of the target, the record elsewhere and afterwards, or nowhere: at least once, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from lockstep.errors import InvalidPipeline
+from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.committers import OutsideCommitter, committer_of
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+
+class Unmarked(Session, Protocol):
+    """A transaction of the target that takes no marker with it."""
+
+    claimed: bool
+
+
+class SentCommitter(CheckpointCommitter):
+    """`open_transaction` is entered for sending, `commit` makes it durable; then `elsewhere` records the epoch."""
+
+    def __init__(
+        self,
+        elsewhere: OutsideCommitter,
+        open_transaction: Callable[[SinkEpoch], AbstractContextManager[Unmarked]],
+        commit: Callable[[Session], None],
+    ) -> None:
+        self._elsewhere, self._open_transaction, self._commit = elsewhere, open_transaction, commit
+        self.guarantee = elsewhere.guarantee  # type: ignore[misc]
+
+    def connect(self, context: SinkContext, sink: str) -> None:
+        """Lead the committer elsewhere to its records."""
+        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
+        self._elsewhere.set_operator_id(sink)
+        self._elsewhere.connect(context)
+
+    def create_resource(self) -> None:
+        self._elsewhere.create_resource()
+
+    def open(self) -> None:
+        self._elsewhere.open()
+
+    def close(self) -> None:
+        self._elsewhere.close()
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        with self._open_transaction(epoch) as claim:
+            if claim.claimed and self.is_checkpoint_committed(epoch.id):
+                claim.claimed = False  # whoever was at it before has recorded it
+            yield claim
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._elsewhere.is_checkpoint_committed(epoch)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        self._commit(session)
+        self._elsewhere.commit_checkpoint(epoch, session)
+
+
+def promised(sink: str, guarantee: str, committer: str | None) -> tuple[Guarantee, OutsideCommitter]:
+    """What a write-ahead sink with transactions takes on. Raises `InvalidPipeline`."""
+    if guarantee not in tuple(Guarantee):
+        raise InvalidPipeline(f"sink {sink}: guarantee={guarantee!r} is none of {', '.join(Guarantee)}")
+    if (guarantee == Guarantee.AT_LEAST_ONCE) != (committer is not None):
+        raise InvalidPipeline(
+            f"sink {sink}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a folder), and "
+            f"nothing else takes one; guarantee is {guarantee!r}, committer {committer!r}"
+        )
+    return Guarantee(guarantee), committer_of(sink, committer)
