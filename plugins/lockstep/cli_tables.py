@@ -12,6 +12,7 @@ from rich.table import Table
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.roles.recover import RecoveryReport
 from lockstep.roles.verify import Verification
+from lockstep.sources.tables import HELD_BY
 from lockstep.states import DECIDED, EpochState
 
 _out = Console()
@@ -31,6 +32,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         _out.print(table)
         for hole in found.holes:
             _say(f"hole: no epoch for {hole}")
+        for source, holder in _holders(found):
+            _say(f"[bold yellow]held back[/]: when source {source} was last planned, rows waited for {escape(holder)}")
         for one in found.epochs:
             if one.stuck:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
@@ -38,6 +41,13 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
             for changed in one.changed:
                 _say(f"[bold red]changed[/]: after epoch {one.epoch.id} had read it: {escape(str(changed))}")
+
+
+def _holders(found: PipelineStatus) -> list[tuple[str, str]]:
+    """Source and who kept its rows from the newest epoch."""
+    newest = max((one.epoch for one in found.epochs), key=lambda epoch: epoch.id, default=None)
+    ends = {name: planned.end for name, planned in newest.plan.sources.items()} if newest else {}
+    return [(name, end[HELD_BY]) for name, end in ends.items() if isinstance(end, dict) and HELD_BY in end]
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:

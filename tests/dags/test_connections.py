@@ -16,6 +16,7 @@ from lockstep.errors import NotConfigured
 from lockstep.orchestration.connections import AirflowConnections, dsn_of, staging_uri
 from lockstep.orchestration.launching import ConnectLauncher, SubmitLauncher, launcher
 from tests.dags.pipelines import ORDERS
+from tests.spark.tables import pipeline as TABLES
 
 text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), min_size=1, max_size=20)
 
@@ -103,6 +104,17 @@ def test_every_other_spark_goes_through_spark_submit(
     found = launcher(ORDERS, "spark", {})
     assert isinstance(found, SubmitLauncher)
     assert found.master == master
+
+
+def test_a_driver_of_its_own_gets_the_connections_of_its_sources_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
+    monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://clerk:hunter3@db:5433/shop")
+    found = launcher(TABLES, "spark", {})
+    assert isinstance(found, SubmitLauncher)
+    given = {name: value for name, value in found._environment().items() if not name.startswith("AIRFLOW")}
+    assert given["LOCKSTEP_TABLE_SHOP"] == "host='db' port='5433' dbname='shop' user='clerk' password='hunter2'"
+    assert "hunter3" not in str(given)
 
 
 def test_no_password_is_logged_while_a_connection_is_resolved(

@@ -101,6 +101,7 @@ def test_rows_above_the_oldest_running_transaction_wait_and_the_log_names_it(
     first = source.latest(None, None)
     assert names(source, first) == ["before"]
     assert "(nightly report) in database shop_" in caplog.text
+    assert first["held_by"] in caplog.text
     slow.commit()
     assert names(source, source.latest(first, None)) == ["after", "slow"]
 

@@ -20,7 +20,7 @@ def untouched(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 pipeline = Pipeline(
     name="tables",
     sources={
-        "events": PostgresTableSource("public.events", connection="table-shop", order_by="xid"),
+        "events": PostgresTableSource("public.events", connection="table_shop", order_by="xid"),
         "numbers": SequenceSource(50),
     },
     transform=untouched,

@@ -131,7 +131,7 @@ def test_a_driver_of_its_own_gets_the_login_through_its_environment(
 ) -> None:
     with closing(psycopg2.connect(shop)) as connection:
         password = connection.info.password
-    monkeypatch.setenv(variable_of("table-shop"), shop.replace("@", f":{password}@"))
+    monkeypatch.setenv(variable_of("table_shop"), shop.replace("@", f":{password}@"))
     ranges = {}
     for name, source in tables.pipeline.sources.items():
         source.open(SourceContext("tables", name, lambda paths: set(), EnvironmentConnections()))

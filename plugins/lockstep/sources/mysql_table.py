@@ -39,7 +39,7 @@ class MySqlTableSource(TableSource):
     An epoch ends at rows older than `settle` by the server's clock, judged by `settled_by`, a TIMESTAMP column;
     `timedelta(0)` if rows are committed in the order of the column. A transaction that takes longer than `settle` may
     commit rows below the cursor, which are never read. The other settings are those of `PostgresTableSource`.
-    Positions are {"server", "after", "upto"[, "rows"]}.
+    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
     @contextmanager
@@ -159,6 +159,9 @@ class _Session:
         if end is None or cap is None:
             return after if end is None else str(end)
         return self._nth(self._within(Span(after, end)), cap - 1) or str(end)
+
+    def held_by(self) -> str | None:
+        return None  # the clock does
 
     def _first_young(self, after: str | None) -> str | None:
         settle = self.source.settle

@@ -16,20 +16,22 @@ from lockstep.sources.postgres_columns import SourceColumn
 from lockstep.sources.tables import Span
 
 _log = logging.getLogger(__name__)
-_LONG = timedelta(minutes=1)  #: what a transaction may hold back before the log tells
+_LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
+VIEWS = ("v", "m")  #: relkinds; what can be said of their columns, their tables have to keep
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 
 _HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
 
 _HOLDER = """
+    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
     SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
            || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
            || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
-    FROM pg_stat_activity WHERE backend_xid = mod(%(xid)s::numeric, 4294967296)::text::xid
+    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
     UNION ALL
     SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
-    FROM pg_prepared_xacts WHERE transaction = mod(%(xid)s::numeric, 4294967296)::text::xid
+    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
 """
 
 _FILLS_IT = """
@@ -54,26 +56,31 @@ class Order(Protocol):
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         """Where the longest range that starts at `after` ends; `after` if it would be empty."""
 
+    def held_by(self, cursor: Cursor) -> str | None:
+        """Who has kept rows from being read for long, and for how long."""
+
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         """Where a range of about `rows` rows ends that starts as `span` does."""
 
 
-def require_usable(cursor: Cursor, where: str, oid: int, kind: str, column: SourceColumn) -> None:
-    """Raise `SourceRefused` unless `column` can order the table's rows; warn if that means to read all of them."""
+def require_usable(where: str, kind: str, column: SourceColumn) -> None:
+    """Raise `SourceRefused` unless `column` can order the table's rows. `kind`: pg_class.relkind."""
     if column.type_name not in ("xid8", *_INTEGERS, *_MOMENTS):
         raise SourceRefused(
             f"{where}: column {column.name} is {column.type_text}; rows are ordered by an xid8, an integer "
             "or a timestamp"
         )
-    if kind in ("v", "m"):
-        return  # what can be said of a view's columns, its tables have to keep
-    if not column.not_null:
+    if kind not in VIEWS and not column.not_null:
         raise SourceRefused(
             f"{where}: column {column.name} may be NULL, and such a row would never be read: "
             f"ALTER COLUMN {column.name} SET NOT NULL"
         )
-    if not _is_true(cursor, _INDEXED, (oid, column.name)):
-        _log.warning("%s has no index that starts with %s: every epoch reads the whole table", where, column.name)
+
+
+def warn_unindexed(cursor: Cursor, where: str, oid: int, kind: str, column: str) -> None:
+    """Tell if the whole table is read each time."""
+    if kind not in VIEWS and not _is_true(cursor, _INDEXED, (oid, column)):
+        _log.warning("%s has no index that starts with %s: every epoch reads the whole table", where, column)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class CommitOrder:
     @classmethod
     def of(cls, cursor: Cursor, where: str, oid: int, kind: str, column: str) -> CommitOrder:
         """Raises `SourceRefused` if nothing fills the column with the numbers of this server's transactions."""
-        if kind not in ("v", "m") and not _is_true(cursor, _FILLS_IT, {"oid": oid, "column": column}):
+        if kind not in VIEWS and not _is_true(cursor, _FILLS_IT, {"oid": oid, "column": column}):
             raise SourceRefused(
                 f"{where}: column {column} has neither the default pg_current_xact_id() nor a trigger that could set "
                 f"it: ALTER COLUMN {column} SET DEFAULT pg_current_xact_id()"
@@ -105,7 +112,6 @@ class CommitOrder:
                 f"{self.where}: epochs have read up to transaction {after}, and the server is at {horizon}: it was "
                 "restored or reset, and new rows would be taken for old ones; pg_resetwal --epoch raises its numbers"
             )
-        self._tell_holder(cursor, horizon)
         return horizon
 
     def _require_own_numbers(self, cursor: Cursor, table: sql.Identifier, following: str) -> None:
@@ -116,12 +122,14 @@ class CommitOrder:
                 f"were restored from another one; set column {self.column} anew"
             )
 
-    def _tell_holder(self, cursor: Cursor, horizon: str) -> None:
-        cursor.execute(_HOLDER, {"xid": horizon})
+    def held_by(self, cursor: Cursor) -> str | None:
+        cursor.execute(_HOLDER)
         for holder, age in cursor.fetchall():
-            if age is None or age >= _LONG:
-                since = f"for {age}" if age is not None else "(GRANT pg_read_all_stats tells for how long)"
-                _log.warning("%s: rows committed since then wait for %s, which runs %s", self.where, holder, since)
+            if age is None:
+                return f"{holder}; GRANT pg_read_all_stats to the source's role tells for how long"
+            if age >= _LONG:
+                return f"{holder}, for {age}"
+        return None
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         first, beyond = self._nth(cursor, table, span, 0), self._nth(cursor, table, span, rows)
@@ -170,6 +178,9 @@ class GrowingColumn:
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         found = self._last(cursor, table, Span(after, None), self._settled(cursor, table, after))
         return after if found is None else found
+
+    def held_by(self, cursor: Cursor) -> str | None:
+        return None  # the clock does
 
     def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
         """The rows below the first that is too young."""

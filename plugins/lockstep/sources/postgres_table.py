@@ -16,7 +16,7 @@ from psycopg2.extensions import connection as Connection
 from lockstep.errors import SourceRefused
 from lockstep.sinks.postgres_target import Relation
 from lockstep.sources.postgres_columns import COLUMNS, SourceColumn
-from lockstep.sources.postgres_order import CommitOrder, GrowingColumn, Order, require_usable
+from lockstep.sources.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
 from lockstep.sources.postgres_reading import CopyOut
 from lockstep.sources.postgres_session import complete_dsn, opened
 from lockstep.sources.tables import Span, TableSession, TableSource
@@ -47,7 +47,7 @@ class PostgresTableSource(TableSource):
     `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
     and again before it is read and sealed. `accept`: the server that a `SourceChanged` error names, once a person has
     looked.
-    Positions are {"server", "after", "upto"[, "rows"]}.
+    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
     @contextmanager
@@ -117,8 +117,8 @@ class _Session:
         column = self._columns.get(self.source.order_by)
         if column is None:
             raise SourceRefused(f"{self._where}: it has no column {self.source.order_by}; it has {list(self._columns)}")
+        require_usable(self._where, self._relation[2], column)
         with self.connection.cursor() as cursor:
-            require_usable(cursor, self._where, self._oid, self._relation[2], column)
             if column.type_name == "xid8":
                 return CommitOrder.of(cursor, self._where, self._oid, self._relation[2], column.name)
         source = self.source
@@ -129,10 +129,15 @@ class _Session:
     def upto(self, after: str | None) -> str | None:
         with self.connection.cursor() as cursor:
             end = self._order.end(cursor, self._relation[0].identifier, after)
+            warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
             cap = self.source.max_rows_per_epoch
             if cap is None or end == after:
                 return end
             return self._order.capped(cursor, self._relation[0].identifier, Span(after, end), cap)
+
+    def held_by(self) -> str | None:
+        with self.connection.cursor() as cursor:
+            return self._order.held_by(cursor)
 
     def count(self, span: Span) -> int:
         if span.is_empty:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _MOST_PARTITIONS = 256
+HELD_BY = "held_by"  #: key of a position: who kept rows from being read when it was planned
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class TableSession(Protocol):
     def upto(self, after: str | None) -> str | None:
         """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
 
+    def held_by(self) -> str | None:
+        """Who has kept rows from being read for long, if that can be known."""
+
     def count(self, span: Span) -> int:
         """The rows of the span."""
 
@@ -70,7 +74,7 @@ class TableSession(Protocol):
 class TableSource(Source):
     """What `PostgresTableSource` and `MySqlTableSource` share; the settings are explained there.
 
-    Positions are {"server", "after", "upto"[, "rows"]}.
+    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
     table: str = field(kw_only=False)
@@ -125,8 +129,13 @@ class TableSource(Source):
                 self._require_same(start["server"], server)
             session.schema()
             span = Span(after, session.upto(after))
-            position = {"server": server, "after": span.after, "upto": span.upto}
-            return {**position, "rows": session.count(span)} if self.verify_count else position
+            position: Position = {"server": server, "after": span.after, "upto": span.upto}
+            if self.verify_count:
+                position["rows"] = session.count(span)
+            if (holder := session.held_by()) is not None:
+                _log.warning("source %s: rows wait for %s", self.context.source, holder)
+                position[HELD_BY] = holder
+            return position
 
     def _require_same(self, then: str, now: str) -> None:
         if now in (then, self.accept):
