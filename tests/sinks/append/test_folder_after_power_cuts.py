@@ -1,0 +1,89 @@
+"""A folder of records after a power cut, in every state that its fsyncs allow: a record is missing or whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.errors import LockstepError
+from lockstep.sinks import durable_file
+from lockstep.sinks.committers import OutsideCommitter, committer_of
+from lockstep.testing.under_test import epoch
+from tests.crash_states import CrashState, broken_states, recorded
+
+BROKEN = (AssertionError, LockstepError, OSError)
+
+
+def committer(disk: Path) -> OutsideCommitter:
+    found = committer_of("feed", str(disk / "out" / "sent"))
+    found.set_job_id("deployment:pipe")
+    found.set_operator_id("feed")
+    return found
+
+
+def send(disk: Path) -> None:
+    """What a publisher does that has nothing else to do."""
+    one = committer(disk)
+    with one.session(epoch()) as session:
+        if session.claimed:
+            one.commit_checkpoint(epoch(), session)
+
+
+def broken(disk: Path) -> tuple[int, list[str]]:
+    disk.mkdir()
+    with recorded(disk) as recording:
+        recording.mark("begun")
+        committer(disk).create_resource()
+        id = committer(disk).resource_id()
+        recording.mark("voted")
+        send(disk)
+        recording.mark("recorded")
+
+    def check(state: CrashState) -> None:
+        if "voted" in state.marks:
+            assert committer(disk).resource_id() == id
+            found = committer(disk).is_checkpoint_committed(1)
+            assert found is None or found.manifest_hash == epoch().manifest_hash
+            assert found or "recorded" not in state.marks, "what was recorded is gone"
+        else:
+            committer(disk).create_resource()
+        send(disk)
+        assert committer(disk).is_checkpoint_committed(1)
+        committer(disk).create_resource()
+        assert not list(disk.rglob("epoch=*~*"))
+
+    return broken_states(recording, disk, check, BROKEN)
+
+
+def test_after_a_power_cut_a_record_is_missing_or_whole(memory: Path) -> None:
+    number, found = broken(memory / "disk")
+    assert found == []
+    assert number > 30
+
+
+class Forgetful:
+    """`os`, as a module sees it that forgets to fsync either folders or files."""
+
+    def __init__(self, forgotten: Callable[[int], bool]) -> None:
+        self._forgotten = forgotten
+
+    def __getattr__(self, name: str) -> Any:
+        return self._fsync if name == "fsync" else getattr(os, name)
+
+    def _fsync(self, descriptor: int) -> None:
+        if not self._forgotten(os.fstat(descriptor).st_mode):
+            os.fsync(descriptor)
+
+
+@pytest.mark.parametrize("forgotten", [stat.S_ISDIR, stat.S_ISREG], ids=["folders", "files"])
+def test_a_forgotten_fsync_is_noticed(
+    memory: Path, monkeypatch: pytest.MonkeyPatch, forgotten: Callable[[int], bool]
+) -> None:
+    monkeypatch.setattr(durable_file, "os", Forgetful(forgotten))
+    _, found = broken(memory / "disk")
+    assert found
