@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from lockstep.epoch import Json
 
+SYNCS = 8  #: at once
 _CHUNK = 1 << 20  # bytes
 
 
@@ -103,6 +106,17 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_folders(paths: Collection[Path]) -> None:
+    """As `sync_folder` for each, several at once: a journal takes them in one write. Raises OSError."""
+    if len(paths) < 2:
+        for path in paths:
+            sync_folder(path)
+        return
+    with ThreadPoolExecutor(SYNCS) as pool:
+        for done in [pool.submit(sync_folder, path) for path in paths]:
+            done.result()
 
 
 def sha256_of(path: Path) -> str:

@@ -15,6 +15,7 @@ from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch
 from lockstep.sinks.bucket_sort import Unassignable, sorted_by_bucket, undecodable
 from lockstep.sinks.buckets import Buckets, buckets_of
+from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.file_format import FileFormat, plain, read_rows, unkept
 from lockstep.sinks.file_listing import FileFact, Listing
 from lockstep.sinks.file_writer import FileWriter, Rolling, Unwritable
@@ -80,6 +81,7 @@ class FileLayout:
             self.format,
             self._in_files(batches.schema),
             self.rolling,
+            syncs=SYNCS if self.buckets else 1,
         )
         try:
             facts = tuple(self._written(writer, epoch, batches))

@@ -37,6 +37,7 @@ from lockstep.sinks.durable_file import (
     link_new,
     sha256_of,
     sync_folder,
+    sync_folders,
     to_checked,
     write_new,
 )
@@ -267,8 +268,7 @@ class FileTarget:
 
     def _sync(self, buckets: Iterable[str]) -> None:
         """Make the names in the folders of `buckets` durable, their own included."""
-        for folder in sorted({self.root}.union(*map(self._folders_of, buckets))):
-            sync_folder(folder)
+        sync_folders({self.root}.union(*map(self._folders_of, buckets)))
 
     def _show_file(self, source: Path, fact: FileFact) -> None:
         final = self.root / fact.name
