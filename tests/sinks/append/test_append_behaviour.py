@@ -9,6 +9,7 @@ import pytest
 from lockstep.sinks.base import Guarantee
 from lockstep.testing import Behaviour, behaviours
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
+from tests.sinks.guarantees import expect_row
 
 BEHAVIOURS = behaviours(AppendUnderTest)
 
@@ -32,3 +33,15 @@ def test_stdout(memory: Path, behaviour: Behaviour) -> None:
     target = StdoutUnderTest(memory)
     with target.redirected():
         behaviour(target)
+
+
+def test_the_page_of_guarantees_tells_the_truth(receiver: Receiver, memory: Path) -> None:
+    name = f"{receiver.kind.capitalize()}Sink"
+    expect_row(name, ReceiverUnderTest(receiver, memory))
+    expect_row(f"{name}, none", Unremembered(receiver, memory, guarantee="none"))
+
+
+def test_the_page_of_guarantees_tells_the_truth_of_stdout(memory: Path) -> None:
+    target = StdoutUnderTest(memory)
+    with target.redirected():
+        expect_row("StdoutSink", target)
