@@ -227,8 +227,12 @@ class MariaDbServer:
         self.log.touch(mode=0o600)
         for path in (first, self.log):
             _USER.give(path)
+        temporary = self.home / "tmp"  # its own: a server that starts deletes other servers' tables in a shared one
+        temporary.mkdir(exist_ok=True)
+        _USER.give(temporary)
         places = {
             "datadir": self.data,
+            "tmpdir": temporary,
             "socket": self.home / "mariadb.sock",
             "pid_file": self.data / "mariadb.pid",
             "init_file": first,
