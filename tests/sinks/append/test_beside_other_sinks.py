@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.cli_connections import variable_of
 from lockstep.errors import PublishBlocked, SinkRejected
+from lockstep.roles.operate import resolve
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.http import HttpSink
 from lockstep.sinks.postgres import PostgresSink
@@ -140,6 +141,20 @@ def test_a_receiver_that_refuses_a_decided_epoch_holds_up_nobody_else(
     feed.connections["receiver"] = http.url  # somebody has looked
     assert feed.recover().finished == [1]
     assert received(http, 0) == Counter(rows_of_day(0))
+
+
+def test_a_person_can_go_on_without_what_the_receiver_never_takes(
+    memory: Path, connections: dict[str, str], http: Receiver
+) -> None:
+    with scripted("http", status(422)) as script:
+        feed = feed_of(memory, {**connections, "receiver": f"http://127.0.0.1:{script.port}"})
+        feed.decide(0)
+        assert feed.recover().problems
+        with feed.runtime() as runtime:
+            resolve(runtime, 1, "feed", "applied", "row seven was entered by hand")
+        feed.finish(0)
+    assert feed.state(1) == "cleaned"
+    assert feed.verify(1)["feed"].problem == "it is not recorded as sent"
 
 
 def test_without_a_guarantee_a_published_epoch_stays_published(
