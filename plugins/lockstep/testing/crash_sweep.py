@@ -22,10 +22,12 @@ from pathlib import Path
 
 from lockstep import crash
 from lockstep.epoch import Vote
+from lockstep.errors import LockstepError, Retryable
 from lockstep.sinks.base import Publication, SinkEpoch
 from lockstep.testing.sealed_rows import SealedRows, sealed
 from lockstep.testing.under_test import (
     PATIENCE,
+    PAUSE,
     SinkUnderTest,
     epoch,
     expect_proof,
@@ -154,16 +156,17 @@ class Round:
 
     @property
     def first_token(self) -> int:
-        return 100 * self.number + 10
+        return 1000 * self.number + 10
 
     @property
-    def second_token(self) -> int:
-        return 100 * self.number + 20
+    def second_tokens(self) -> range:
+        """One for each execution of the second process's prepare."""
+        return range(1000 * self.number + 20, 1000 * self.number + 800)
 
     @property
     def publishing_token(self) -> int:
         """Every execution of publish takes a fresh one, too: an older one may have to give way."""
-        return 100 * self.number + 30
+        return 1000 * self.number + 900
 
 
 # --- stories of the first process ------------------------------------------------------------------------------------
@@ -199,10 +202,25 @@ def finish(round: Round) -> Publication:
     """What a second process does, from the decision alone: sweep and start over, or publish what was decided."""
     if round.decision.vote() is None:
         sweep(round.target)
-        round.decision.record(prepare(round.target, round.epoch(round.second_token), round.wal))
+        _prepare_in_turn(round)
     vote = round.decision.vote()
     assert vote is not None
     return publish(round.target, round.epoch(round.publishing_token), vote, round.wal)
+
+
+def _prepare_in_turn(round: Round) -> None:
+    """Tried again as Airflow does, with a fresh token each time: a stopped process may hold a lock."""
+    deadline = time.monotonic() + PATIENCE
+    for token in round.second_tokens:
+        try:
+            round.decision.record(prepare(round.target, round.epoch(token), round.wal))
+            return
+        except LockstepError as error:
+            if round.decision.vote() is not None:
+                return  # it was released meanwhile, and was quicker: a retry finds the epoch decided
+            if not isinstance(error, Retryable) or time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
