@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -260,6 +261,60 @@ def test_a_crash_of_the_source_gives_no_transaction_number_again(
         assert names(source, found) == ["seen"]
         Writer(dsn).insert("next").commit()
         assert names(source, source.latest(found, None)) == ["next"]
+
+
+def test_a_replica_is_refused_and_a_promoted_one_is_another_server(
+    memory_folder: Path, passfile: Path, server_template: PostgresServer
+) -> None:
+    with PostgresServer(memory_folder / "first", passfile=passfile, template=server_template).for_a_while() as first:
+        dsn = first.create_database("shop")
+        run(dsn, EVENTS)
+        found = source_of(dsn).latest(None, None)
+        first.stop()
+        second = PostgresServer(memory_folder / "second", passfile=passfile, template=first)
+        second.init()
+        signal = second.data / "standby.signal"
+        signal.touch()
+        owner = (second.data / "PG_VERSION").stat()
+        os.chown(signal, owner.st_uid, owner.st_gid)
+        with second.for_a_while():
+            with pytest.raises(SourceRefused, match="leads to a replica"):
+                source_of(second.dsn("shop")).latest(found, None)
+            second._run("pg_ctl", "promote", "-w", "-D", str(second.data))
+            with pytest.raises(SourceChanged, match=r"timeline 00000001.* now leads to .*timeline 00000002"):
+                source_of(second.dsn("shop")).latest(found, None)
+
+
+# --- updates, views --------------------------------------------------------------------------------------------------
+
+STAMPS = """
+    CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN NEW.xid := pg_current_xact_id(); RETURN NEW; END';
+    CREATE TRIGGER stamp BEFORE INSERT OR UPDATE ON events FOR EACH ROW EXECUTE FUNCTION stamp()
+"""
+
+
+def test_an_updated_row_comes_again_if_a_trigger_stamps_it_and_not_without(shop: str) -> None:
+    source = source_of(shop)
+    Writer(shop).insert("a").insert("b").commit()
+    first = source.latest(None, None)
+    run(shop, "UPDATE events SET name = 'quietly' WHERE name = 'a'")
+    second = source.latest(first, None)
+    assert (names(source, first), names(source, second)) == (["b", "quietly"], [])
+    run(shop, STAMPS)
+    run(shop, "UPDATE events SET name = 'stamped' WHERE name = 'b'")
+    assert names(source, source.latest(second, None)) == ["stamped"]
+    with pytest.raises(SourceChanged, match="had 2 rows of this range when the epoch was planned, and has 1"):
+        source.check(None, first)
+    source_of(shop, verify_count=False).check(None, {key: first[key] for key in ("server", "after", "upto")})
+
+
+def test_a_view_casts_what_no_type_of_spark_holds(shop: str) -> None:
+    run(shop, "ALTER TABLE events ADD many int[], ADD n numeric")
+    run(shop, "INSERT INTO events (many, n) VALUES ('{1,2}', 1.5)")
+    run(shop, "CREATE VIEW castable AS SELECT xid, many::text AS many, n::numeric(9,2) AS n FROM events")
+    source = source_of(shop, "castable", columns=("many", "n"))
+    assert rows_of(source, source.latest(None, None)) == [{"many": "{1,2}", "n": Decimal("1.50")}]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +17,15 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
+from lockstep import run_epoch
 from lockstep.cli_connections import EnvironmentConnections, variable_of
 from lockstep.compute.partitions import ship
+from lockstep.compute.sequence import SequenceDataSource
+from lockstep.compute.stream_ranges import RangeReader, _frozen
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
+from lockstep.sinks import PostgresSink
 from lockstep.sources import MySqlTableSource, PostgresTableSource, SourceContext
 from lockstep.sources.mysql_reading import SelectOut
 from lockstep.sources.postgres_reading import CopyOut
@@ -146,18 +149,47 @@ def test_a_driver_of_its_own_gets_the_login_through_its_environment(
     assert sorted(row["value"] for row in rows_in(folder / "numbers")) == list(range(50))
 
 
+def frozen_sequence() -> Any:
+    ship(RangeReader)
+    ship(SequenceDataSource)
+    return _frozen(SequenceDataSource, {"partitions": "3"}, {"next": 5}, {"next": 100})
+
+
+COUNT = "reader = found({}).reader(None); print(sum(len(b) for p in reader.partitions() for b in reader.read(p)))"
+
+
 @pytest.mark.parametrize(
-    "read", [CopyOut("host=x", "a", pa.schema([])), SelectOut({}, pa.schema([]))], ids=["pg", "my"]
+    ("made", "use", "told"),
+    [
+        (lambda: CopyOut("host=x", "a", pa.schema([])), "print(found)", "CopyOut(application='a', schema=)"),
+        (lambda: SelectOut({"password": "x"}, pa.schema([])), "print(found)", "SelectOut(schema=)"),
+        (frozen_sequence, COUNT, "95"),
+    ],
+    ids=["postgres", "mariadb", "data source"],
 )
-def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(read: Any) -> None:
-    ship(read)
-    load = "import sys, pickle; sys.modules['lockstep'] = None; print(pickle.loads(sys.stdin.buffer.read()))"
-    done = subprocess.run(
-        [sys.executable, "-c", load],
-        input=cloudpickle.dumps(read),
-        capture_output=True,
-        check=False,
-        env={**os.environ},
-    )
-    assert done.returncode == 0, done.stderr.decode()[-500:]
-    assert b"Out(" in done.stdout
+def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(made: Callable[[], Any], use: str, told: str) -> None:
+    found = made()
+    ship(found)
+    load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
+    sent = cloudpickle.dumps(found)
+    done = subprocess.run([sys.executable, "-c", load], input=sent, capture_output=True, check=False)
+    assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]
+
+
+def test_a_table_moves_into_another_of_its_own_server_epoch_by_epoch(
+    spark_connect: str, session: SparkSession, shop: str, ledger_dsn: str, tmp_path: Path
+) -> None:
+    source = PostgresTableSource("public.events", connection="shop", order_by="xid", columns=("id", "name"))
+    sink = PostgresSink("copy", tables={"rows": "public.copies"}, connection="shop", create=True)
+    pipeline = Pipeline("copies", {"events": source}, lambda inputs: {"rows": inputs["events"]}, [sink])
+    moved = []
+    for _ in range(3):
+        report = run_epoch(
+            pipeline, ledger=ledger_dsn, staging=str(tmp_path), spark=spark_connect, connections={"shop": shop}
+        )
+        moved.append(report.rows["rows"])
+        execute(shop, f"INSERT INTO events (name) VALUES ('after epoch {report.epoch}')")
+    assert moved == [ROWS, 1, 1]
+    with closing(psycopg2.connect(shop)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, name FROM events EXCEPT ALL SELECT id, name FROM copies")
+        assert cursor.fetchall() == [(ROWS + 3, "after epoch 3")]

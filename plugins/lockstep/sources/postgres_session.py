@@ -32,10 +32,12 @@ def opened(where: str, dsn: str, application: str, *, durable: bool) -> Iterator
         connection = psycopg2.connect(
             dsn, application_name=application[:63], client_encoding="UTF8", connect_timeout=10
         )
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            _require_primary(where, cursor)  # a replica refuses READ WRITE with an error of its own
+            cursor.execute(SETTINGS)
         connection.set_session("REPEATABLE READ", readonly=False, autocommit=False)
         with connection, connection.cursor() as cursor:
-            cursor.execute(SETTINGS)
-            _require_primary(where, cursor)
             yield connection
             if durable:
                 cursor.execute(_MAKE_DURABLE)
