@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-import lockstep
+import lockstep.sinks
 from lockstep import Pipeline, run_epoch
 from lockstep.crash import CrashPoint
 from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Transition
@@ -205,6 +205,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = set(re.findall(r"\]\((docs/[\w/.-]+)\)", (ROOT / "README.md").read_text()))
     assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set(), "put it under 'Reading on'"
+
+
+def test_every_sink_stands_in_the_table_of_guarantees() -> None:
+    told = {re.split(r"[, ]", row[0])[0] for row in _rows((DOCS / "sinks" / "guarantees.md").read_text())}
+    templates = {"AppendOnlySink", "TwoPhaseCommitSink", "WriteAheadSink"}
+    sinks = {name for name in lockstep.sinks.__all__ if name.endswith("Sink")}
+    assert sinks - templates - told == set(), "give its test module a line with expect_row"
 
 
 def _compose() -> dict[str, Any]:
