@@ -152,25 +152,25 @@ class TableSource(Source):
         """Raise `SourceChanged` if the server is another one, or the range has more or fewer rows than were planned."""
         with self.session() as session:
             self._require_same(end["server"], session.server())
-            if (planned := end.get("rows")) is not None:
+            if self.verify_count and (planned := end.get("rows")) is not None:
                 self._require_rows(planned, session.count(_span(end)))
 
     def _require_rows(self, planned: int, found: int) -> None:
         if found < planned:
             raise SourceChanged(
                 f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
-                f"planned, and has {found}: rows were deleted, or moved by an update; `lockstep replan` takes what is "
-                "there now, verify_count=False reads what is there"
+                f"planned, and has {found}: rows were deleted, or moved by an update; `lockstep replan` plans anew, "
+                "verify_count=False in the source takes the epoch without them"
             )
         if found > planned:
             raise SourceChanged(
                 f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
-                f"planned, and has {found}: rows came late, with a smaller {self.order_by}; `lockstep replan` takes "
-                "them, a larger settle waits for them"
+                f"planned, and has {found}: rows came late, with a smaller {self.order_by}; `lockstep replan`, or "
+                "verify_count=False in the source, takes them; a larger settle waits for them"
             )
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
-        return _span(end).is_empty or end.get("rows") == 0
+        return _span(end).is_empty or (self.verify_count and end.get("rows") == 0)
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
