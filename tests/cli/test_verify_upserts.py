@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -135,10 +136,27 @@ def test_a_key_that_is_gone_is_missed_by_every_epoch_that_had_it(world: World, v
     assert "1 keys are gone" in newer["problem"] and newer["overwritten"] == 0
 
 
-def test_after_cleanup_the_rest_is_counted_and_said_to_be_no_more(world: World, verify: Callable[..., Result]) -> None:
+def test_after_cleanup_the_keys_of_the_table_are_counted(world: World, verify: Callable[..., Result]) -> None:
     run(world, 1)
     run(world, 2)
     older, newer = told(verify("--json"))
     assert (older["overwritten"], older["problem"]) == (ROWS, None)
-    assert "not looked up by key" in older["note"]
+    assert "the table has every key" in older["note"]
     assert (newer["rows_shown"], newer["note"], newer["problem"]) == (ROWS, None, None)
+    world.execute(world.warehouse_dsn, "DELETE FROM numbers WHERE number IN (5, 6) RETURNING number")
+    result = verify("--json")
+    assert result.exit_code == 3
+    assert all("lacks 2 keys" in one["problem"] for one in told(result))
+
+
+def test_tombstones_that_are_taken_away_as_the_page_says_are_not_missed(
+    world: World, verify: Callable[..., Result]
+) -> None:
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "postgres.md").read_text()
+    [_, purge] = re.findall(r"```sql\n(.*?)```", page, re.S)
+    run(world, 1)
+    run(world, 3)
+    world.execute(world.warehouse_dsn, purge.replace("customers", "numbers").replace("2026-01-01", "2014-01-01"))
+    assert world.execute(world.warehouse_dsn, "SELECT count(*) FROM numbers") == [(ROWS - 1,)]
+    older, newer = told(verify("--json"))
+    assert older["problem"] is None and newer["problem"] is None

@@ -117,6 +117,7 @@ def shown(dsn: str) -> dict[int, tuple[Any, ...]]:
     rows = execute(dsn, "SELECT id, name, version, lockstep_deleted FROM target")
     found = {key: tuple(rest) for key, *rest in rows}
     assert len(found) == len(rows), "a key stands twice"
+    assert execute(dsn, "SELECT coalesce(sum(new), 0) FROM lockstep_keys") == [(len(found),)], "keys are miscounted"
     return found
 
 
@@ -230,6 +231,19 @@ def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(dsn: str, 
     assert shown(dsn) == {1: ("c", 9, False), 2: ("y", 4, False)}
 
 
+def test_keys_are_counted_through_the_partitions_of_a_table(dsn: str) -> None:
+    execute(
+        dsn,
+        "CREATE TABLE target (id bigint PRIMARY KEY, name text, version bigint, lockstep_epoch bigint NOT NULL, "
+        "lockstep_order bigint NOT NULL, lockstep_deleted boolean NOT NULL) PARTITION BY RANGE (id)",
+    )
+    execute(dsn, "CREATE TABLE low PARTITION OF target FOR VALUES FROM (0) TO (10)")
+    execute(dsn, "CREATE TABLE high PARTITION OF target DEFAULT")
+    for protocol, id in zip(PROTOCOLS * 2, range(1, 5), strict=True):
+        send(dsn, sink(protocol), sealed(id, row(id), row(7), row(100 + id), row(200)))
+    assert len(shown(dsn)) == 10
+
+
 def test_keys_of_several_columns_and_tables(dsn: str) -> None:
     given = PostgresSink(
         "warehouse",
@@ -300,7 +314,8 @@ def test_a_role_needs_what_an_upsert_does(dsn: str) -> None:
     execute(dsn, "CREATE ROLE loader LOGIN PASSWORD 'x'")
     login = dsn.replace("postgres@", "loader:x@", 1)
     try:
-        execute(dsn, "GRANT SELECT, INSERT, UPDATE ON lockstep_marker, lockstep_target, lockstep_target_id TO loader")
+        ours = "lockstep_marker, lockstep_target, lockstep_target_id, lockstep_keys"
+        execute(dsn, f"GRANT SELECT, INSERT, UPDATE ON {ours} TO loader")
         execute(dsn, "GRANT INSERT ON target TO loader")
         as_loader = sink(create=False)
         expect_refusal(PreflightRefused, "GRANT SELECT, UPDATE", login, as_loader, sealed(2, row(1)))
@@ -440,7 +455,7 @@ def test_a_stranger_who_holds_a_key_makes_an_upsert_wait(dsn: str) -> None:
 def test_the_example_of_the_page_keeps_the_newest_row_of_each_customer(dsn: str) -> None:
     page = (Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "postgres.md").read_text()
     [example] = re.findall(r"```python\n(.*?)```", page, re.S)
-    [query] = re.findall(r"```sql\n(.*?)```", page, re.S)
+    [query, _] = re.findall(r"```sql\n(.*?)```", page, re.S)
     module: dict[str, Any] = {"__name__": "customers"}
     exec(compile(example, "postgres.md", "exec"), module)
     [given] = module["pipeline"].sinks

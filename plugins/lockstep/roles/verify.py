@@ -1,7 +1,7 @@
 """verify: read an epoch's rows back from its sinks and compare them with what was sealed. Changes nothing.
 
 Where newer rows replace older ones, fewer rows than sealed are no loss by themselves: as long as the WAL is there, each
-sealed row is looked up by its key. Afterwards the epoch's own rows are counted, and the rest is told.
+sealed row is looked up by its key. Afterwards the table's keys are counted against what its epochs have brought.
 """
 
 from __future__ import annotations
@@ -100,8 +100,7 @@ def _replaced(
 ) -> tuple[str | None, str | None, int]:
     """Problem, note and number of replaced rows, of an output that shows fewer rows than were sealed."""
     if epoch.state is EpochState.CLEANED:
-        gone = sealed.rows - rows
-        return None, f"{gone} rows overwritten since (the WAL is gone: not looked up by key)", gone
+        return _counted(sink, sealed.name, sealed.rows - rows)
     [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
     try:
         found = sink.standing(runtime.told(epoch, 0), batches)
@@ -112,6 +111,20 @@ def _replaced(
         problem = f"{found.missing} keys are gone or have an older row, {found.changed} rows have other content"
         return problem, note, found.overwritten
     return None, note, found.overwritten
+
+
+def _counted(sink: Sink, output: str, others: int) -> tuple[str | None, str, int]:
+    """As `_replaced`, without the WAL: `others` rows aren't the epoch's own any more."""
+    told = f"{others} rows overwritten since"
+    try:
+        missing = sink.missing_keys(output)
+    except LockstepError as error:
+        return f"the table's keys can't be counted: {error}", told, others
+    if missing is None:
+        return None, f"{told} (the WAL is gone: not looked up by key)", others
+    if missing:
+        return f"the table lacks {missing} keys that this or other epochs brought", f"at most {told}", others
+    return None, f"{told}; the table has every key that its epochs brought", others
 
 
 def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:

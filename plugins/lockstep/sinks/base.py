@@ -230,6 +230,10 @@ class Sink(ABC):
         """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
         raise NotImplementedError
 
+    def missing_keys(self, output: str) -> int | None:
+        """How many of the keys that any epoch has brought into the table are gone; None if nobody has counted them."""
+        return None
+
     def _require_target(self, vote: Vote) -> None:
         found = self.target_id()
         if found != vote.target_id:

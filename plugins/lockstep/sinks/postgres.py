@@ -51,7 +51,7 @@ class PostgresSink(Sink):
     tables from the output's schema. `epoch_column`: filled with the epoch where a table has it, None to leave it;
     without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables. `validate`
     (write_ahead): "load" tries the rows in the real tables and rolls back, "schema" compares types and counts.
-    `schema`: where Lockstep's own three tables live. `lock_timeout`: seconds.
+    `schema`: where Lockstep's own tables live. `lock_timeout`: seconds.
 
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
@@ -170,7 +170,7 @@ class PostgresSink(Sink):
             self._preflight_settings(cursor)
             self._own.lock_set_up(cursor)
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", (str(round(1000 * DDL_LOCK_SECONDS)),))
-            self._own.create(cursor)
+            self._own.create(cursor, upserts=self.replaces)
             for output in self.outputs:
                 self._tables[output].preflight(cursor, schemas, create=self._create)
             relations = [table.relation for table in self._tables.values()]
@@ -194,7 +194,7 @@ class PostgresSink(Sink):
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
-        way = self._tables[sealed.output].way(self._database, epoch, SinkRejected)
+        way = self._tables[sealed.output].way(self._database, self._own, epoch, SinkRejected)
         assert isinstance(way, Upsert)
         connection = self._database.connect(f"lockstep {self.name} verify"[:63])
         try:
@@ -204,6 +204,11 @@ class PostgresSink(Sink):
                 return way.standing(cursor, sealed)
         finally:
             close_quietly(connection)
+
+    def missing_keys(self, output: str) -> int | None:
+        relation = self._tables[output].relation
+        with self._database.transaction(f"counting the keys of {relation}") as cursor:
+            return self._own.missing_keys(cursor, relation) if self.replaces else None
 
     if TYPE_CHECKING:  # a checker can't see that __new__ gives a class which has them
 
@@ -223,7 +228,7 @@ class PostgresSink(Sink):
 
     def _copy(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> None:
         try:
-            way = self._tables[batches.output].way(self._database, claim.epoch, rejected)
+            way = self._tables[batches.output].way(self._database, self._own, claim.epoch, rejected)
             claim.rows[batches.output] = way.run(claim.cursor, batches)
         except SinkUnavailable as error:
             claim.close()

@@ -3,6 +3,7 @@
     lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
     lockstep_target     who owns which table
     lockstep_target_id  one random id: tells this database from any other one
+    lockstep_keys       for upserts: how many new keys each epoch brought, written with its rows
 
 Every method takes a cursor within the caller's transaction.
 """
@@ -35,6 +36,13 @@ _TABLES = {
     "lockstep_target_id": """
         CREATE TABLE IF NOT EXISTS {} (
             id uuid NOT NULL DEFAULT gen_random_uuid(), only_one boolean PRIMARY KEY DEFAULT true CHECK (only_one))""",
+}
+_KEYS = {
+    "lockstep_keys": """
+        CREATE TABLE IF NOT EXISTS {} (
+            deployment uuid NOT NULL, pipeline text NOT NULL, sink text NOT NULL, relation text NOT NULL,
+            epoch bigint NOT NULL, new bigint NOT NULL,
+            PRIMARY KEY (deployment, pipeline, sink, relation, epoch))""",
 }
 
 
@@ -72,9 +80,9 @@ class TargetTables:
         """Whoever changes tables goes one by one; lasts as long as the transaction."""
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('lockstep set-up', 0))")
 
-    def create(self, cursor: Cursor) -> None:
+    def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
         """Create what is missing; a role without CREATE passes if all is there."""
-        for table, statement in _TABLES.items():
+        for table, statement in (_TABLES | _KEYS if upserts else _TABLES).items():
             if not self._exists(cursor, table):
                 cursor.execute(sql.SQL(statement).format(self._table(table)))
                 if table == "lockstep_target_id":
@@ -173,6 +181,31 @@ class TargetTables:
         )
         row = cursor.fetchone()
         return Marker(*row) if row else None
+
+    # --- keys of upserts ---
+
+    def count_keys(self, cursor: Cursor, epoch: SinkEpoch, relation: Relation, new: int) -> None:
+        """Note that this transaction brings `new` keys into `relation`; what an epoch brings again adds to it."""
+        cursor.execute(
+            sql.SQL(
+                "INSERT INTO {} AS k (deployment, pipeline, sink, relation, epoch, new) "
+                "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (deployment, pipeline, sink, relation, epoch) "
+                "DO UPDATE SET new = k.new + excluded.new"
+            ).format(self._table("lockstep_keys")),
+            (*self.owner_key, str(relation), epoch.id, new),
+        )
+
+    def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
+        """How many keys `relation` has less than its epochs have brought; in one snapshot."""
+        cursor.execute(
+            sql.SQL(
+                "SELECT greatest(0, (SELECT coalesce(sum(new), 0) FROM {} WHERE (deployment, pipeline, sink, relation) "
+                "= (%s::uuid, %s, %s, %s)) - (SELECT count(*) FROM {}))"
+            ).format(self._table("lockstep_keys"), relation.identifier),
+            (*self.owner_key, str(relation)),
+        )
+        (missing,) = cursor.fetchone() or (0,)
+        return int(missing)
 
     @property
     def owner_key(self) -> tuple[str, str, str]:

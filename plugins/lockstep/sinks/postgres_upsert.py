@@ -20,12 +20,16 @@ from lockstep.errors import PreflightRefused
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres_copy import Copy, Encoding
 from lockstep.sinks.postgres_tables import Table
-from lockstep.sinks.postgres_target import Relation
+from lockstep.sinks.postgres_target import Relation, TargetTables
 from lockstep.sinks.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
 
 _TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"
 _RIGHTS = f"SELECT has_table_privilege({_TABLE}, 'SELECT') AND has_table_privilege({_TABLE}, 'UPDATE')"
 _MAY_CREATE = "SELECT has_schema_privilege(%s, 'CREATE')"
+_GROWN = f"""
+    SELECT sum(pg_stat_get_xact_tuples_inserted(m.oid) - pg_stat_get_xact_tuples_deleted(m.oid))
+    FROM (SELECT {_TABLE}::oid UNION SELECT relid FROM pg_partition_tree({_TABLE})) m (oid)
+"""  # noqa: S608
 
 # the columns of every unique index that ON CONFLICT can go by
 _UNIQUE = f"""
@@ -39,20 +43,28 @@ _UNIQUE = f"""
 
 @dataclass(frozen=True)
 class Upsert:
-    """One output's way into one table for one epoch. `schema`: where the table in between is made."""
+    """One output's way into one table for one epoch. `own`: where keys are counted and the table in between is made."""
 
     copy: Copy
     upserts: Upserts
     epoch: SinkEpoch
-    schema: str
+    own: TargetTables
 
     def run(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
         with self._staged(cursor, batches) as (staging, encoding):
+            before = self._grown(cursor)
             cursor.execute(self._insert(staging, encoding))
             if cursor.rowcount != batches.rows:  # else each was put in
                 self._require_all(cursor, staging, encoding)
+            self.own.count_keys(cursor, self.epoch, self.copy.relation, self._grown(cursor) - before)
         return batches.rows
+
+    def _grown(self, cursor: Cursor) -> int:
+        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
+        cursor.execute(_GROWN, {"schema": self.copy.relation.schema, "table": self.copy.relation.table})
+        (grown,) = cursor.fetchone() or (0,)
+        return int(grown)
 
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values, count and keys without touching the table; returns the rows counted."""
@@ -73,7 +85,7 @@ class Upsert:
     def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
         """All rows in a table of our own, with unique keys."""
         stored = self.upserts.stored(batches, self.epoch)
-        staging = Relation(self.schema, f"lockstep_upsert_{uuid.uuid4().hex}")
+        staging = Relation(self.own.schema, f"lockstep_upsert_{uuid.uuid4().hex}")
         with self.copy.database.naming(self.copy.what, self.copy.rejected):
             encoding = self.copy.encoding(cursor, stored.schema)
             self._create(cursor, staging, encoding)
