@@ -28,7 +28,7 @@ OLDEST = (10, 5)  #: before it, a prepared branch dies with the connection that 
 
 _SQL_MODE = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
 _SESSION = """
-    SET SESSION sql_mode = %(mode)s, time_zone = '+00:00', tx_isolation = 'READ-COMMITTED', tx_read_only = 0,
+    SET SESSION sql_mode = %(mode)s, time_zone = '+00:00',
         foreign_key_checks = 1, unique_checks = 1, check_constraint_checks = 1, sql_big_selects = 1, sql_notes = 1,
         max_statement_time = 0, max_error_count = 64, innodb_lock_wait_timeout = %(lock)s, lock_wait_timeout = %(lock)s,
         wait_timeout = %(idle)s, idle_transaction_timeout = %(idle)s, net_read_timeout = %(idle)s,
@@ -79,6 +79,7 @@ class Database:
             with self.naming("opening a session", PreflightRefused), connection.cursor() as cursor:
                 lock = max(1, math.ceil(self.lock_timeout))
                 self._require_version(connection.server_version)
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE")
                 cursor.execute(_SESSION, {"mode": _SQL_MODE, "lock": lock, "idle": IDLE_SECONDS})
         except BaseException:
             close_quietly(connection)

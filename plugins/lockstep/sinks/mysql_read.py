@@ -48,6 +48,8 @@ def read_rows(
     connection = database.connect()
     try:
         with database.naming(where):
+            with connection.cursor() as cursor:
+                database.guard(cursor)
             for lines in _lines(connection, query, where):
                 yield from _parsed(lines, carriers, schema, where)
     finally:
