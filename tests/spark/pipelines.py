@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep import enrich
 from lockstep.epoch import Json, Vote
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
@@ -100,6 +101,19 @@ def with_arrow_udf(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": inputs["input"].mapInArrow(mapped, "name string")}
 
 
+def length_of(key: dict[str, Any]) -> dict[str, Any]:
+    return {"length": len(key["name"])}
+
+
+def with_lookup(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    from pyspark.sql import functions as F
+
+    rows = enrich(with_udf(inputs)["rows"], length_of, schema="length INT", keys=["name"])
+    return {"rows": rows, "total": rows.groupBy().agg(F.sum("id").alias("total"))}
+
+
+#: For another process: lines that came to any file, with what a function in the workers knows of them.
+growing_pipeline = pipeline_of(FileSource("landing", grow=True, schema=SCHEMA), with_lookup, ("rows", "total"))
 #: For another process: reads what LOCKSTEP_HOME holds.
 udf_pipeline = pipeline_of(
     FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf, ("rows", "total")

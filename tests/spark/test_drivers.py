@@ -22,7 +22,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
-from tests.spark.pipelines import pipeline_of, udf_pipeline
+from tests.spark.pipelines import growing_pipeline, pipeline_of, udf_pipeline
 from tests.spark.staged import csv, request_of, rows_in, stage
 
 if TYPE_CHECKING:
@@ -63,15 +63,15 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def test_spark_submit_stages_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    land(tmp_path, GOOD, monkeypatch)
-    folder = asked(request_of(tmp_path, udf_pipeline, reference=REFERENCE))
+    land(tmp_path, f"{GOOD}3,not en", monkeypatch)
+    folder = asked(request_of(tmp_path, growing_pipeline, reference="tests.spark.pipelines:growing_pipeline"))
     done = submit("local[2]", folder, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
     assert result.rows == {"rows": 2, "total": 1}
     assert result.sources == {"input": SourceCount(2)}
-    assert rows_in(folder / "total") == [{"total": 3}]
-    assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
+    assert rows_in(folder / "total") == [{"total": 2003}]
+    assert [(row["id"], row["length"]) for row in rows_in(folder / "rows")] == [(1001, 1), (1002, 1)]
 
 
 def test_spark_submit_writes_down_why_it_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

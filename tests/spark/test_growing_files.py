@@ -96,10 +96,17 @@ def test_lines_of_json_and_of_text_grow_too(session: SparkSession, tmp_path: Pat
 
 
 def test_the_options_of_a_reader_hold_for_growing_files(session: SparkSession, tmp_path: Path) -> None:
-    options = {"header": "false", "sep": "\t", "nullValue": "N'A\\", "comment": "#"}
-    grower = Grower(session, tmp_path, schema="id INT, name STRING", options=options)
-    grower.append("1\tx\n# no\n2\tN'A\\\n")
-    assert [tuple(row.values()) for row in grower.stage().rows()] == [(1, "x"), (2, None)]
+    options = {"header": "false", "sep": ";", "nullValue": "N'A\\", "comment": "#"}
+    grower = Grower(session, tmp_path, schema="name STRING, id INT", options=options)
+    grower.append("x;1\n# no\nN'A\\;2\n \t\r\nt;3\n")
+    assert [tuple(row.values()) for row in grower.stage().rows()] == [("x", 1), (None, 2), ("t", 3)]
+
+
+def test_no_line_of_one_letter_is_blank(session: SparkSession, tmp_path: Path) -> None:
+    grower = Grower(session, tmp_path, schema="name STRING", options={"header": "false"})
+    letters = sorted("tfrnvbZ0'%_")
+    grower.append("".join(f"{letter}\n" for letter in letters))
+    assert sorted(row["name"] for row in grower.stage().rows()) == letters
 
 
 def test_a_whole_file_and_its_ranges_give_the_same_records(session: SparkSession, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], rang
 def _is_record(reading: Reading) -> str:
     """Spark's file readers pass over blank lines, and comments where the options name their sign."""
     comment = _small(reading.options).get("comment") if reading.format == "csv" else None
-    blank = f"trim(BOTH ' \\t\\r\\f' FROM {VALUE}) <> ''"
+    blank = f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''"
     return f"{blank} AND NOT startswith({VALUE}, {_text(comment)})" if comment else blank
 
 
