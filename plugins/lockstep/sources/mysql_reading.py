@@ -8,11 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 import pymysql
+from pymysql.constants import FIELD_TYPE
+from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
 
 _BATCH = 20_000  #: rows
 #: What the text of values must not depend on; one state of the database for all that a session asks.
 SETTINGS = "SET SESSION time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10"
+
+
+#: What pyarrow makes of text, a column at a time, and the driver would make of it a value at a time.
+_ARROWS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL, FIELD_TYPE.DATE, FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+_CONVERSIONS = {kind: convert for kind, convert in conversions.items() if kind not in _ARROWS}
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class SelectOut:
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
         """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text."""
         try:
-            connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor)
+            connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
             try:
                 with connection.cursor() as cursor:
                     cursor.execute(SETTINGS)
@@ -45,6 +52,12 @@ class SelectOut:
 
 def _array(values: Sequence[Any], column: pa.Field) -> pa.Array:
     try:
+        if pa.types.is_timestamp(column.type):
+            return pa.array(values, pa.string()).cast(pa.timestamp("us")).view(column.type)
+        if pa.types.is_date32(column.type):
+            return pa.array(values, pa.string()).cast(column.type)
+        if pa.types.is_decimal(column.type):  # text, but for an unsigned integer
+            return pa.array([value if value is None else str(value) for value in values]).cast(column.type)
         return pa.array(values, column.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise RuntimeError(
