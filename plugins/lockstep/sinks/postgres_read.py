@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv
 
 from lockstep.errors import SinkRejected
+from lockstep.sinks.csv_carriers import Carrier, as_binary, options, restored
 from lockstep.sinks.postgres_connection import Database, close_quietly
 from lockstep.sinks.postgres_tables import Table
 from lockstep.sinks.postgres_types import PgType, postgres_type
@@ -42,15 +42,6 @@ _LIST = (
 )
 
 
-@dataclass(frozen=True)
-class _Carrier:
-    """How a column travels: what to select, what CSV type to parse, and how to make the wire type of that."""
-
-    select: sql.Composable
-    csv_type: pa.DataType
-    finish: Callable[[pa.Array], pa.Array]
-
-
 def read_rows(
     database: Database, table: Table, epoch_column: str, epoch: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
@@ -65,35 +56,12 @@ def read_rows(
     where = f"sink {database.sink}: reading table {table.relation}"
     with _CsvPipe(database, query, where) as pipe:
         try:
-            for batch in csv.open_csv(pipe.reader, **_options(carriers)):
-                yield _finished(batch, carriers, schema)
+            for batch in csv.open_csv(pipe.reader, **options(carriers, None, _BLOCK)):
+                yield restored(batch, carriers, schema)
         except pa.ArrowInvalid as error:
             pipe.raise_failure()
             raise SinkRejected(f"{where}: its rows don't come back as the output's types: {error}") from error
         pipe.raise_failure()
-
-
-def _options(carriers: list[_Carrier]) -> dict[str, Any]:
-    return {
-        "read_options": csv.ReadOptions(block_size=_BLOCK),
-        "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        "convert_options": csv.ConvertOptions(
-            column_types={str(index): carrier.csv_type for index, carrier in enumerate(carriers)},
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-            true_values=["t"],
-            false_values=["f"],
-        ),
-    }
-
-
-def _finished(batch: pa.RecordBatch, carriers: list[_Carrier], schema: pa.Schema) -> pa.RecordBatch:
-    columns = [
-        carrier.finish(column).cast(field.type)
-        for carrier, column, field in zip(carriers, batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 class _CsvPipe:
@@ -140,45 +108,28 @@ class _CsvPipe:
 # --- carriers --------------------------------------------------------------------------------------------------------
 
 
-def _carrier(kind: PgType | None, column: sql.Composable) -> _Carrier:
+def _carrier(kind: PgType | None, column: sql.Composable) -> Carrier:
     assert kind is not None, "the table was compared with the schema"
     if kind.is_list:
         item = _carrier(PgType(kind.name[1:], kind.wire.value_type, ""), sql.Identifier("item"))
         select = sql.SQL(_LIST).format(column=column, item=item.select)
-        return _Carrier(select, pa.string(), lambda array: _lists(array, item))
+        return Carrier(select, pa.string(), lambda array: _lists(array, item))
     select = sql.SQL(_EXPRESSIONS.get(kind.name, "{}")).format(column)
     match kind.name:
         case "bytea":
-            return _Carrier(select, pa.large_string(), _unhex)
+            return Carrier(select, pa.large_string(), as_binary)
         case "date":
-            return _Carrier(select, pa.int32(), lambda array: array.view(pa.date32()))
+            return Carrier(select, pa.int32(), lambda array: array.view(pa.date32()))
         case "time":
-            return _Carrier(select, pa.int64(), lambda array: array.view(pa.time64("us")))
+            return Carrier(select, pa.int64(), lambda array: array.view(pa.time64("us")))
         case "timestamp" | "timestamptz":
             micros = pa.timestamp("us", kind.wire.tz)
-            return _Carrier(select, pa.int64(), lambda array: array.view(micros))
+            return Carrier(select, pa.int64(), lambda array: array.view(micros))
         case _:
-            return _Carrier(select, kind.wire, lambda array: array)
+            return Carrier(select, kind.wire, lambda array: array)
 
 
-def _unhex(array: pa.Array) -> pa.Array:
-    """Binary of large strings of hex digits, by numpy on their buffers."""
-    buffers = array.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64, len(array) + 1, array.offset * 8)
-    digits = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    nibbles = np.where(digits < ord("a"), digits - ord("0"), digits - (ord("a") - 10))
-    data = (nibbles[0::2] << 4 | nibbles[1::2]).astype(np.uint8)
-    halves = (offsets - offsets[0]) // 2
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(array), [_validity(array), pa.py_buffer(halves), pa.py_buffer(data)]
-    )
-
-
-def _validity(array: pa.Array) -> pa.Buffer | None:
-    return array.is_valid().buffers()[1] if array.null_count else None
-
-
-def _lists(array: pa.Array, item: _Carrier) -> pa.Array:
+def _lists(array: pa.Array, item: Carrier) -> pa.Array:
     values = [None if text is None else json.loads(text) for text in array.to_pylist()]
     flat = pa.array([element for value in values if value for element in value], pa.string())
     items = item.finish(flat.cast(item.csv_type))

@@ -12,6 +12,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.postgres_target import Relation
 from lockstep.sinks.postgres_types import Column, postgres_type, refusal
+from lockstep.sinks.table_fit import require_columns_fit
 from lockstep.sinks.upserts import DELETED_COLUMN, ORDER_COLUMN
 
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "c": "a type"}
@@ -75,30 +76,8 @@ def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
 
 def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
     """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
-    faults = [f"column {name}: the table lacks it" for name in schema.names if name not in table.columns]
-    faults += [f"column {name}: the output has it twice" for name in set(schema.names) if schema.names.count(name) > 1]
-    for field in schema:
-        if field.name in table.columns and (reason := refusal(field, table.columns[field.name])):
-            faults.append(f"column {field.name}: {reason}")
-    given = {*schema.names, table.epoch_column(epoch_column)}
-    faults += [
-        f"column {column.name}: it is NOT NULL without a default, and the output lacks it"
-        for column in table.columns.values()
-        if column.needed and column.name not in given
-    ]
-    faults += _epoch_column_faults(table, schema, epoch_column)
-    if faults:
-        where = f"sink {sink}: output {output} does not fit table {table.relation}"
-        raise PreflightRefused(f"{where}: {'; '.join(faults)}")
-
-
-def _epoch_column_faults(table: Table, schema: pa.Schema, epoch_column: str | None) -> list[str]:
-    name = table.epoch_column(epoch_column)
-    if epoch_column is not None and epoch_column in schema.names:
-        return [f"column {epoch_column}: the sink fills it; rename the output's, or give another epoch_column"]
-    if name is not None and (table.columns[name].type_name != "int8" or table.columns[name].generated):
-        return [f"column {name}: it has to be a plain bigint, is {table.columns[name].type_text}"]
-    return []
+    where = f"sink {sink}: output {output} does not fit table {table.relation}"
+    require_columns_fit(where, table.columns, schema, epoch_column, refusal, lambda column: column.type_name == "int8")
 
 
 def create_table(
