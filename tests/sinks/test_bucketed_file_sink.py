@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -297,6 +298,28 @@ def test_a_reader_of_the_bare_folder_finds_partitions_and_nothing_of_ours(memory
     partitioning = ds.partitioning(pa.schema({"text": pa.string()}), flavor="hive")
     found = ds.dataset(str(target.path), rows.schema, "parquet", partitioning=partitioning)
     assert found.to_table(use_threads=False).sort_by("id").equals(rows)
+
+
+def test_the_examples_of_the_page_run(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/sinks/files.md").read_text()
+    sink, function, reading = (
+        next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if word in block)
+        for word in ("ByTime", "def area", "hive")
+    )
+    monkeypatch.setenv("LOCKSTEP_HOME", str(memory))
+    example: dict[str, Any] = {}
+    exec(compile(sink + function, "files.md", "exec"), example)
+    rows = pa.table({"id": [1, 2, 3], "fare": [1.0, 2.5, 3.0], "carrier": ["AA", "007", None], "zone": [99, 100, None]})
+    areas = example["area"](rows.to_batches()[0])
+    assert areas.to_pylist() == ["area=centre", "area=outskirts", "area=outskirts"]
+    assert example["trips"].path == str(memory / "out/trips")
+    kept = FileSink("trips", output="trips", path="out/trips", bucket=ByColumns("carrier"))
+    wal = [SealedRows(rows.drop_columns("zone"), output="trips")]
+    with kept.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        kept.preflight(None)
+        kept.publish(epoch(), kept.prepare(epoch(), wal), wal)
+    exec(compile(reading, "files.md", "exec"), example)
+    assert example["table"].sort_by("id").equals(rows.drop_columns("zone"))
 
 
 def seen(target: FilesUnderTest) -> set[int]:
