@@ -70,7 +70,7 @@ class Claim:
     """What one epoch owns of a file: all of it, for good, or the bytes [starts, ends) of one that grows.
 
     The rest is what the file was like, so that a later look can tell whether it changed: bytes, nanoseconds since 1970,
-    and a digest of which only the source knows what went into it.
+    and digests of which only the source knows what went into them; by `head` a file is known again under another name.
     """
 
     path: str
@@ -79,6 +79,7 @@ class Claim:
     size: int | None = None
     mtime_ns: int | None = None
     digest: str | None = None
+    head: str | None = None  #: written, and looked for, but not given back
 
 
 @dataclass(frozen=True)

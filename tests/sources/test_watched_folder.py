@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -186,6 +187,23 @@ def test_a_growing_file_that_is_another_one_stops_the_pipeline(make: Make, text:
     log.rename(world.landing / "of-another-name.txt")
     world.run("second")
     assert world.shown() == Counter([*"12", *text.split()])
+
+
+@pytest.mark.parametrize("how", [Path.rename, shutil.copyfile])
+def test_a_growing_file_is_not_read_twice_under_two_names(make: Make, how: Callable[[Path, Path], object]) -> None:
+    world = make(grow=True)
+    log = land(world, "log", "".join(f"line {number}\n" for number in range(100)))
+    world.run("first")
+    append(log, "more\n")
+    how(log, world.landing / "log-1.txt")
+    other = [f"line {number}" for number in range(60)] + ["another line"] * 60
+    land(world, "begins-alike", "".join(f"{line}\n" for line in other))
+    log.unlink(missing_ok=True)
+    with pytest.raises(SourceChanged, match=r"log-1\.txt is .*log\.txt under another name, of which 790 bytes"):
+        world.begin("second")
+    (world.landing / "log-1.txt").rename(log)
+    world.run("second")
+    assert world.shown() == Counter([*(f"line {number}" for number in range(100)), "more", *other])
 
 
 def test_a_range_that_can_not_be_read_again_fails_the_epoch(make: Make) -> None:

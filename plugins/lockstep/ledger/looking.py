@@ -137,6 +137,11 @@ class Looking:
         ]
         return {row["path"]: Claim(**row) for row in rows}
 
+    def claimed_by_head(self, pipeline: str, source: str, heads: Iterable[str], but: int | None = None) -> set[str]:
+        """Paths on which another epoch than `but` has a claim with one of these heads."""
+        rows = self._look_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=but)
+        return {row["path"] for row in rows}
+
     def issued(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
         """Those of `tokens` that this ledger issued for this epoch."""
         rows = self._look_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))

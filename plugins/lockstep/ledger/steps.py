@@ -89,6 +89,7 @@ def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequ
         sizes=numbers(claim.size for claim in claims),
         mtimes=numbers(claim.mtime_ns for claim in claims),
         digests=texts(claim.digest or "" for claim in claims),
+        heads=texts(claim.head or "" for claim in claims),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
@@ -127,8 +128,10 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
     pipeline = runtime.defined
     ranges = {}
     for name, source in pipeline.sources.items():
-        claimed, claims = _claimed_by(runtime, name, replaced), _claims_by(runtime, name, replaced)
-        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims))
+        claimed, but = _claimed_by(runtime, name, replaced), replaced.id if replaced else None
+        claims = partial(runtime.ledger.claims, pipeline.name, name, but=but)
+        by_head = partial(runtime.ledger.claimed_by_head, pipeline.name, name, but=but)
+        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head))
         start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
         ranges[name] = SourceRange(start, source.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs())
@@ -153,13 +156,6 @@ def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callab
         return found - {claim.path for claim in _claims(runtime, source, replaced.plan.sources[source])}
 
     return claimed
-
-
-def _claims_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], Mapping[str, Claim]]:
-    def claims(paths: Iterable[str]) -> Mapping[str, Claim]:
-        return runtime.ledger.claims(runtime.pipeline, source, paths, but=replaced.id if replaced else None)
-
-    return claims
 
 
 def _require_room(runtime: Runtime) -> None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class SourceContext:
     """What a source is opened with.
 
-    `claimed` gives those paths that an epoch already owns, `claims` the last claim on each of them, by path; a Spark
-    driver can't ask that. `connections` gives a DSN or URI by connection id; never log its values.
+    `claimed` gives those paths that an epoch already owns, `claims` the last claim on each of them, by path,
+    `claimed_by_head` the paths of files that were claimed with such heads; a Spark driver can't ask that. `connections`
+    gives a DSN or URI by connection id; never log its values.
     """
 
     pipeline: str
@@ -27,6 +28,7 @@ class SourceContext:
     claimed: Callable[[Iterable[str]], set[str]]
     connections: Mapping[str, str] = field(default_factory=dict, repr=False)
     claims: Callable[[Iterable[str]], Mapping[str, Claim]] = lambda paths: {}
+    claimed_by_head: Callable[[Iterable[str]], set[str]] = lambda heads: set()
 
     def dsn(self, connection: str) -> str:
         """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""

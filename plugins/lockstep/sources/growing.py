@@ -18,6 +18,7 @@ from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources.frozen import FrozenFile
 
 WINDOW = 4096  #: bytes at either end that the digest knows
+HEAD = 256  #: bytes by which a file is known again; a shorter one isn't
 _BLOCK = 1 << 16
 #: By these endings Spark, and everybody else, knows a compressed file: it has no lines that could be appended to.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
@@ -36,19 +37,21 @@ class FrozenRange:
     size: int
     mtime_ns: int
     sha256: str | None = None
+    head: str | None = None  #: sha256 of the file's first HEAD bytes, when it has them for the first time
 
     @classmethod
     def from_json(cls, value: Json) -> FrozenRange:
         path, digest, facts = value["path"], value["digest"], (value["size"], value["mtime_ns"])
-        return cls(path, value["from"], value["to"], digest, *facts, value.get("sha256"))
+        return cls(path, value["from"], value["to"], digest, *facts, value.get("sha256"), value.get("head"))
 
     def to_json(self) -> Json:
         facts = {"path": self.path, "from": self.starts, "to": self.ends, "digest": self.digest}
         facts |= {"size": self.size, "mtime_ns": self.mtime_ns}
-        return facts if self.sha256 is None else {**facts, "sha256": self.sha256}
+        facts |= {"sha256": self.sha256, "head": self.head}
+        return {name: fact for name, fact in facts.items() if fact is not None}
 
     def claim(self) -> Claim:
-        return Claim(self.path, self.starts, self.ends, self.size, self.mtime_ns, self.digest)
+        return Claim(self.path, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
 
     def check(self) -> None:
         """Raise `SourceChanged` unless the range can still be read as it was; what came behind it doesn't matter."""
@@ -89,7 +92,24 @@ def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashe
         if ends is None:
             return None
         sha256 = _sha256(file, starts, ends) if hashed else None
-        return FrozenRange(now.path, starts, ends, _digest(file, ends), now.size, now.mtime_ns, sha256)
+        known = claim is not None and (claim.size or 0) >= HEAD
+        head = _digest(file, HEAD) if now.size >= HEAD and not known else None
+        return FrozenRange(now.path, starts, ends, _digest(file, ends), now.size, now.mtime_ns, sha256, head)
+
+
+def require_unknown(found: FrozenRange, claims: Iterable[Claim]) -> None:
+    """Raise `SourceChanged` if the file of this range is one of those that were claimed, moved or copied.
+
+    To read it under its new name would double what was read under the old one.
+    """
+    with _opened(found.path) as file:
+        for claim in claims:
+            upto = claim.ends or 0
+            if claim.path != found.path and upto <= found.size and _digest(file, upto) == claim.digest:
+                raise SourceChanged(
+                    f"growing file {found.path} is {claim.path} under another name, of which {upto} bytes were taken; "
+                    "they are not read twice. Move it away, or give it its old name back to have the rest read"
+                )
 
 
 def _may_have_news(claim: Claim, now: FrozenFile) -> bool:

@@ -13,7 +13,7 @@ from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
 from lockstep.sources.changed import changed_since, shown
 from lockstep.sources.frozen import FrozenFile
-from lockstep.sources.growing import FrozenRange, grown, next_range
+from lockstep.sources.growing import FrozenRange, grown, next_range, require_unknown
 from lockstep.sources.paths import each_file
 
 CHUNK = 10_000
@@ -63,6 +63,7 @@ class Watched:
             room = None if room is None else room - (found.ends - found.starts)
             if len(ranges) == self.max_files:
                 break
+        _require_unknown(context, ranges)
         return ranges
 
     def _capped(self, files: list[FrozenFile]) -> list[FrozenFile]:
@@ -83,6 +84,15 @@ class Watched:
                 context.source,
                 shown(changed, _NAMED),
             )
+
+
+def _require_unknown(context: SourceContext, ranges: list[FrozenRange]) -> None:
+    """Raises `SourceChanged` for a file that was claimed under another name."""
+    new = [found for found in ranges if found.head is not None and found.starts == 0]
+    alike = context.claimed_by_head({found.head for found in new if found.head}) if new else set()
+    claims = list(context.claims(alike).values()) if alike else []
+    for found in new if claims else ():
+        require_unknown(found, claims)
 
 
 def _chunks(where: str) -> Iterator[list[str]]:
