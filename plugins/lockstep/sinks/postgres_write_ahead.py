@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, Vote
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
-from lockstep.sinks.committers import OutsideCommitter, committer_of
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres_claim import Claim
 from lockstep.sinks.postgres_connection import is_locked_out
+from lockstep.sinks.sent_committer import SentCommitter, promised
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 
@@ -52,64 +52,13 @@ class PostgresMarkerCommitter(CheckpointCommitter):
             self._sink._own.record_rows(session.cursor, epoch, session.rows)
 
 
-class PostgresSentCommitter(CheckpointCommitter):
-    """The rows in one transaction, the record elsewhere and afterwards, or nowhere: at least once, or none."""
-
-    def __init__(self, sink: PostgresWriteAheadSink, elsewhere: OutsideCommitter) -> None:
-        self._sink, self._elsewhere = sink, elsewhere
-        self.guarantee = elsewhere.guarantee  # type: ignore[misc]
-
-    def connect(self, context: SinkContext) -> None:
-        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
-        self._elsewhere.set_operator_id(self._sink.name)
-        self._elsewhere.connect(context)
-
-    def create_resource(self) -> None:
-        self._elsewhere.create_resource()
-
-    def open(self) -> None:
-        self._elsewhere.open()
-
-    def close(self) -> None:
-        self._elsewhere.close()
-
-    @contextmanager
-    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        claim = self._sink._claims.without_marker(epoch)
-        try:
-            if claim.claimed and self.is_checkpoint_committed(epoch.id):
-                claim.claimed = False  # whoever had the lock before has recorded it
-            if claim.claimed and self.guarantee is Guarantee.NONE:
-                with self._sink._database.naming("opening a transaction"):
-                    claim.cursor.execute("SET LOCAL synchronous_commit = off")
-            yield claim
-        finally:
-            claim.close()
-
-    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        return self._elsewhere.is_checkpoint_committed(epoch)
-
-    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        assert isinstance(session, Claim)
-        self._sink._commit_claim(session)
-        self._elsewhere.commit_checkpoint(epoch, session)
-
-
 class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
     """One transaction an epoch for all tables of the sink; needs no prepared transactions."""
 
     protocol = "write_ahead"
 
     def _promise(self, guarantee: str, committer: str | None) -> None:
-        if guarantee not in tuple(Guarantee):
-            raise InvalidPipeline(f"sink {self.name}: guarantee={guarantee!r} is none of {', '.join(Guarantee)}")
-        if (guarantee == Guarantee.AT_LEAST_ONCE) != (committer is not None):
-            raise InvalidPipeline(
-                f"sink {self.name}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a "
-                f"folder), and nothing else takes one; guarantee is {guarantee!r}, committer {committer!r}"
-            )
-        self.guarantee = Guarantee(guarantee)
-        self._elsewhere = committer_of(self.name, committer)
+        self.guarantee, self._elsewhere = promised(self.name, guarantee, committer)
 
     def arguments(self) -> dict[str, Json]:
         odd = {} if self.guarantee is Guarantee.EXACTLY_ONCE else {"guarantee": self.guarantee.value}
@@ -126,9 +75,25 @@ class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
     def _committer(self, context: SinkContext) -> CheckpointCommitter:
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             return PostgresMarkerCommitter(self)
-        committer = PostgresSentCommitter(self, self._elsewhere)
-        committer.connect(context)
+        committer = SentCommitter(self._elsewhere, self._sending, self._commit_sent)
+        committer.connect(context, self.name)
         return committer
+
+    @contextmanager
+    def _sending(self, epoch: SinkEpoch) -> Iterator[Claim]:
+        """For a record elsewhere: publishers go one by one, without a marker; with none nobody waits for the disk."""
+        claim = self._claims.without_marker(epoch)
+        try:
+            if claim.claimed and self.guarantee is Guarantee.NONE:
+                with self._database.naming("opening a transaction"):
+                    claim.cursor.execute("SET LOCAL synchronous_commit = off")
+            yield claim
+        finally:
+            claim.close()
+
+    def _commit_sent(self, session: Session) -> None:
+        assert isinstance(session, Claim)
+        self._commit_claim(session)
 
     def close(self) -> None:
         if hasattr(self, "committer"):
