@@ -55,7 +55,7 @@ from tests.sources.reading import rows_of
 
 WRITERS = 3
 TRANSACTIONS = 30  #: of each writer
-LAG = timedelta(seconds=2)
+LAG = timedelta(seconds=3)
 LONGEST = 1.0  #: seconds that a transaction may take; one that took longer is rolled back
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20130101"))
 numbers = count()

@@ -62,6 +62,8 @@ class LimitedReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         if self.url == "broken://secret":
             raise ConnectionError(f"{self.url} doesn't answer")
+        if self.url and self.url.startswith("mq://"):
+            raise PermissionError("no such login: reader, p/ss:w@rd")
         return {"shard": {"n": 0}}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

@@ -78,6 +78,12 @@ def test_what_a_reader_raises_is_told_without_its_secret_options() -> None:
     assert "secret" not in str(raised.value)
 
 
+def test_a_password_alone_is_not_told_either() -> None:
+    source = DataSourceSource(f"{STREAMS}:Limited", connection_options={"url": "queue"})
+    with pytest.raises(SourceUnavailable, match=r"PermissionError: no such login: reader, \*\*\*$"):
+        opened(source, {"queue": "mq://reader:p%2Fss%3Aw%40rd@host/queue"}).latest(None, None)
+
+
 def test_a_sequence_counts_on_where_it_stopped_and_ends() -> None:
     source = opened(SequenceSource(40, first=5, last=100))
     assert epochs(source) == [({"next": 5}, {"next": 45}), ({"next": 45}, {"next": 85}), ({"next": 85}, {"next": 100})]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from lockstep.epoch import Identity, Interval, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceUnavailable
@@ -83,6 +84,13 @@ class DataSourceSource(Source):
         return {**self.options, **found}
 
     def _without_secrets(self, text: str, options: Mapping[str, str]) -> str:
-        for option in self.connection_options:
-            text = text.replace(options[option], "***")
+        for value in (options[option] for option in self.connection_options):
+            for secret in (value, *_password_in(value)):
+                text = text.replace(secret, "***")
         return text
+
+
+def _password_in(uri: str) -> list[str]:
+    """The password of a URI, as it stands there and as it is meant."""
+    found = uri.rpartition("@")[0].rpartition("/")[2].partition(":")[2]
+    return [found, unquote(found)] if found else []
