@@ -20,7 +20,7 @@ from lockstep.testing import SinkUnderTest, Verdict, judge
 from lockstep.testing.crash_sweep import reached_points
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "guarantees.md"
-PATIENCE = 5.0  # seconds: only a publisher that really waits takes so long
+PATIENCE = 10.0  # seconds: only a publisher that really waits takes so long
 _ORDER = list(reversed(Guarantee))
 _RULE = "|---|---|---|---|---|"
 _ROW = re.compile(r"^\| (?P<name>[^|]+?) \|.*\|$", re.M)

@@ -16,7 +16,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql import MySqlSink
 from lockstep.sinks.mysql_branches import BranchName, xid
 from lockstep.sinks.mysql_dsn import parse_dsn
-from lockstep.testing.crash_sweep import Child, fork
+from lockstep.testing.children import Child, fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
 from lockstep.testing.under_test import (
     DEPLOYMENT,

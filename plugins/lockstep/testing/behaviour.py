@@ -20,6 +20,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, TargetChanged, Terminal
 from lockstep.sinks.base import Guarantee, Publication, Sink
 from lockstep.testing import crash_sweep
+from lockstep.testing.children import fork
 from lockstep.testing.sealed_rows import SealedRows, sealed, table
 from lockstep.testing.under_test import (
     SinkUnderTest,
@@ -171,7 +172,7 @@ def threads_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> No
 def processes_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
-    children = [crash_sweep.fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
+    children = [fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
     expect_rows(target, wal)
     expect_proof(target, epoch(), wal)
@@ -350,7 +351,7 @@ def processes_that_repair_at_once_show_the_rows_once(target: SinkUnderTest) -> N
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     target.lose(str(vote.handle))
-    children = [crash_sweep.fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
+    children = [fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
     expect_rows(target, wal)
     sweep(target)

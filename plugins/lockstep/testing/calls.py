@@ -17,7 +17,7 @@ _TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base",
 _TRANSPARENT = {
     *_TEMPLATES,
     *(f"lockstep.{name}" for name in ("epoch", "sinks.handles")),
-    *(f"lockstep.testing.{name}" for name in ("under_test", "crash_sweep", "sealed_rows")),
+    *(f"lockstep.testing.{name}" for name in ("under_test", "children", "crash_sweep", "sealed_rows")),
     *("contextlib", "functools", "uuid"),
 }
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))

@@ -19,7 +19,7 @@ from lockstep.roles.operate import resolve
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.http import HttpSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.crash_sweep import fork
+from lockstep.testing.children import fork
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day
 from tests.sinks.append.feed import Feed

@@ -15,7 +15,7 @@ from lockstep.sinks import lone_sender
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of
 from lockstep.testing import calls_from
-from lockstep.testing.crash_sweep import ended, fork
+from lockstep.testing.children import ended, fork
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
