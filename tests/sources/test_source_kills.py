@@ -279,6 +279,6 @@ def test_mariadb_rows_arrive_once(
 
 
 def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
-    world = make_world(SequenceSource(7, last=500), memory_server, memory, {})
+    world = make_world(SequenceSource(9, last=270), memory_server, memory, {})
     assert sacrifice(world, lambda: False, 8) >= 8
-    settle_down(world, lambda: Counter(map(str, range(500))))
+    settle_down(world, lambda: Counter(map(str, range(270))))
