@@ -116,6 +116,7 @@ def shown(dsn: str) -> dict[int, tuple[Any, ...]]:
     rows = execute(dsn, "SELECT id, name, version, lockstep_deleted FROM target")
     found = {key: tuple(rest) for key, *rest in rows}
     assert len(found) == len(rows), "a key stands twice"
+    assert execute(dsn, "SELECT coalesce(sum(new), 0) FROM lockstep_keys") == [(len(found),)], "keys are miscounted"
     return found
 
 
@@ -312,7 +313,7 @@ def test_a_user_needs_what_an_upsert_does(dsn: str, mariadb_server: MariaDbServe
     login = f"mysql://loader:x@127.0.0.1:{mariadb_server.port}/{database}"
     execute(dsn, f"CREATE OR REPLACE USER {user} IDENTIFIED BY 'x'")
     try:
-        for table in ("lockstep_marker", "lockstep_target", "lockstep_target_id"):
+        for table in ("lockstep_marker", "lockstep_target", "lockstep_target_id", "lockstep_keys"):
             execute(dsn, f"GRANT SELECT, INSERT, UPDATE ON {table} TO {user}")
         for grant, told in (
             ("INSERT, SELECT ON target", "UPDATE command denied"),
@@ -335,6 +336,7 @@ def test_whoever_verifies_sees_what_became_of_each_key(dsn: str) -> None:
     execute(dsn, "DELETE FROM target WHERE id = 4")
     with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
         found = given.standing(first.at, first.wal[0])
+        assert given.missing_keys("rows") == 1
     assert (found.own, found.overwritten, found.missing, found.changed) == (1, 1, 1, 1)
 
 

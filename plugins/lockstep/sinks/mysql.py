@@ -48,7 +48,7 @@ class MySqlSink(Sink):
     filled with the epoch where a table has it, None to leave it; without it nobody can verify. `shared`: let other
     pipelines that say so too write to the same tables. `validate` (write_ahead): "load" tries the rows in the real
     tables and rolls back, "schema" compares types, values and counts. `schema`: the database in which Lockstep's own
-    three tables live; the connection's unless given. `lock_timeout`: seconds.
+    tables live; the connection's unless given. `lock_timeout`: seconds.
 
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
@@ -174,7 +174,7 @@ class MySqlSink(Sink):
             self._preflight_settings(cursor)
             self._own.lock_set_up(cursor, self._lock_timeout)
             try:
-                self._own.create(cursor)
+                self._own.create(cursor, upserts=self.replaces)
                 for table in self._tables.values():
                     table.preflight(cursor, schemas, create=self._create)
                 relations = [table.relation for table in self._tables.values()]
@@ -205,7 +205,7 @@ class MySqlSink(Sink):
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows into a temporary table and compares them there."""
-        way = self._tables[sealed.output].way(self._database, epoch, SinkRejected)
+        way = self._tables[sealed.output].way(self._database, self._own, epoch, SinkRejected)
         assert isinstance(way, Upsert)
         connection = self._database.connect()
         try:
@@ -214,6 +214,11 @@ class MySqlSink(Sink):
                 return way.standing(connection, cursor, sealed)
         finally:
             close_quietly(connection)
+
+    def missing_keys(self, output: str) -> int | None:
+        relation = self._tables[output].relation
+        with self._database.transaction(f"counting the keys of {relation}") as cursor:
+            return self._own.missing_keys(cursor, relation) if self.replaces else None
 
     if TYPE_CHECKING:  # a checker can't see that __new__ gives a class which has them
 
@@ -233,7 +238,7 @@ class MySqlSink(Sink):
 
     def _load(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> None:
         try:
-            way = self._tables[batches.output].way(self._database, claim.epoch, rejected)
+            way = self._tables[batches.output].way(self._database, self._own, claim.epoch, rejected)
             claim.rows[batches.output] = way.run(claim.connection, claim.cursor, batches)
         except SinkUnavailable as error:
             claim.close()

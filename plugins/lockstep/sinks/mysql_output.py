@@ -69,10 +69,12 @@ class OutputTable:
         if faults := upserts.faults(self.output, schema):
             raise PreflightRefused(f"sink {self.sink}: output {self.output} can't be upserted: {'; '.join(faults)}")
 
-    def way(self, database: Database, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
+    def way(
+        self, database: Database, own: TargetTables, epoch: SinkEpoch, rejected: type[LockstepError]
+    ) -> Load | Upsert:
         """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
         load = Load(database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
-        return load if self.upserts is None else Upsert(load, self.upserts, epoch)
+        return load if self.upserts is None else Upsert(load, self.upserts, epoch, own)
 
     def read(self, database: Database, own: TargetTables, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""

@@ -3,6 +3,7 @@
     lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
     lockstep_target     who owns which table
     lockstep_target_id  one random id: tells this database from any other one
+    lockstep_keys       for upserts: how many new keys each epoch brought, written with its rows
 
 Every method takes a cursor of the caller's connection; what changes data expects the caller's transaction.
 """
@@ -43,6 +44,12 @@ _TABLES = {
         CREATE TABLE IF NOT EXISTS {{table}} (
             only_one tinyint NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_one = 1), id {_UUID}) ENGINE = InnoDB""",
 }
+_KEYS = {
+    "lockstep_keys": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            {_OWNER}, relation varchar(130) COLLATE utf8mb4_bin NOT NULL, epoch bigint NOT NULL, new bigint NOT NULL,
+            PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
+}
 _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
 
 
@@ -64,10 +71,10 @@ class TargetTables:
     def unlock_set_up(self, cursor: Cursor) -> None:
         cursor.execute("DO RELEASE_LOCK(%s)", (self._set_up,))
 
-    def create(self, cursor: Cursor) -> None:
+    def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
         """Create what is missing; a user without CREATE passes if all is there. Raises `PreflightRefused`."""
         engines = self._engines(cursor)
-        for table, statement in _TABLES.items():
+        for table, statement in (_TABLES | _KEYS if upserts else _TABLES).items():
             if table not in engines:
                 cursor.execute(compose(statement, table=self._table(table)))
             elif engines[table] != "InnoDB":
@@ -202,6 +209,29 @@ class TargetTables:
             "WHERE (deployment, pipeline, sink, epoch) = (%s, %s, %s, %s)",
             table=self._table("lockstep_marker"),
         )
+
+    # --- keys of upserts ---
+
+    def count_keys(self, cursor: Cursor, epoch: SinkEpoch, relation: Relation, new: int) -> None:
+        """Note that this transaction brings `new` keys into `relation`; what an epoch brings again adds to it."""
+        statement = compose(
+            "INSERT INTO {table} (deployment, pipeline, sink, relation, epoch, new) VALUES (%s, %s, %s, %s, %s, %s) "
+            "ON DUPLICATE KEY UPDATE new = new + VALUES(new)",
+            table=self._table("lockstep_keys"),
+        )
+        cursor.execute(statement, (*self.owner_key, str(relation), epoch.id, new))
+
+    def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
+        """How many keys `relation` has less than its epochs have brought; in one snapshot."""
+        statement = compose(
+            "SELECT GREATEST(0, (SELECT COALESCE(SUM(new), 0) FROM {keys} WHERE (deployment, pipeline, sink, relation) "
+            "= (%s, %s, %s, %s)) - (SELECT COUNT(*) FROM {table}))",
+            keys=self._table("lockstep_keys"),
+            table=relation.name,
+        )
+        cursor.execute(statement, (*self.owner_key, str(relation)))
+        (missing,) = cursor.fetchone() or (0,)
+        return int(missing)
 
     @property
     def owner_key(self) -> tuple[str, str, str]:

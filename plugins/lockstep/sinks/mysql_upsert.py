@@ -16,6 +16,7 @@ from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.mysql_load import Load, LoadText
 from lockstep.sinks.mysql_sql import columns, compose, identifier
 from lockstep.sinks.mysql_tables import Relation, Table
+from lockstep.sinks.mysql_target import TargetTables
 from lockstep.sinks.mysql_types import KEY_COLLATION
 from lockstep.sinks.mysql_wire import Cursor, Loader
 from lockstep.sinks.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
@@ -32,16 +33,18 @@ _UNIQUE = """
 
 @dataclass(frozen=True)
 class Upsert:
-    """One output's way into one table for one epoch."""
+    """One output's way into one table for one epoch. `own`: where keys are counted."""
 
     load: Load
     upserts: Upserts
     epoch: SinkEpoch
+    own: TargetTables
 
     def run(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the connection's transaction; returns how many there are, older ones included."""
         with self._staged(connection, cursor, batches) as text:
             cursor.execute(self._insert(text))
+            self.own.count_keys(cursor, self.epoch, self.load.relation, connection.last_insert().new)
         return batches.rows
 
     def try_encoding(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Iterable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         """With what the driver's stubs leave out."""
 
         server_version: str
+        _result: Any
 
         def _execute_command(self, command: int, sql: str) -> None: ...
         def _read_packet(self) -> Any: ...  # type: ignore[override]
@@ -70,6 +72,21 @@ class Loader(_Connection):
             self._force_close()  # half a file may have been read: the server rolls back
             raise
         return Loaded(done.affected_rows, done.warning_count)
+
+    def last_insert(self) -> Inserted:
+        """What the last INSERT … ON DUPLICATE KEY UPDATE did, from the answer to it: affected rows, where one that was
+        replaced counts twice, and the text "Records: 3  Duplicates: 1  Warnings: 0"."""
+        result = self._result
+        numbers = re.findall(rb"[0-9]+", bytes(result.message)[1:])  # its first byte is the text's length
+        return Inserted(new=int(result.affected_rows) - 2 * int(numbers[1]), replaced=int(numbers[1]))
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """Rows of an upsert; those that were older than what stands are neither."""
+
+    new: int
+    replaced: int
 
 
 @dataclass(frozen=True)

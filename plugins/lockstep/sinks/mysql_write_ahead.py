@@ -133,7 +133,7 @@ class MySqlWriteAheadSink(MySqlSink, WriteAheadSink):
             self._load(claim, batches, SinkRejected)
             reach(CrashPoint.PREPARE_AFTER_WRITE)
             return
-        way = self._tables[batches.output].way(self._database, claim.epoch, SinkRejected)
+        way = self._tables[batches.output].way(self._database, self._own, claim.epoch, SinkRejected)
         claim.rows[batches.output] = way.try_encoding(claim.connection, claim.cursor, batches)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
