@@ -410,6 +410,7 @@ def test_rows_that_can_not_be_put_into_buckets_are_refused_by_name(memory: Path,
         lambda: sink_of(max_buckets=0),
         lambda: sink_of(success="done"),
         lambda: sink_of(success="_a/b"),
+        lambda: sink_of(success="_a", max_buckets=60_001),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_where_they_are_written(make: Callable[[], object]) -> None:

@@ -172,14 +172,14 @@ class ByColumns:
         return missing + found + every
 
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
-        buckets: tuple[str, ...] = ("",)
-        codes = np.zeros(batch.num_rows, np.int64)
-        for name in self.columns:
-            folders, inner = self._folders(name, batch.column(name))
-            pairs, codes = np.unique(codes * max(1, len(folders)) + inner, return_inverse=True)
-            split = [divmod(int(pair), max(1, len(folders))) for pair in pairs]
-            buckets = tuple(f"{buckets[outer]}/{folders[last]}".removeprefix("/") for outer, last in split)
-        return Assigned(buckets, codes.astype(np.int64))
+        first, *others = self.columns
+        folders, codes = self._folders(first, batch.column(first))
+        for name in others:
+            inner, more = self._folders(name, batch.column(name))
+            pairs, codes = np.unique(codes * len(inner) + more, return_inverse=True)
+            split = [divmod(int(pair), len(inner)) for pair in pairs]
+            folders = [f"{folders[outer]}/{inner[last]}" for outer, last in split]
+        return Assigned(tuple(folders), codes.astype(np.int64))
 
     def restore(self, bucket: str, column: pa.Field) -> pa.Scalar:
         folder = bucket.split("/")[self.columns.index(column.name)]

@@ -21,6 +21,7 @@ from lockstep.sinks.file_listing import FileFact, Listing
 from lockstep.sinks.file_writer import FileWriter, Rolling, Unwritable
 
 MAX_BUCKETS = 10_000
+MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class FileLayout:
                 f"success={self.success!r}: give a name that starts with '_', so that readers skip it, of letters, "
                 "digits and '_.=-', with {epoch} for the epoch's number if you like"
             )
+        if self.success is not None and self.max_buckets > MOST_LINKS:
+            raise InvalidPipeline(f"max_buckets with a name of success is at most {MOST_LINKS}: each is one more link")
 
     def arguments(self) -> dict[str, Json]:
         """Those of FileSink that aren't the default."""
