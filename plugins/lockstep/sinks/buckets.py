@@ -265,9 +265,11 @@ class ByFunction:
 # --- from the plan ---------------------------------------------------------------------------------------------------
 
 
-def buckets_of(content: Mapping[str, Json]) -> Buckets:
-    """The assigner that `to_json` told of. Raises `InvalidPipeline`."""
+def buckets_of(content: Buckets | Mapping[str, Json]) -> Buckets:
+    """The assigner itself, or the one that `to_json` told of. Raises `InvalidPipeline`."""
     match content:
+        case ByTime() | ByColumns() | ByFunction():
+            return content
         case {"by": "time", "column": column, "folders": folders}:
             return ByTime(column, folders)
         case {"by": "columns", "columns": columns}:

@@ -135,5 +135,5 @@ def layout_of(
     """From FileSink's arguments, or from what the plan froze of them. Raises `InvalidPipeline`."""
     if format not in list(FileFormat):
         raise InvalidPipeline(f"format {format!r} must be one of {', '.join(FileFormat)}")
-    buckets = buckets_of(bucket) if isinstance(bucket, Mapping) else bucket
+    buckets = None if bucket is None else buckets_of(bucket)
     return FileLayout(FileFormat(format), buckets, max_buckets, rolling, success)
