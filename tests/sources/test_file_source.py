@@ -14,6 +14,7 @@ import pytest
 from lockstep.epoch import Claim, Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
+from lockstep.sources import watched as watched_module
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"
@@ -140,6 +141,30 @@ def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
     land(tmp_path / "y" / "z" / "b.csv")
     land(tmp_path / "y" / "c.json")
     assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv", "b.csv"]
+
+
+def test_a_folder_that_refuses_a_look_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "a")  # permissions don't stop root
+    land(tmp_path / "b" / "1.csv")
+    assert names(watched(f"{tmp_path}/*/1.csv").latest(None, None)) == ["1.csv"]
+    with pytest.raises(SourceNotReady, match=r"a.*Too many levels of symbolic links"):
+        watched(tmp_path / "a").latest(None, None)
+
+
+def test_the_ledger_is_asked_for_a_few_names_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched_module, "CHUNK", 3)
+    taken = {str(land(tmp_path / f"{number}.csv")) for number in range(10)}
+    new = [land(tmp_path / f"new-{number}.csv", age=number).name for number in range(5)]
+    asked: list[list[str]] = []
+
+    def claimed(paths: Iterable[str]) -> set[str]:
+        asked.append(list(paths))
+        return taken & set(asked[-1])
+
+    source = FileSource(f"{tmp_path}/*.csv", schema=SCHEMA, max_files_per_epoch=4)
+    source.open(SourceContext("pipeline", "source", claimed))
+    assert names(source.latest(None, None)) == new[:0:-1]
+    assert [len(paths) for paths in asked] == [3] * 5
 
 
 def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from lockstep.compute.by_value import ship_by_value
 from lockstep.epoch import Claim, SourceRange
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.line_pieces import FILE, VALUE, reader_of, tasks_of
+from lockstep.sources.line_pieces import FILE, VALUE, Header, reader_of, tasks_of
 from lockstep.wal.manifest import SourceCount
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import Staged, stage
@@ -145,6 +145,20 @@ def test_bytes_that_are_no_utf_8_are_read_as_java_reads_them(tmp_path: Path) -> 
 
 def _numbers(found: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"id": list(found)})
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "quote"),
+    [('"a",b', ",", '"'), ("a\tB", "\t", '"'), ("'a'||b", "||", "'"), ("a;b", ";", ""), ("a||b", "||", "")],
+)
+def test_headers_are_read_as_the_options_say(tmp_path: Path, text: str, separator: str, quote: str) -> None:
+    path = tmp_path / "lines"
+    path.write_text(f"{text}\nx\n")
+    tasks = tasks_of([(str(path), 0, path.stat().st_size)])
+    [batch] = reader_of(tasks, Header(("A", "b"), separator, quote))([_numbers([0])])
+    assert batch.column(VALUE).to_pylist() == ["x"]
+    with pytest.raises(ValueError, match="CSV header does not conform"):
+        list(reader_of(tasks, Header(("b", "a"), separator, quote))([_numbers([0])]))
 
 
 def test_workers_need_no_lockstep_for_it() -> None:

@@ -113,7 +113,13 @@ class FileSource(Source):
         self._context = context
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`."""
+        """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
+        try:
+            return self._latest(start, interval)
+        except OSError as error:
+            raise SourceNotReady(f"source {self.path!r} can't be listed: {error}") from error
+
+    def _latest(self, start: Position | None, interval: Interval | None) -> Position:
         if self.identity is Identity.CURSOR:
             files = () if self.once and start is not None else self._watched()
             return {"files": [file.to_json() for file in files]}

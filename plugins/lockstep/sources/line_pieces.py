@@ -108,7 +108,12 @@ def _batch(lines: list[bytes], path: str) -> pa.RecordBatch:
 
 def _require_header(line: bytes, header: Header, path: str) -> None:
     text = line.decode("utf-8", "replace")
-    found = next(csv.reader([text], delimiter=header.separator, quotechar=header.quote or None), [])
+    if len(header.separator) != 1:
+        found = [name.strip(header.quote) if header.quote else name for name in text.split(header.separator)]
+    elif header.quote:
+        found = next(csv.reader([text], delimiter=header.separator, quotechar=header.quote), [])
+    else:
+        found = text.split(header.separator)
     if [name.lower() for name in found] != [name.lower() for name in header.columns]:
         raise ValueError(
             f"CSV header does not conform to the schema. Header: {', '.join(found)} "

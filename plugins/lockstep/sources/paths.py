@@ -63,6 +63,10 @@ def each_file(where: str) -> Iterator[str]:
 
 def _matching(folder: str, name: str) -> Iterator[str]:
     """Files in `folder` whose names match, and files in its folders whose names match."""
+    if not glob.has_magic(name):
+        if os.path.lexists(path := os.path.join(folder, name)):  # noqa: PTH118
+            yield from _at(path)
+        return
     matches = re.compile(fnmatch.translate(name)).match
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
