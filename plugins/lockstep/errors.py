@@ -51,7 +51,7 @@ class SinkUnavailable(Retryable):
 
 
 class KeysHeld(SinkUnavailable):
-    """Another epoch of this sink is prepared, and holds keys that this one has too, until it is published or aborted."""
+    """A prepared epoch of this sink holds keys that this one has too, until it is published or aborted."""
 
 
 class TargetFull(Retryable):
