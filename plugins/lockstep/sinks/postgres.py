@@ -93,7 +93,7 @@ class PostgresSink(Sink):
         self._upserts = Upserts.of(name, tables, mode, key, order, deleted)
         self.replaces = self._upserts is not None
         self._tables = {
-            output: OutputTable(name, output, Relation.parse(table), epoch_column, schema, self._upserts)
+            output: OutputTable(name, output, Relation.parse(table), epoch_column, self._upserts, schema)
             for output, table in tables.items()
         }
         self._check_arguments(protocol)
