@@ -36,8 +36,8 @@ from lockstep.roles.abort import abort_epoch
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.verify import verify as verify_epoch
 from lockstep.runtime import Runtime
-from lockstep.sources.changed import changed_files
-from lockstep.sources.late import late_files
+from lockstep.sources.files.changed import changed_files
+from lockstep.sources.files.late import late_files
 from lockstep.states import DECIDED, Role
 from lockstep.wal.staging import Staging
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.roles.recover import RecoveryReport
 from lockstep.roles.verify import Verification
-from lockstep.sources.tables import HELD_BY
+from lockstep.sources.tables.source import HELD_BY
 from lockstep.states import DECIDED, EpochState
 
 _out = Console()

@@ -11,9 +11,9 @@ import pymysql
 
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql_branches import xid
-from lockstep.sinks.mysql_dsn import parse_dsn
-from lockstep.sinks.mysql_sql import columns
+from lockstep.sinks.mysql.branches import xid
+from lockstep.sinks.mysql.dsn import parse_dsn
+from lockstep.sinks.mysql.sql import columns
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 from stack.mariadb import MariaDbServer

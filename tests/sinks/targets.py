@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from lockstep.sinks.base import Sink, SinkContext
-from lockstep.sinks.buckets import Buckets
-from lockstep.sinks.file_format import FileFormat, read_rows
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files.buckets import Buckets
+from lockstep.sinks.files.format import FileFormat, read_rows
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks import file_format
+from lockstep.sinks.files import format as file_format
 from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing.under_test import SinkUnderTest
 from tests.sinks.guarantees import expect_row

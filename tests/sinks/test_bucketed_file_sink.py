@@ -21,12 +21,12 @@ import pyarrow.dataset as ds
 import pytest
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected
-from lockstep.sinks import bucket_sort, file_format
 from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch
-from lockstep.sinks.bucket_names import NULL
-from lockstep.sinks.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.sinks.durable_file import SYNCS
-from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import FileSink, bucket_sort, files
+from lockstep.sinks.files import format as file_format
+from lockstep.sinks.files.bucket_names import NULL
+from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.testing import crash_sweep
 from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table

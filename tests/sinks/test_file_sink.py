@@ -22,9 +22,10 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
-from lockstep.sinks import file_format, file_target
 from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import format as file_format
+from lockstep.sinks.files import target as file_target
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing.under_test import (
     DEPLOYMENT,

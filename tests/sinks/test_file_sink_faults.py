@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lockstep.errors import SinkUnavailable
-from lockstep.sinks import file_format
+from lockstep.sinks.files import format as file_format
 from lockstep.testing import crash_sweep
 from lockstep.testing.sealed_rows import sealed
 from lockstep.testing.under_test import (

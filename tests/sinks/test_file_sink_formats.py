@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink, SinkContext
-from lockstep.sinks.file_format import FileFormat, RowGroups, plain, read_rows, unkept
-from lockstep.sinks.file_listing import FileFact
-from lockstep.sinks.file_writer import FileWriter, Rolling, Unwritable
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files.format import FileFormat, RowGroups, plain, read_rows, unkept
+from lockstep.sinks.files.listing import FileFact
+from lockstep.sinks.files.writer import FileWriter, Rolling, Unwritable
 from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
@@ -58,9 +58,9 @@ def test_the_same_rows_give_the_same_bytes_however_they_are_cut(tmp_path: Path, 
 IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
-from lockstep.sinks.file_format import FileFormat
-from lockstep.sinks.file_format import plain
-from lockstep.sinks.file_writer import FileWriter, Rolling
+from lockstep.sinks.files.format import FileFormat
+from lockstep.sinks.files.format import plain
+from lockstep.sinks.files.writer import FileWriter, Rolling
 from lockstep.testing.sealed_rows import SealedRows, table
 
 rows = SealedRows(table(5000))

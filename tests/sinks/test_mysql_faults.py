@@ -14,8 +14,8 @@ from lockstep.errors import InvalidPipeline, LedgerConflict, LockstepError, Sink
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql_branches import BranchName, xid
-from lockstep.sinks.mysql_dsn import parse_dsn
+from lockstep.sinks.mysql.branches import BranchName, xid
+from lockstep.sinks.mysql.dsn import parse_dsn
 from lockstep.testing.children import Child, fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
 from lockstep.testing.under_test import (

@@ -20,12 +20,12 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
-from lockstep.sinks import mysql_connection
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql_connection import weaknesses
-from lockstep.sinks.mysql_write_ahead import MySqlWriteAheadSink
-from lockstep.sinks.mysql_xa import MySqlTwoPhaseSink
+from lockstep.sinks.mysql import connection as mysql_connection
+from lockstep.sinks.mysql.connection import weaknesses
+from lockstep.sinks.mysql.write_ahead import MySqlWriteAheadSink
+from lockstep.sinks.mysql.xa import MySqlTwoPhaseSink
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd

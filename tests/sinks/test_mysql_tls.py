@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lockstep.errors import SinkUnavailable
-from lockstep.sinks.mysql_connection import Database
+from lockstep.sinks.mysql.connection import Database
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 
 

@@ -13,8 +13,8 @@ import pytest
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql_sql import compose
-from lockstep.sinks.mysql_types import mysql_type
+from lockstep.sinks.mysql.sql import compose
+from lockstep.sinks.mysql.types import mysql_type
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches

@@ -27,7 +27,7 @@ from lockstep.errors import (
 )
 from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql_branches import xid
+from lockstep.sinks.mysql.branches import xid
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer

@@ -23,8 +23,8 @@ from lockstep.errors import (
 )
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres_two_phase import PostgresTwoPhaseSink
-from lockstep.sinks.postgres_write_ahead import PostgresWriteAheadSink
+from lockstep.sinks.postgres.two_phase import PostgresTwoPhaseSink
+from lockstep.sinks.postgres.write_ahead import PostgresWriteAheadSink
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer

@@ -14,7 +14,7 @@ import pytest
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres_types import postgres_type
+from lockstep.sinks.postgres.types import postgres_type
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches

@@ -13,7 +13,7 @@ import pytest
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import SinkEpoch
-from lockstep.sinks.upserts import Upserts
+from lockstep.sinks.tables.upserts import Upserts
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import epoch
 

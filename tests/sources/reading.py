@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.epoch import Position
-from lockstep.sources.tables import Span, TableSource
+from lockstep.sources.tables.source import Span, TableSource
 
 
 def rows_of(source: TableSource, position: Position, parts: int = 1) -> list[dict[str, Any]]:

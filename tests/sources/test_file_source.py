@@ -14,7 +14,7 @@ import pytest
 from lockstep.epoch import Claim, Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources import watched as watched_module
+from lockstep.sources.files import watched as watched_module
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"

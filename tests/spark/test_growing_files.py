@@ -15,7 +15,7 @@ from lockstep.compute.by_value import ship_by_value
 from lockstep.epoch import Claim, SourceRange
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.line_pieces import FILE, VALUE, Header, reader_of, tasks_of
+from lockstep.sources.files.line_pieces import FILE, VALUE, Header, reader_of, tasks_of
 from lockstep.wal.manifest import SourceCount
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import Staged, stage

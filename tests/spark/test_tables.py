@@ -27,8 +27,8 @@ from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
 from lockstep.sinks import PostgresSink
 from lockstep.sources import MySqlTableSource, PostgresTableSource, SourceContext
-from lockstep.sources.mysql_reading import SelectOut
-from lockstep.sources.postgres_reading import CopyOut
+from lockstep.sources.tables.mysql_reading import SelectOut
+from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageResult
 from stack.mariadb import MariaDbServer

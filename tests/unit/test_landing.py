@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyarrow import csv
 
-from lockstep.sources.paths import is_finished
+from lockstep.sources.files.paths import is_finished
 from stack import landing
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
 

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from lockstep.compute import lookups
 from lockstep.pipeline import Pipeline
-from lockstep.sources import line_pieces
+from lockstep.sources.files import line_pieces
 
 #: What Lockstep itself has run on Spark's workers; these modules import nothing of Lockstep.
 OURS = (line_pieces, lookups)

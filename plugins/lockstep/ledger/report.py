@@ -10,7 +10,7 @@ from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import Row
-from lockstep.sources.changed import ChangedFile
+from lockstep.sources.files.changed import ChangedFile
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
 PATIENCE = timedelta(minutes=5)

@@ -21,8 +21,8 @@ from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
-from lockstep.sources.changed import changed_files, shown
-from lockstep.sources.late import late_files
+from lockstep.sources.files.changed import changed_files, shown
+from lockstep.sources.files.late import late_files
 from lockstep.states import UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.sinks.append_only import AppendOnlySink
-    from lockstep.sinks.buckets import ByColumns, ByFunction, ByTime
+    from lockstep.sinks.append_only.http import HttpSink
+    from lockstep.sinks.append_only.stdout import StdoutSink
+    from lockstep.sinks.append_only.tcp import TcpSink
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.files import FileSink
-    from lockstep.sinks.http import HttpSink
+    from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
     from lockstep.sinks.mysql import MySqlSink
     from lockstep.sinks.postgres import PostgresSink
-    from lockstep.sinks.stdout import StdoutSink
-    from lockstep.sinks.tcp import TcpSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
     from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
 
@@ -38,18 +38,18 @@ __all__ = [
 
 _HOMES = {
     "AppendOnlySink": "lockstep.sinks.append_only",
-    "ByColumns": "lockstep.sinks.buckets",
-    "ByFunction": "lockstep.sinks.buckets",
-    "ByTime": "lockstep.sinks.buckets",
+    "ByColumns": "lockstep.sinks.files.buckets",
+    "ByFunction": "lockstep.sinks.files.buckets",
+    "ByTime": "lockstep.sinks.files.buckets",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
     "FileCommitter": "lockstep.sinks.committers",
     "FileSink": "lockstep.sinks.files",
-    "HttpSink": "lockstep.sinks.http",
+    "HttpSink": "lockstep.sinks.append_only.http",
     "MySqlSink": "lockstep.sinks.mysql",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PostgresSink": "lockstep.sinks.postgres",
-    "StdoutSink": "lockstep.sinks.stdout",
-    "TcpSink": "lockstep.sinks.tcp",
+    "StdoutSink": "lockstep.sinks.append_only.stdout",
+    "TcpSink": "lockstep.sinks.append_only.tcp",
     "TwoPhaseCommitSink": "lockstep.sinks.two_phase",
     "WriteAheadSink": "lockstep.sinks.write_ahead",
 }

@@ -10,9 +10,9 @@ from lockstep.sources.files import FileSource
 
 if TYPE_CHECKING:
     from lockstep.sources.data_source import DataSourceSource
-    from lockstep.sources.mysql_table import MySqlTableSource
-    from lockstep.sources.postgres_table import PostgresTableSource
     from lockstep.sources.sequence import SequenceSource
+    from lockstep.sources.tables.mysql_table import MySqlTableSource
+    from lockstep.sources.tables.postgres_table import PostgresTableSource
 
 __all__ = [
     "DataSourceSource",
@@ -26,8 +26,8 @@ __all__ = [
 
 _HOMES = {
     "DataSourceSource": "lockstep.sources.data_source",
-    "MySqlTableSource": "lockstep.sources.mysql_table",
-    "PostgresTableSource": "lockstep.sources.postgres_table",
+    "MySqlTableSource": "lockstep.sources.tables.mysql_table",
+    "PostgresTableSource": "lockstep.sources.tables.postgres_table",
     "SequenceSource": "lockstep.sources.sequence",
 }
 

@@ -17,7 +17,7 @@ from lockstep.cli_connections import variable_of
 from lockstep.errors import PublishBlocked, SinkRejected
 from lockstep.roles.operate import resolve
 from lockstep.sinks.append_only import AppendOnlySink
-from lockstep.sinks.http import HttpSink
+from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing.children import fork
 from stack.postgres import PostgresServer

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
-from lockstep.sinks import lone_sender
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of
+from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of, lone_sender
 from lockstep.testing import calls_from
 from lockstep.testing.children import ended, fork
 from lockstep.testing.under_test import DEPLOYMENT, epoch

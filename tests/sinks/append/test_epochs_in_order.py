@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.errors import OutOfOrder, SinkUnavailable
-from lockstep.sinks.tcp import TcpSink
+from lockstep.sinks.append_only.tcp import TcpSink
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS
 from tests.sinks.append.feed import Feed

@@ -25,8 +25,8 @@ from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 
 ROWS = 8
-SINK = ("append_only", "append_records", "tcp", "http", "http_receiver", "stdout")
-COMMITTER = ("outside_committer", "folder_committer", "table_committer", "lone_sender", "durable_file")
+SINK = tuple(f"append_only.{name}" for name in ("sink", "records", "tcp", "http", "http_receiver", "stdout"))
+COMMITTER = ("committers.outside", "committers.folder", "committers.table", "committers.lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
 ONE_THREAD = {"http": {"requests_at_once": 1}, "tcp": {}}
 
@@ -74,7 +74,7 @@ def test_a_receiver_has_every_record_once_when_a_table_remembers(
 ) -> None:
     target = ReceiverUnderTest(receiver, memory, "postgres:records", **ONE_THREAD[receiver.kind])
     target.others["records"] = memory_server.create_database(f"records_{receiver.kind}")
-    rounds = kill_at_every_call(target, calls("table_committer"), memory)
+    rounds = kill_at_every_call(target, calls("committers.table"), memory)
     assert len(rounds) > 10
     assert keys_of(target) == every_key(rounds)
 
@@ -82,7 +82,7 @@ def test_a_receiver_has_every_record_once_when_a_table_remembers(
 def test_what_reads_standard_output_loses_nothing_and_can_tell_the_repeats(memory: Path) -> None:
     target = StdoutUnderTest(memory)
     with target.redirected():
-        rounds = kill_at_every_call(target, calls("stdout"), memory)
+        rounds = kill_at_every_call(target, calls("append_only.stdout"), memory)
     found = keys_of(target)
     assert found.keys() == every_key(rounds).keys()
     assert found.total() > len(found), "no kill fell between the rows and their record: the sweep shows nothing"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks import HttpSink, StdoutSink, TcpSink
-from lockstep.sinks.append_records import Origin, Record, chunks, records_of
+from lockstep.sinks.append_only.records import Origin, Record, chunks, records_of
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch

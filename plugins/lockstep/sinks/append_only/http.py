@@ -1,0 +1,182 @@
+"""Records by HTTP POST, some at once, with back-off; each request can be told from every other one."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import tenacity
+
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
+from lockstep.sinks.append_only.http_receiver import Address, Answer, HttpReceiver, Unanswered, Unsent
+from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
+from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink
+from lockstep.sinks.base import Guarantee, SinkContext
+
+#: 4xx that a later try may not get. 409: the request with this key that a killed publisher sent is still being handled
+_PASSING = frozenset({408, 409, 425, 429})
+_LASTING = frozenset({501, 505})  #: 5xx that every try gets
+_LONGEST_PAUSE = 60.0  # seconds
+
+
+class _TryAgain(Exception):
+    """`after`: seconds that the receiver asked for, or None."""
+
+    def __init__(self, why: str, after: float | None = None) -> None:
+        super().__init__(why)
+        self.after = after
+
+
+class HttpSink(AppendOnlySink):
+    """Rows as JSON lines in the bodies of POST requests to `connection`: https://login:password@host/path, or
+    https://:token@host/path for a token, which goes as bearer or as it is in `key_header`.
+
+    `records_per_request`; `bytes_per_request`; `requests_at_once`: 1 keeps the order of the WAL. Each request carries
+    the header `Idempotency-Key: <key of its first record>`, and each record its own key. 2xx means taken. 408, 409,
+    425, 429 and most 5xx are tried again, `tries` times within one publication, as the receiver's Retry-After or
+    growing pauses say. Any other answer blocks the publication: the decision has been taken, so somebody has to look.
+    `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        output: str,
+        connection: str,
+        key_header: str = "Authorization",
+        records_per_request: int = 500,
+        bytes_per_request: int = MAX_RECORD_BYTES,
+        requests_at_once: int = 4,
+        tries: int = 6,
+        timeout: float = 30.0,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(name, output=output, **arguments)
+        if min(records_per_request, bytes_per_request, requests_at_once, tries) < 1 or not timeout > 0:
+            raise InvalidPipeline(
+                f"sink {name}: records_per_request, bytes_per_request, requests_at_once and tries have to be at least "
+                "1, timeout above 0"
+            )
+        if not re.fullmatch(r"[A-Za-z0-9-]+", key_header):
+            raise InvalidPipeline(f"sink {name}: key_header {key_header!r} is no name of a header")
+        self._connection, self._key_header = connection, key_header
+        self._per_request, self._bytes = records_per_request, bytes_per_request
+        self._at_once, self._tries, self._timeout = requests_at_once, tries, timeout
+
+    def arguments(self) -> dict[str, Json]:
+        return {
+            **super().arguments(),
+            "connection": self._connection,
+            "key_header": self._key_header,
+            "records_per_request": self._per_request,
+            "bytes_per_request": self._bytes,
+            "requests_at_once": self._at_once,
+            "tries": self._tries,
+            "timeout": self._timeout,
+        }
+
+    def open(self, context: SinkContext) -> None:
+        super().open(context)
+        address = Address.of(context.dsn(self._connection, self.name), self._connection, self._key_header)
+        self._receiver = HttpReceiver(address, self._timeout, self._at_once)
+
+    def close(self) -> None:
+        if hasattr(self, "_receiver"):
+            self._receiver.close()
+        super().close()
+
+    def deliver(self, records: Iterator[Record], origin: Origin) -> None:
+        requests = chunks(records, self._per_request, self._bytes)
+        if self._at_once > 1:
+            self._deliver_at_once(requests)
+            return
+        for chunk in requests:
+            self._post(chunk, threading.Event())
+
+    def _deliver_at_once(self, requests: Iterator[list[Record]]) -> None:
+        given_up = threading.Event()
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix=f"lockstep-{self.name}") as pool:
+            try:
+                waiting: set[Future[None]] = set()
+                for chunk in requests:
+                    if len(waiting) == self._at_once:
+                        waiting = _first_done(waiting)
+                    waiting.add(pool.submit(self._post, chunk, given_up))
+                while waiting:
+                    waiting = _first_done(waiting)
+            finally:
+                given_up.set()  # after an error nobody waits for what the others still try
+
+    def _post(self, chunk: list[Record], given_up: threading.Event) -> None:
+        if self.guarantee is Guarantee.NONE:
+            self._post_blindly(chunk)
+            return
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_may_pass),
+            stop=tenacity.stop_after_attempt(self._tries) | tenacity.stop_when_event_set(given_up),
+            sleep=tenacity.sleep_using_event(given_up),
+            wait=_pause,
+            reraise=True,
+        )
+        try:
+            retrying(self._post_once, chunk)
+        except _TryAgain as error:
+            asks = f", asks to wait {error.after:.0f} s" if error.after else ""
+            raise SinkUnavailable(f"{self._target} {error}{asks}: the epoch will be sent again") from None
+
+    def _post_once(self, chunk: list[Record]) -> None:
+        try:
+            answer = self._receiver.post(lines_of(chunk), chunk[0].key)
+        except (Unsent, Unanswered) as error:
+            raise _TryAgain(f"didn't answer: {error}") from None
+        if _passes(answer):
+            raise _TryAgain(f"answered {answer.status}", answer.retry_after)
+        if not answer.taken:
+            raise PublishBlocked(
+                f"{self._target} answered {answer.status} to the records from {chunk[0].key} on: {answer.told!r}; "
+                "nothing is taken for sent"
+            )
+
+    def _post_blindly(self, chunk: list[Record]) -> None:
+        """Once, whatever comes back."""
+        try:
+            self._receiver.post(lines_of(chunk), chunk[0].key)
+        except Unsent as error:
+            raise SinkUnavailable(f"{self._target} can't be reached: {error}") from None
+        except Unanswered:
+            return
+
+    @property
+    def _target(self) -> str:
+        return f"sink {self.name}: the receiver behind connection {self._connection}"
+
+
+def _first_done(waiting: set[Future[None]]) -> set[Future[None]]:
+    """Wait for one; raise what it raised; return the others."""
+    done, rest = wait(waiting, return_when=FIRST_COMPLETED)
+    for one in done:
+        one.result()
+    return rest
+
+
+def _passes(answer: Answer) -> bool:
+    return answer.status in _PASSING or (answer.status >= 500 and answer.status not in _LASTING)
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Who asks for more than the longest pause gets it from whoever runs the task again."""
+    return isinstance(error, _TryAgain) and (error.after is None or error.after <= _LONGEST_PAUSE)
+
+
+_growing = tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE)
+
+
+def _pause(state: tenacity.RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.after if isinstance(error, _TryAgain) else None
+    return float(_growing(state)) if asked is None else asked

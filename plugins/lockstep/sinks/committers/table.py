@@ -1,0 +1,119 @@
+"""A committer that remembers in a table of any PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from psycopg2 import sql
+
+from lockstep.errors import PreflightRefused, TargetChanged
+from lockstep.sinks.base import Marker, SinkContext, SinkEpoch
+from lockstep.sinks.committers import lone_sender
+from lockstep.sinks.committers.outside import OutsideCommitter
+from lockstep.sinks.postgres.connection import Database, close_quietly
+from lockstep.sinks.write_ahead import Session
+
+POSTGRES = "postgres:"  #: stands before the connection's id in a sink's setting
+
+
+class PostgresCommitter(OutsideCommitter):
+    """A row of `lockstep_sent` for each epoch that was sent, in any PostgreSQL database: the ledger's, for instance."""
+
+    def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
+        self._connection, self._lock_timeout = connection, lock_timeout
+        self._table = sql.Identifier("public", "lockstep_sent")
+
+    def setting(self) -> str:
+        return POSTGRES + self._connection
+
+    def connect(self, context: SinkContext) -> None:
+        dsn = context.dsn(self._connection, self.operator_id)
+        self._database = Database(self.operator_id, self._connection, dsn, self._lock_timeout)
+
+    def close(self) -> None:
+        if hasattr(self, "_database"):
+            self._database.close()
+
+    def create_resource(self) -> None:
+        """Raises `PreflightRefused`, `SinkUnavailable`."""
+        with self._database.transaction("creating lockstep_sent", rejected=PreflightRefused) as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('lockstep set-up', 0))")
+            cursor.execute(
+                sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (job text, operator text, epoch bigint, token bigint NOT NULL,"
+                    " manifest text NOT NULL, sent_at timestamptz NOT NULL DEFAULT now(),"
+                    " PRIMARY KEY (job, operator, epoch))"
+                ).format(self._table)
+            )
+            cursor.execute(  # epoch 0 is nobody's: its row names the table
+                sql.SQL(
+                    "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES ('', '', 0, 0, gen_random_uuid())"
+                    " ON CONFLICT DO NOTHING"
+                ).format(self._table)
+            )
+            cursor.execute("SELECT relpersistence FROM pg_class WHERE oid = 'public.lockstep_sent'::regclass")
+            if cursor.fetchone() != ("p",):
+                raise PreflightRefused(
+                    f"sink {self.operator_id}: table lockstep_sent behind connection {self._connection} isn't "
+                    "permanent, a crash empties it: ALTER TABLE lockstep_sent SET LOGGED"
+                )
+
+    def resource_id(self) -> str:
+        """Raises `TargetChanged`."""
+        found = self._found("looking for the committer's id", "", "", 0)
+        if found is None:
+            raise TargetChanged(
+                f"sink {self.operator_id}: the database behind connection {self._connection} has no lockstep_sent with "
+                "a name, so nobody can tell which epochs were sent: point the connection back, or restore it"
+            )
+        return found[1]
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        found = self._found("looking for the record", self.job_id, self.operator_id, epoch)
+        return Marker(epoch, *found) if found else None
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        with self._database.transaction(f"recording epoch {epoch.id} as sent") as cursor:
+            cursor.execute(
+                sql.SQL(
+                    "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES (%s, %s, %s, %s, %s)"
+                    " ON CONFLICT DO NOTHING"
+                ).format(self._table),
+                (self.job_id, self.operator_id, epoch.id, epoch.token, epoch.manifest_hash),
+            )
+        self._require_same(epoch)
+
+    @contextmanager
+    def _alone(self, epoch: SinkEpoch) -> Iterator[bool]:
+        """The server ends the session of a sender that gives no sign, and with it its lock."""
+        connection = self._database.connect(f"lockstep {self.operator_id} sends {epoch.id}"[:63])
+        try:
+            with self._database.naming("looking for another sender"):
+                cursor = connection.cursor()
+                self._database.guard(cursor)
+                cursor.execute(
+                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * lone_sender.STANDSTILL),)
+                )
+                key = f"lockstep sends:{self.job_id}:{self.operator_id}:{epoch.id}"
+                cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
+                alone = cursor.fetchone() == (True,)
+            with lone_sender.beating(lambda: cursor.execute("SELECT")) if alone else nullcontext():
+                yield alone
+        finally:
+            close_quietly(connection)
+
+    def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str] | None:
+        """Token and manifest of a record, read in a transaction of its own."""
+        with self._database.transaction(doing) as cursor:
+            cursor.execute("SELECT to_regclass('public.lockstep_sent')")
+            if cursor.fetchone() == (None,):
+                return None
+            cursor.execute(
+                sql.SQL("SELECT token, manifest FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(
+                    self._table
+                ),
+                (job, operator, epoch),
+            )
+            row = cursor.fetchone()
+        return (int(row[0]), str(row[1])) if row else None

@@ -1,0 +1,5 @@
+"""Folders of files as a target."""
+
+from lockstep.sinks.files.sink import FileSink, files
+
+__all__ = ["FileSink", "files"]

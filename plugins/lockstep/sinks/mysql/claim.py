@@ -1,0 +1,113 @@
+"""Open a transaction whose first row is the epoch's marker: whoever gets no row writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pymysql
+
+from lockstep.errors import SinkUnavailable
+from lockstep.sinks.base import SinkEpoch
+from lockstep.sinks.mysql.branches import Branches, Holder, xid
+from lockstep.sinks.mysql.connection import Database
+from lockstep.sinks.mysql.target import TargetTables
+from lockstep.sinks.mysql.wire import LOCKED, Cursor, Loader, close_quietly, code_of
+
+TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
+
+
+@dataclass
+class Claim:
+    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
+
+    epoch: SinkEpoch
+    connection: Loader
+    cursor: Cursor
+    target_id: str = ""
+    claimed: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Ends the transaction: without a commit or prepare before, nothing of it happened."""
+        close_quietly(self.connection)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """How a sink comes to hold the marker of an epoch."""
+
+    database: Database
+    tables: TargetTables
+    branches: Branches
+
+    def before_decision(self, epoch: SinkEpoch, handle: str | None = None) -> Claim:
+        """Claim the marker, in the branch `handle` where one is given. Lower tokens were superseded in the ledger:
+        they give way at once."""
+        for _ in range(TRIES):
+            claim = self._open(epoch, handle)
+            if self._insert(claim):
+                return claim
+            self.branches.clear_the_way(epoch)
+        raise self._stuck(epoch)
+
+    def after_decision(self, epoch: SinkEpoch) -> Claim:
+        """Claim the marker for publishing. A publisher of a lower token that makes progress is left to it."""
+        for _ in range(TRIES):
+            claim = self._open(epoch, None)
+            before = self.branches.holder(epoch.id)
+            if self._insert(claim):
+                return claim
+            after = self.branches.holder(epoch.id)
+            if after is not None and (after.token >= epoch.token or _moves(before, after)):
+                return claim
+            self.branches.clear_the_way(epoch)
+        raise self._stuck(epoch)
+
+    def _open(self, epoch: SinkEpoch, handle: str | None) -> Claim:
+        """A session that holds the token's name, in a guarded transaction, without the marker yet."""
+        connection = self.database.connect()
+        try:
+            with self.database.naming("opening a transaction"):
+                cursor = connection.cursor()
+                self.database.guard(cursor)
+                self._take_name(cursor, epoch)
+                claim = Claim(epoch, connection, cursor, self.tables.target_id(cursor))
+                cursor.execute("XA START %s, %s", xid(handle)) if handle else connection.begin()
+                return claim
+        except BaseException:
+            close_quietly(connection)
+            raise
+
+    def _take_name(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        cursor.execute(
+            "SELECT GET_LOCK(%s, %s)", (self.branches.names.session(epoch.id, epoch.token), self.database.lock_timeout)
+        )
+        if cursor.fetchone() != (1,):
+            raise SinkUnavailable(
+                f"sink {self.database.sink}: another session works on epoch {epoch.id} with the same token "
+                f"{epoch.token}; try again"
+            )
+
+    def _insert(self, claim: Claim) -> bool:
+        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
+        try:
+            claim.claimed = self.tables.insert_marker(claim.cursor, claim.epoch, self.database.lock_timeout)
+        except pymysql.MySQLError as error:
+            claim.close()
+            if code_of(error) in LOCKED:
+                return False
+            raise self.database.named(error, "inserting the marker", SinkUnavailable) from error
+        if not claim.claimed:
+            claim.close()
+        return True
+
+    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
+        return SinkUnavailable(
+            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
+            f"in the way: {self.branches.in_the_way(epoch.id)}; try again"
+        )
+
+
+def _moves(before: Holder | None, after: Holder) -> bool:
+    """Whether a connected publisher has come further meanwhile, or the server is at work for it."""
+    return after.connection is not None and (before != after or after.works)

@@ -1,0 +1,249 @@
+"""What Lockstep keeps in a target database, beside the data: markers, owners, and the database's own id.
+
+    lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
+    lockstep_target     who owns which table
+    lockstep_target_id  one random id: tells this database from any other one
+    lockstep_keys       for upserts: how many new keys each epoch brought, written with its rows
+
+Every method takes a cursor of the caller's connection; what changes data expects the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pymysql.constants import ER
+from pymysql.err import IntegrityError
+
+from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.mysql.sql import compose
+from lockstep.sinks.mysql.tables import Relation
+from lockstep.sinks.mysql.wire import Cursor, code_of
+
+_WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
+_UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
+_OWNER = f"deployment {_UUID}, pipeline {_WORD}, sink {_WORD}"
+
+_TABLES = {
+    "lockstep_marker": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            {_OWNER}, epoch bigint NOT NULL, token bigint NOT NULL,
+            manifest_hash char(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, `rows` longtext,
+            published_at datetime(6) NOT NULL DEFAULT current_timestamp(6), -- when it was inserted, in UTC
+            PRIMARY KEY (deployment, pipeline, sink, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
+    "lockstep_target": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            relation varchar(130) COLLATE utf8mb4_bin NOT NULL, {_OWNER}, shared boolean NOT NULL,
+            PRIMARY KEY (relation, deployment, pipeline, sink)) ENGINE = InnoDB CHARSET = utf8mb4""",
+    "lockstep_target_id": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            only_one tinyint NOT NULL DEFAULT 1 PRIMARY KEY CHECK (only_one = 1), id {_UUID}) ENGINE = InnoDB""",
+}
+_KEYS = {
+    "lockstep_keys": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            {_OWNER}, relation varchar(130) COLLATE utf8mb4_bin NOT NULL, epoch bigint NOT NULL, new bigint NOT NULL,
+            PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
+}
+_ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
+
+
+@dataclass(frozen=True)
+class TargetTables:
+    """Lockstep's own tables in `database`, as seen by the sink `owner`."""
+
+    database: str
+    owner: SinkName
+
+    # --- set-up ---
+
+    def lock_set_up(self, cursor: Cursor, seconds: float) -> None:
+        """Whoever changes tables goes one by one; until `unlock_set_up`. Raises `SinkUnavailable`."""
+        cursor.execute("SELECT GET_LOCK(%s, %s)", (self._set_up, seconds))
+        if cursor.fetchone() != (1,):
+            raise SinkUnavailable(f"sink {self.owner.sink}: another set-up of {self.database} is at work; try again")
+
+    def unlock_set_up(self, cursor: Cursor) -> None:
+        cursor.execute("DO RELEASE_LOCK(%s)", (self._set_up,))
+
+    def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
+        """Create what is missing; a user without CREATE passes if all is there. Raises `PreflightRefused`."""
+        engines = self._engines(cursor)
+        for table, statement in (_TABLES | _KEYS if upserts else _TABLES).items():
+            if table not in engines:
+                cursor.execute(compose(statement, table=self._table(table)))
+            elif engines[table] != "InnoDB":
+                raise PreflightRefused(
+                    f"sink {self.owner.sink}: the engine of {self.database}.{table} is {engines[table]}, whose rows "
+                    "survive a rollback: use ALTER TABLE … ENGINE = InnoDB"
+                )
+        cursor.execute(compose("SELECT id FROM {table}", table=self._table("lockstep_target_id")))
+        if cursor.fetchone() is None:
+            statement = compose("INSERT INTO {table} (id) VALUES (%s)", table=self._table("lockstep_target_id"))
+            cursor.execute(statement, (str(uuid.uuid4()),))
+
+    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool, alone: bool = False) -> None:
+        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
+        anybody else does, another sink of the same pipeline included."""
+        for relation in relations:
+            for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
+                another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
+                if alone or (another and not (shared and theirs)):
+                    share = "" if alone else " say shared=True in both,"
+                    raise TargetOwned(
+                        f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
+                        f"deployment {deployment}; write elsewhere,{share} or delete its row of "
+                        f"{self.database}.lockstep_target if that pipeline is gone"
+                    )
+            self._record_claim(cursor, relation, shared)
+
+    def _record_claim(self, cursor: Cursor, relation: Relation, shared: bool) -> None:
+        table = self._table("lockstep_target")
+        cursor.execute(
+            compose(
+                "SELECT shared FROM {table} WHERE (relation, deployment, pipeline, sink) = (%s, %s, %s, %s)",
+                table=table,
+            ),
+            (str(relation), *self.owner_key),
+        )
+        if cursor.fetchone() != (int(shared),):  # most preflights find it, and write nothing
+            cursor.execute(
+                compose(
+                    "INSERT INTO {table} (relation, deployment, pipeline, sink, shared) VALUES (%s, %s, %s, %s, %s) "
+                    "ON DUPLICATE KEY UPDATE shared = VALUES(shared)",
+                    table=table,
+                ),
+                (str(relation), *self.owner_key, shared),
+            )
+
+    def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
+        """(deployment, pipeline, sink, shared) of every other sink on `relation`."""
+        cursor.execute(
+            compose(
+                "SELECT deployment, pipeline, sink, shared FROM {table} "
+                "WHERE relation = %s AND (deployment, pipeline, sink) <> (%s, %s, %s)",
+                table=self._table("lockstep_target"),
+            ),
+            (str(relation), *self.owner_key),
+        )
+        return [(str(one), str(two), str(three), bool(four)) for one, two, three, four in cursor.fetchall()]
+
+    def target_id(self, cursor: Cursor) -> str:
+        """Raises `TargetChanged` where Lockstep's tables are missing: no preflight has been here."""
+        if "lockstep_target_id" in self._engines(cursor):
+            cursor.execute(compose("SELECT id FROM {table}", table=self._table("lockstep_target_id")))
+            if row := cursor.fetchone():
+                return str(row[0])
+        raise TargetChanged(
+            f"sink {self.owner.sink}: the server has no {self.database}.lockstep_target_id, which every target has "
+            "after its preflight: the connection leads to another database, or the schema argument changed"
+        )
+
+    # --- markers ---
+
+    def insert_marker(self, cursor: Cursor, epoch: SinkEpoch, seconds: float) -> bool:
+        """False: the marker is there already. Waits up to `seconds` for whoever holds it in an open or prepared
+        transaction, then raises the driver's error."""
+        statement = compose(
+            "SET STATEMENT max_statement_time = %s FOR "
+            "INSERT INTO {table} (deployment, pipeline, sink, epoch, token, manifest_hash) "
+            "VALUES (%s, %s, %s, %s, %s, %s)",
+            table=self._table("lockstep_marker"),
+        )
+        try:
+            cursor.execute(statement, (seconds, *self.owner_key, epoch.id, epoch.token, epoch.manifest_hash))
+        except IntegrityError as error:
+            if code_of(error) != ER.DUP_ENTRY:
+                raise
+            return False
+        return cursor.rowcount == 1
+
+    def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
+        """Note the rows per output in the marker that this transaction has inserted."""
+        statement = compose(
+            "UPDATE {table} SET `rows` = %s WHERE (deployment, pipeline, sink, epoch, token) = (%s, %s, %s, %s, %s)",
+            table=self._table("lockstep_marker"),
+        )
+        cursor.execute(statement, (json.dumps(dict(rows)), *self.owner_key, epoch.id, epoch.token))
+        self._require_one(cursor, epoch)
+
+    def delete_marker(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        """Take back the marker that this transaction has inserted, and that kept others out."""
+        statement = compose(
+            "DELETE FROM {table} WHERE (deployment, pipeline, sink, epoch, token) = (%s, %s, %s, %s, %s)",
+            table=self._table("lockstep_marker"),
+        )
+        cursor.execute(statement, (*self.owner_key, epoch.id, epoch.token))
+        self._require_one(cursor, epoch)
+
+    def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
+        """The epoch's committed marker; the cursor's transaction must be a new one."""
+        if "lockstep_marker" not in self._engines(cursor):
+            return None
+        cursor.execute(self._select_marker, (*self.owner_key, epoch))
+        row = cursor.fetchone()
+        return Marker(*row) if row else None
+
+    def marker_holder(self, cursor: Cursor, epoch: int) -> int | None:
+        """The token of whoever has inserted the epoch's marker, committed or not; the caller reads uncommitted rows."""
+        cursor.execute(self._select_marker, (*self.owner_key, epoch))
+        row = cursor.fetchone()
+        return int(row[1]) if row else None
+
+    def _require_one(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        if cursor.rowcount != 1:
+            raise SinkUnavailable(
+                f"sink {self.owner.sink}: the session has lost its transaction, which had inserted the marker of epoch "
+                f"{epoch.id}: is there a proxy in between that switches servers? Connect directly"
+            )
+
+    @property
+    def _select_marker(self) -> str:
+        return compose(
+            "SELECT epoch, token, manifest_hash FROM {table} "
+            "WHERE (deployment, pipeline, sink, epoch) = (%s, %s, %s, %s)",
+            table=self._table("lockstep_marker"),
+        )
+
+    # --- keys of upserts ---
+
+    def count_keys(self, cursor: Cursor, epoch: SinkEpoch, relation: Relation, new: int) -> None:
+        """Note that this transaction brings `new` keys into `relation`; what an epoch brings again adds to it."""
+        statement = compose(
+            "INSERT INTO {table} (deployment, pipeline, sink, relation, epoch, new) VALUES (%s, %s, %s, %s, %s, %s) "
+            "ON DUPLICATE KEY UPDATE new = new + VALUES(new)",
+            table=self._table("lockstep_keys"),
+        )
+        cursor.execute(statement, (*self.owner_key, str(relation), epoch.id, new))
+
+    def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
+        """How many keys `relation` has less than its epochs have brought; in one snapshot."""
+        statement = compose(
+            "SELECT GREATEST(0, (SELECT COALESCE(SUM(new), 0) FROM {keys} WHERE (deployment, pipeline, sink, relation) "
+            "= (%s, %s, %s, %s)) - (SELECT COUNT(*) FROM {table}))",
+            keys=self._table("lockstep_keys"),
+            table=relation.name,
+        )
+        cursor.execute(statement, (*self.owner_key, str(relation)))
+        (missing,) = cursor.fetchone() or (0,)
+        return int(missing)
+
+    @property
+    def owner_key(self) -> tuple[str, str, str]:
+        return self.owner.deployment, self.owner.pipeline, self.owner.sink
+
+    @property
+    def _set_up(self) -> str:
+        return f"lockstep set-up {self.database}"[:64]
+
+    def _table(self, name: str) -> tuple[str, str]:
+        return self.database, name
+
+    def _engines(self, cursor: Cursor) -> dict[str, str]:
+        cursor.execute(_ENGINES, (self.database, "lockstep\\_%"))
+        return {str(table): str(engine) for table, engine in cursor.fetchall()}

@@ -1,0 +1,153 @@
+"""Prepared transactions of a sink, and what lower tokens left in the way of an epoch's marker.
+
+A handle that is gone proves nothing by itself: committed, rolled back and never prepared all answer 42704. Only the
+marker, read in a new transaction, tells (see `TwoPhaseCommitSink.publish`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg2
+from psycopg2 import errorcodes, sql
+from psycopg2.extensions import cursor as Cursor
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.errors import LockstepError, PublishBlocked, SinkUnavailable
+from lockstep.sinks.base import SinkEpoch, Txn
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.postgres.connection import Database, is_lost
+
+# sessions of this epoch and sink with lower tokens; parse and act in one statement, or a process id may be another's
+_LOWER = """
+    FROM pg_stat_activity a
+    WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
+      AND CASE WHEN a.application_name ~ ('^' || %(prefix)s || '[0-9]+$')
+               THEN substr(a.application_name, length(%(prefix)s) + 1)::numeric < %(token)s ELSE false END
+"""
+_END = f"SELECT pg_terminate_backend(a.pid) {_LOWER}"
+_PUBLISHERS = f"""
+    SELECT a.pid, a.state_change, a.query_start,
+           CASE WHEN a.state = 'active' AND a.wait_event IS DISTINCT FROM 'ClientRead' THEN clock_timestamp() END,
+           (SELECT sum(p.bytes_processed) FROM pg_stat_progress_copy p WHERE p.pid = a.pid)
+    {_LOWER} AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted)
+    ORDER BY a.pid
+"""  # noqa: S608
+
+
+class _TryAgain(Exception):
+    """The server is busy with this handle, or the connection broke and the handle is still there."""
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The prepared transactions that `owner` has in `database`."""
+
+    database: Database
+    owner: SinkName
+
+    def pending(self) -> list[Txn]:
+        """Every handle of this owner in this database; names that only look alike are not ours."""
+        with self.database.transaction("listing prepared transactions") as cursor:
+            cursor.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY prepared")
+            found = [self.owner.parse(gid) for (gid,) in cursor.fetchall()]
+        return [txn for txn in found if txn is not None]
+
+    def is_pending(self, handle: str) -> bool:
+        """Whether `handle` is prepared, looked up in a new transaction on the primary."""
+        with self.database.transaction("looking for a prepared transaction") as cursor:
+            cursor.execute(
+                "SELECT 1 FROM pg_prepared_xacts WHERE gid = %s AND database = current_database()", (handle,)
+            )
+            return cursor.fetchone() is not None
+
+    def commit(self, handle: str) -> bool:
+        """Returns when the handle is gone: True if surely by this call. Raises `SinkUnavailable` if it stays."""
+        return self._finish("COMMIT PREPARED", handle)
+
+    def roll_back(self, handle: str) -> None:
+        """As `commit`, by rolling back."""
+        reach(CrashPoint.ROLLBACK_BEFORE_SINK)
+        self._finish("ROLLBACK PREPARED", handle)
+        reach(CrashPoint.ROLLBACK_AFTER_SINK)
+
+    def _finish(self, verb: str, handle: str) -> bool:
+        patient = Retrying(
+            retry=retry_if_exception_type(_TryAgain),
+            wait=wait_exponential(0.02, max=1),
+            stop=stop_after_delay(3 * self.database.lock_timeout),
+            reraise=True,
+        )
+        try:
+            return patient(self._finish_once, verb, handle)
+        except _TryAgain as busy:
+            raise SinkUnavailable(f"sink {self.owner.sink}: {verb} {handle}: {busy}; try again") from busy
+
+    def _finish_once(self, verb: str, handle: str) -> bool:
+        statement = sql.SQL("{} {}").format(sql.SQL(verb), sql.Literal(handle))
+        try:
+            with self.database.outside_transaction() as cursor:
+                cursor.execute(statement)
+                return True
+        except SinkUnavailable as error:
+            raise _TryAgain(str(error)) from error
+        except psycopg2.Error as error:
+            if error.pgcode == errorcodes.UNDEFINED_OBJECT:
+                return False
+            if error.pgcode == errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE:
+                raise _TryAgain("another session is finishing it") from error
+            if not is_lost(error):
+                raise self._refused(error, verb, handle) from error
+            self._look_again(handle, error)
+            return False
+
+    def _look_again(self, handle: str, error: psycopg2.Error) -> None:
+        """The connection broke in mid-statement: the statement may have been done, or not, or be under way."""
+        self.database.close()
+        try:
+            pending = self.is_pending(handle)
+        except SinkUnavailable as unavailable:
+            raise _TryAgain(str(unavailable)) from error
+        if pending:
+            raise _TryAgain("the connection broke, and it is still prepared") from error
+
+    def _refused(self, error: psycopg2.Error, verb: str, handle: str) -> LockstepError:
+        kind = PublishBlocked if verb.startswith("COMMIT") else SinkUnavailable
+        if error.pgcode != errorcodes.INSUFFICIENT_PRIVILEGE:
+            return self.database.named(error, f"{verb} {handle}", kind)
+        return kind(
+            f"sink {self.owner.sink}: {verb} {handle}: only the role that prepared it, or a superuser, may finish it, "
+            f"not the role of connection {self.database.connection_id}: log in as that role, or let a superuser run it"
+        )
+
+    # --- what lower tokens left ---
+
+    def clear_the_way(self, epoch: SinkEpoch) -> None:
+        """Roll back this epoch's branches and end its sessions of lower tokens; never of equal or higher ones."""
+        for txn in self.pending():
+            if txn.epoch == epoch.id and txn.token < epoch.token:
+                self.roll_back(txn.handle)
+        self.end_sessions(epoch)
+
+    def end_sessions(self, epoch: SinkEpoch) -> None:
+        """End this epoch's sessions of lower tokens: stopped clients that hold locks."""
+        with self.database.transaction("ending sessions of lower tokens") as cursor:
+            cursor.execute(_END, self._lower(epoch))
+
+    def publishers(self, cursor: Cursor, epoch: SinkEpoch) -> list[tuple[object, ...]]:
+        """How far lower tokens' publishing sessions have come: alike at two times means that they stand still."""
+        cursor.execute(_PUBLISHERS, self._lower(epoch))
+        return cursor.fetchall()
+
+    def in_the_way(self, epoch: SinkEpoch) -> str:
+        """Who else works on this epoch, for a message."""
+        sessions = "SELECT application_name FROM pg_stat_activity WHERE starts_with(application_name, %s)"
+        with self.database.transaction("looking who is in the way") as cursor:
+            cursor.execute(sessions, (self.owner.session_prefix(epoch.id),))
+            names = [f"session {name}" for (name,) in cursor.fetchall()]
+        names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
+        return ", ".join(names) or "nobody that carries this sink's name: see pg_locks"
+
+    def _lower(self, epoch: SinkEpoch) -> dict[str, object]:
+        return {"prefix": self.owner.session_prefix(epoch.id), "token": epoch.token}

@@ -1,0 +1,137 @@
+"""Open a transaction whose first row is the epoch's marker: whoever gets no row writes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import psycopg2
+from psycopg2 import errorcodes
+from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import SinkUnavailable
+from lockstep.sinks.base import SinkEpoch
+from lockstep.sinks.postgres.branches import Branches
+from lockstep.sinks.postgres.connection import Database, close_quietly
+from lockstep.sinks.postgres.target import TargetTables
+
+TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
+
+_ADVISORY = "hashtextextended(%s, 0)"
+
+
+@dataclass
+class Claim:
+    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
+
+    epoch: SinkEpoch
+    connection: Connection
+    cursor: Cursor
+    target_id: str = ""
+    claimed: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """Ends the transaction: without a commit or prepare before, nothing of it happened."""
+        close_quietly(self.connection)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """How a sink comes to hold the marker of an epoch."""
+
+    database: Database
+    tables: TargetTables
+    branches: Branches
+
+    def open(self, epoch: SinkEpoch) -> Claim:
+        """A session that carries the token, in a guarded transaction, without the marker yet."""
+        connection = self.database.connect(self.branches.owner.session(epoch.id, epoch.token))
+        try:
+            with self.database.naming("opening a transaction"):
+                cursor = connection.cursor()
+                self.database.guard(cursor)
+                return Claim(epoch, connection, cursor, self.tables.target_id(cursor))
+        except BaseException:
+            close_quietly(connection)
+            raise
+
+    def before_decision(self, epoch: SinkEpoch) -> Claim:
+        """Claim the marker for a branch. Lower tokens were superseded in the ledger: they give way at once."""
+        for _ in range(TRIES):
+            claim = self.open(epoch)
+            if self._insert(claim):
+                return claim
+            self.branches.clear_the_way(epoch)
+        raise self._stuck(epoch)
+
+    def after_decision(self, epoch: SinkEpoch) -> Claim:
+        """Claim the marker for publishing. A publisher of a lower token that makes progress is left to it."""
+        for _ in range(TRIES):
+            claim = self.open(epoch)
+            if not self._lock_out_publishers(claim):
+                claim.close()
+                return claim
+            if self._insert(claim):
+                return claim
+            self.branches.clear_the_way(epoch)
+        raise self._stuck(epoch)
+
+    def without_marker(self, epoch: SinkEpoch) -> Claim:
+        """For publishing where the record is elsewhere: two publishers go one by one, a crash is another matter."""
+        claim = self.open(epoch)
+        claim.claimed = self._lock_out_publishers(claim)
+        if not claim.claimed:
+            claim.close()
+        return claim
+
+    def _insert(self, claim: Claim) -> bool:
+        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
+        try:
+            claim.claimed = self.tables.insert_marker(claim.cursor, claim.epoch)
+        except psycopg2.Error as error:
+            claim.close()
+            if error.pgcode == errorcodes.LOCK_NOT_AVAILABLE:
+                return False
+            raise self.database.named(error, "inserting the marker", SinkUnavailable) from error
+        if not claim.claimed:
+            claim.close()
+        return True
+
+    def _lock_out_publishers(self, claim: Claim) -> bool:
+        """Take the publishers' lock; False if a lower token holds it and moves, or an equal or higher one does."""
+        try:
+            with self.database.naming("waiting for another publisher"):
+                return self._lock_out(claim, ":".join((*self.tables.owner_key, str(claim.epoch.id))))
+        except BaseException:
+            claim.close()
+            raise
+
+    def _lock_out(self, claim: Claim, key: str) -> bool:
+        claim.cursor.execute(f"SELECT pg_try_advisory_xact_lock({_ADVISORY})", (key,))
+        if claim.cursor.fetchone() == (True,):
+            return True
+        before = self.branches.publishers(claim.cursor, claim.epoch)
+        if self._waited(claim, key):
+            return True
+        with self.database.transaction("looking at another publisher") as cursor:
+            after = self.branches.publishers(cursor, claim.epoch)
+        if not after or before != after:
+            return False
+        self.branches.end_sessions(claim.epoch)
+        return self._waited(claim, key)
+
+    def _waited(self, claim: Claim, key: str) -> bool:
+        claim.cursor.execute("SAVEPOINT waiting")
+        try:
+            claim.cursor.execute(f"SELECT pg_advisory_xact_lock({_ADVISORY})", (key,))
+        except psycopg2.errors.LockNotAvailable:
+            claim.cursor.execute("ROLLBACK TO SAVEPOINT waiting")
+            return False
+        return True
+
+    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
+        return SinkUnavailable(
+            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
+            f"in the way: {self.branches.in_the_way(epoch)}; try again"
+        )

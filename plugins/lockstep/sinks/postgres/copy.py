@@ -1,0 +1,199 @@
+"""Arrow batches into a table: a thread of their own encodes them while the server takes them in by COPY BINARY."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, Full, Queue
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import pgpq
+import psycopg2
+import pyarrow as pa
+from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
+from lockstep.sinks.base import Batches
+from lockstep.sinks.postgres.connection import Database
+from lockstep.sinks.postgres.tables import Table, find_table, require_fit
+from lockstep.sinks.postgres.target import Relation
+from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
+
+_ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
+_AHEAD = 4
+_PATIENCE = 0.1
+
+_Piece: TypeAlias = bytes | BaseException | None
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One output's way into one table for one epoch."""
+
+    database: Database
+    output: str
+    relation: Relation
+    epoch: int
+    epoch_column: str | None
+    rejected: type[LockstepError] = SinkRejected  #: what to raise when the server refuses the rows
+
+    @property
+    def what(self) -> str:
+        return f"output {self.output} into table {self.relation}"
+
+    def run(self, cursor: Cursor, batches: Batches) -> int:
+        """Copy all rows within the cursor's transaction; returns their number, which the server has confirmed."""
+        with self.database.naming(self.what, self.rejected):
+            encoding = self.encoding(cursor, batches.schema)
+        return self.send(cursor, encoding, self.relation, batches)
+
+    def send(self, cursor: Cursor, encoding: Encoding, into: Relation, batches: Batches) -> int:
+        """Copy all rows into a table with the columns of `encoding`; returns their number, as `run` does."""
+        with self.database.naming(self.what, self.rejected), _EncodedStream(encoding, batches) as stream:
+            self._copy(cursor, encoding, into, stream)
+        if not cursor.rowcount == stream.rows == batches.rows:
+            raise self.rejected(
+                f"sink {self.database.sink}: {self.what}: the server took {cursor.rowcount} of {stream.rows} rows, "
+                f"the manifest has {batches.rows}: a trigger may drop rows"
+            )
+        return stream.rows
+
+    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
+        """Check types, values and count without sending a row; returns the rows counted."""
+        with self.database.naming(self.what, self.rejected):
+            encoding = self.check(find_table(cursor, self.relation, self.database.sink), batches.schema)
+        rows = sum(rows for _, rows in encoding.pieces(batches))
+        if rows != batches.rows:
+            raise self.rejected(
+                f"sink {self.database.sink}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
+            )
+        return rows
+
+    def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
+        columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
+        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(into.identifier, columns)
+        try:
+            cursor.copy_expert(statement, cast(Any, stream))  # read() is all that COPY FROM uses
+        except psycopg2.Error:
+            if stream.failure is not None:  # what broke off the stream is the cause, the server only echoes it
+                raise stream.failure from None
+            raise
+
+    def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
+        """How `schema` is encoded for the table, which is locked from here on. Raises `PreflightRefused`."""
+        # the lock that COPY takes, taken before looking: no column changes its type in between
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(self.relation.identifier))
+        return self.check(find_table(cursor, self.relation, self.database.sink), schema)
+
+    def check(self, table: Table | None, schema: pa.Schema) -> Encoding:
+        """How `schema` is encoded for `table`. Raises `PreflightRefused` where it doesn't fit."""
+        if table is None:
+            raise PreflightRefused(f"sink {self.database.sink}: table {self.relation} is gone: create it again")
+        require_fit(table, self.output, schema, self.epoch_column, self.database.sink)
+        return Encoding.of(table, schema, self.epoch, self.epoch_column, f"sink {self.database.sink}: {self.what}")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How an output's batches become rows of COPY BINARY: by name, in the order of `names`."""
+
+    fields: tuple[tuple[str, PgType, Column], ...]
+    epoch_column: str | None
+    epoch: int
+    where: str
+
+    @classmethod
+    def of(cls, table: Table, schema: pa.Schema, epoch: int, epoch_column: str | None, where: str) -> Encoding:
+        kinds = [(field.name, postgres_type(field.type)) for field in schema]
+        fields = tuple((name, kind, table.columns[name]) for name, kind in kinds if kind is not None)
+        return cls(fields, table.epoch_column(epoch_column), epoch, where)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.fields] + ([self.epoch_column] if self.epoch_column else [])
+
+    @property
+    def schema(self) -> pa.Schema:
+        columns = [pa.field(name, kind.wire) for name, kind, _ in self.fields]
+        return pa.schema(columns + ([pa.field(self.epoch_column, pa.int64())] if self.epoch_column else []))
+
+    def pieces(self, batches: Batches) -> Iterator[tuple[bytes, int]]:
+        """(bytes, rows) of one COPY stream, header and trailer included. Raises `SinkRejected` for unsafe values."""
+        encoder = pgpq.ArrowToPostgresBinaryEncoder(self.schema)
+        yield encoder.write_header(), 0
+        for batch in batches:
+            wired = self.wire(batch)
+            for start in range(0, wired.num_rows, _ROWS):
+                piece = wired.slice(start, _ROWS)
+                try:
+                    data = encoder.write_batch(piece)
+                except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {error}") from error
+                yield data, piece.num_rows
+        yield encoder.finish(), 0
+
+    def wire(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            to_wire(batch.column(name), kind, column, f"{self.where}: column {name}")
+            for name, kind, column in self.fields
+        ]
+        if self.epoch_column:
+            # pa.array and pa.repeat would import pandas first, which takes a second
+            epochs = pa.py_buffer(np.full(batch.num_rows, self.epoch, np.int64))
+            arrays.append(pa.Array.from_buffers(pa.int64(), batch.num_rows, [None, epochs]))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+class _EncodedStream:
+    """A file for psycopg2 to read, filled by the encoder's thread through a short queue."""
+
+    def __init__(self, encoding: Encoding, batches: Batches) -> None:
+        self.rows = 0
+        self.failure: BaseException | None = None
+        self._queue: Queue[_Piece] = Queue(_AHEAD)
+        self._stopped = threading.Event()
+        self._pieces = encoding.pieces(batches)
+        self._thread = threading.Thread(target=self._encode, name="lockstep-encoder", daemon=True)
+
+    def __enter__(self) -> _EncodedStream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        with suppress(Empty):
+            while True:
+                self._queue.get_nowait()
+        self._thread.join()
+
+    def read(self, _size: int = -1) -> bytes:
+        """The next piece, however long; psycopg2 takes any length."""
+        piece = self._queue.get()
+        if isinstance(piece, bytes):
+            return piece
+        self._queue.put(None)
+        if piece is not None:
+            self.failure = piece
+            raise piece
+        return b""
+
+    def _encode(self) -> None:
+        try:
+            for data, rows in self._pieces:
+                self.rows += rows
+                if data and not self._offer(data):
+                    return
+            self._offer(None)
+        except BaseException as error:  # it belongs to the thread that reads
+            self._offer(error)
+
+    def _offer(self, piece: _Piece) -> bool:
+        while not self._stopped.is_set():
+            with suppress(Full):
+                self._queue.put(piece, timeout=_PATIENCE)
+                return True
+        return False

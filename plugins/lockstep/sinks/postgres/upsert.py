@@ -1,0 +1,221 @@
+"""Rows into a table where newer ones replace older ones of the same key: COPY into a table of our own, then one INSERT.
+
+The table of our own is made, emptied and dropped in the transaction that uses it, so nobody else sees it and nothing of
+it is left. It can't be a temporary one: PREPARE TRANSACTION refuses a transaction that has touched one. Rows go in
+sorted by key, so two transactions that want the same keys wait for one another and don't deadlock.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import PreflightRefused
+from lockstep.sinks.base import Batches, SinkEpoch, Standing
+from lockstep.sinks.postgres.copy import Copy, Encoding
+from lockstep.sinks.postgres.tables import Table
+from lockstep.sinks.postgres.target import Relation, TargetTables
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
+
+_TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"
+_RIGHTS = f"SELECT has_table_privilege({_TABLE}, 'SELECT') AND has_table_privilege({_TABLE}, 'UPDATE')"
+_MAY_CREATE = "SELECT has_schema_privilege(%s, 'CREATE')"
+_GROWN = f"""
+    SELECT sum(pg_stat_get_xact_tuples_inserted(m.oid) - pg_stat_get_xact_tuples_deleted(m.oid))
+    FROM (SELECT {_TABLE}::oid UNION SELECT relid FROM pg_partition_tree({_TABLE})) m (oid)
+"""  # noqa: S608
+
+# the columns of every unique index that ON CONFLICT can go by
+_UNIQUE = f"""
+    SELECT array_agg(a.attname::text)
+    FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+    WHERE i.indrelid = {_TABLE} AND i.indisunique AND i.indisvalid AND i.indimmediate
+      AND i.indpred IS NULL AND i.indexprs IS NULL
+    GROUP BY i.indexrelid
+"""  # noqa: S608
+
+
+@dataclass(frozen=True)
+class Upsert:
+    """One output's way into one table for one epoch. `own`: where keys are counted and the table in between is made."""
+
+    copy: Copy
+    upserts: Upserts
+    epoch: SinkEpoch
+    own: TargetTables
+
+    def run(self, cursor: Cursor, batches: Batches) -> int:
+        """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
+        with self._staged(cursor, batches) as (staging, encoding):
+            before = self._grown(cursor)
+            cursor.execute(self._insert(staging, encoding))
+            if cursor.rowcount != batches.rows:  # else each was put in
+                self._require_all(cursor, staging, encoding)
+            self.own.count_keys(cursor, self.epoch, self.copy.relation, self._grown(cursor) - before)
+        return batches.rows
+
+    def _grown(self, cursor: Cursor) -> int:
+        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
+        cursor.execute(_GROWN, {"schema": self.copy.relation.schema, "table": self.copy.relation.table})
+        (grown,) = cursor.fetchone() or (0,)
+        return int(grown)
+
+    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
+        """Check types, values, count and keys without touching the table; returns the rows counted."""
+        with self._staged(cursor, batches):
+            return batches.rows
+
+    def standing(self, cursor: Cursor, batches: Batches) -> Standing:
+        """Look for each row by its key. The cursor's transaction is to be rolled back."""
+        with self._staged(cursor, batches) as (staging, encoding):
+            cursor.execute(self._look(staging, encoding))
+            return Standing(*(cursor.fetchone() or (0, 0, 0, 0)))
+
+    @property
+    def _key(self) -> tuple[str, ...]:
+        return self.upserts.keys[self.copy.output]
+
+    @contextmanager
+    def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
+        """All rows in a table of our own, with unique keys."""
+        stored = self.upserts.stored(batches, self.epoch)
+        staging = Relation(self.own.schema, f"lockstep_upsert_{uuid.uuid4().hex}")
+        with self.copy.database.naming(self.copy.what, self.copy.rejected):
+            encoding = self.copy.encoding(cursor, stored.schema)
+            self._create(cursor, staging, encoding)
+            self.copy.send(cursor, encoding, staging, stored)
+            self._make_unique(cursor, staging)
+            yield staging, encoding
+            cursor.execute(sql.SQL("TRUNCATE {}").format(staging.identifier))  # the room is free now, not at the end
+            cursor.execute(sql.SQL("DROP TABLE {}").format(staging.identifier))
+
+    def _create(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> None:
+        """Columns of the target's types and collations; unlogged, as nobody needs it after a crash."""
+        cursor.execute(
+            sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM {} WITH NO DATA").format(
+                staging.identifier, _names(encoding.names), self.copy.relation.identifier
+            )
+        )
+
+    def _make_unique(self, cursor: Cursor, staging: Relation) -> None:
+        columns: list[sql.Composable] = [sql.Identifier(name) for name in self._key]
+        if self.upserts.order is Order.COLUMN:
+            columns.append(sql.SQL("{} DESC").format(sql.Identifier(ORDER_COLUMN)))
+        try:
+            cursor.execute(
+                sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(staging.identifier, sql.SQL(", ").join(columns))
+            )
+        except psycopg2.errors.UniqueViolation as error:
+            found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
+            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, [found])) from error
+
+    def _insert(self, staging: Relation, encoding: Encoding) -> sql.Composable:
+        key, by_column = _names(self._key), self.upserts.order is Order.COLUMN
+        newest = sql.SQL("DISTINCT ON ({})").format(key) if by_column else sql.SQL("")
+        replaced = [name for name in encoding.names if name not in self._key]
+        return sql.SQL(
+            "INSERT INTO {table} AS t ({columns}) SELECT {newest} {columns} FROM {staging} ORDER BY {key}{descending} "
+            "ON CONFLICT ({key}) DO UPDATE SET {replaced} WHERE {age_here} < {age_given}"
+        ).format(
+            table=self.copy.relation.identifier,
+            columns=_names(encoding.names),
+            newest=newest,
+            staging=staging.identifier,
+            key=key,
+            descending=sql.SQL(", {} DESC").format(sql.Identifier(ORDER_COLUMN)) if by_column else sql.SQL(""),
+            replaced=sql.SQL(", ").join(
+                sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in replaced
+            ),
+            age_here=self._age("t", encoding),
+            age_given=self._age("excluded", encoding),
+        )
+
+    def _require_all(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> None:
+        """Whoever was not put in found a newer row."""
+        cursor.execute(
+            sql.SQL("SELECT count(*) FROM {} s WHERE NOT EXISTS (SELECT FROM {} t WHERE {} AND {} >= {})").format(
+                staging.identifier,
+                self.copy.relation.identifier,
+                self._same_key(),
+                self._age("t", encoding),
+                self._age("s", encoding),
+            )
+        )
+        (missing,) = cursor.fetchone() or (0,)
+        if missing:
+            raise self.copy.rejected(
+                f"sink {self.copy.database.sink}: {self.copy.what}: the server has not taken {missing} rows: a trigger "
+                "may drop them"
+            )
+
+    def _look(self, staging: Relation, encoding: Encoding) -> sql.Composable:
+        given, here = self._age("s", encoding), self._age("t", encoding)
+        same = sql.SQL("{} IS NOT DISTINCT FROM {}").format(_row("s", encoding.names), _row("t", encoding.names))
+        return sql.SQL(
+            "SELECT count(*) FILTER (WHERE {here} = {given} AND {same}), count(*) FILTER (WHERE {here} > {given}), "
+            "count(*) FILTER (WHERE ({here} >= {given}) IS NOT TRUE), "
+            "count(*) FILTER (WHERE {here} = {given} AND NOT ({same})) "
+            "FROM {staging} s LEFT JOIN {table} t ON {keys}"
+        ).format(
+            here=here,
+            given=given,
+            same=same,
+            staging=staging.identifier,
+            table=self.copy.relation.identifier,
+            keys=self._same_key(),
+        )
+
+    def _same_key(self) -> sql.Composable:
+        return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(sql.Identifier(name)) for name in self._key)
+
+    def _age(self, alias: str, encoding: Encoding) -> sql.Composable:
+        return _row(alias, [ORDER_COLUMN, str(encoding.epoch_column)])
+
+
+def _names(names: tuple[str, ...] | list[str]) -> sql.Composable:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _row(alias: str, names: list[str]) -> sql.Composable:
+    return sql.SQL("ROW({})").format(sql.SQL(", ").join(sql.Identifier(alias, name) for name in names))
+
+
+# --- preflight -------------------------------------------------------------------------------------------------------
+
+
+def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upserts, epoch_column: str) -> None:
+    """Refuse a table that can't say which of two rows is newer, or has no unique key. Raises `PreflightRefused`."""
+    where = f"sink {upserts.sink}: table {table.relation}"
+    key, named = upserts.keys[output], {"schema": table.relation.schema, "table": table.relation.table}
+    ours = (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else []))
+    for column in ours:
+        if column not in table.columns or not table.columns[column].not_null:
+            raise PreflightRefused(
+                f"{where}: mode='upsert' needs column {column}, NOT NULL: add it, or let the sink make the table "
+                "(create=True)"
+            )
+    cursor.execute(_UNIQUE, named)
+    if set(key) not in [set(columns) for (columns,) in cursor.fetchall()]:
+        raise PreflightRefused(
+            f"{where}: mode='upsert' needs a primary key or unique index on just ({', '.join(key)}), neither partial "
+            "nor deferrable; create it"
+        )
+    cursor.execute(_RIGHTS, named)
+    if cursor.fetchone() != (True,):
+        raise PreflightRefused(f"{where}: mode='upsert' reads and updates rows: GRANT SELECT, UPDATE")
+
+
+def require_staging(cursor: Cursor, schema: str, sink: str) -> None:
+    """Raises `PreflightRefused` where the role can't make the table in between."""
+    cursor.execute(_MAY_CREATE, (schema,))
+    if cursor.fetchone() != (True,):
+        raise PreflightRefused(
+            f"sink {sink}: mode='upsert' makes, and drops, a table in schema {schema} for each epoch: GRANT CREATE ON "
+            "SCHEMA, or give another schema"
+        )

@@ -1,0 +1,1 @@
+"""What sinks of tables share, whatever the database."""

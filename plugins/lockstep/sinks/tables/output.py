@@ -1,0 +1,113 @@
+"""One output of a sink and the table it goes into: made, checked and read back, whatever database it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from lockstep.errors import PreflightRefused
+from lockstep.sinks.tables.upserts import Upserts
+
+
+class FoundTable(Protocol):
+    """A target table as the catalogue has it."""
+
+    def epoch_column(self, name: str | None) -> str | None: ...
+
+
+Relation = TypeVar("Relation")
+Cursor = TypeVar("Cursor")
+Table = TypeVar("Table", bound=FoundTable)
+
+
+@dataclass(frozen=True)
+class TableOutput(ABC, Generic[Relation, Cursor, Table]):
+    """`upserts` None: rows are appended."""
+
+    sink: str
+    output: str
+    relation: Relation
+    epoch_column: str | None
+    upserts: Upserts | None
+
+    # --- what each database does in its own way ---
+
+    @abstractmethod
+    def _find(self, cursor: Cursor) -> Table | None:
+        """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
+
+    @abstractmethod
+    def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
+        """Create it for rows of `schema`, one a `key` where there is one."""
+
+    @abstractmethod
+    def _compare(self, table: Table, schema: pa.Schema) -> None:
+        """Raises `PreflightRefused` naming each column that doesn't fit `schema` exactly."""
+
+    @abstractmethod
+    def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
+        """Refuse a table that can't be written to, or not by key, by whoever is connected."""
+
+    # --- what is the same ---
+
+    def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None:
+        """Raises `PreflightRefused`; see `Sink.preflight`."""
+        if schemas is not None and self.output not in schemas:
+            raise PreflightRefused(
+                f"sink {self.sink}: the transform gave no output {self.output}, but {sorted(schemas)}"
+            )
+        if self._find(cursor) is None:
+            if not create:
+                raise PreflightRefused(
+                    f"sink {self.sink}: table {self.relation} is missing; create it, or say create=True"
+                )
+            if schemas is None:
+                return
+            key = self.upserts.keys[self.output] if self.upserts is not None else ()
+            self._make(cursor, self._stored(schemas[self.output]), key)
+        if schemas is not None:
+            table, stored = self._find(cursor), self._stored(schemas[self.output])
+            assert table is not None
+            self._compare(table, stored)
+            self._require_rights(cursor, table, stored)
+
+    def _stored(self, schema: pa.Schema) -> pa.Schema:
+        """The table's columns, all but the epoch's. Raises `PreflightRefused` for what can't be upserted."""
+        if self.upserts is None:
+            return schema
+        if faults := self.upserts.faults(self.output, schema):
+            raise PreflightRefused(f"sink {self.sink}: output {self.output} can't be upserted: {'; '.join(faults)}")
+        return self.upserts.stored_schema(schema)
+
+    def _readable(
+        self, table: Table | None, others: Sequence[tuple[str, str, str, bool]], schema: pa.Schema
+    ) -> tuple[Table, str]:
+        """The table and its epoch column. `others`: who else owns it (deployment, pipeline, sink, shared). Raises
+        `PreflightRefused` where nobody can tell whose rows are which."""
+        if table is None:
+            raise PreflightRefused(f"sink {self.sink}: table {self.relation} does not exist any more")
+        if (column := table.epoch_column(self.epoch_column)) is None:
+            raise PreflightRefused(
+                f"sink {self.sink}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
+                "rows are which; add it (bigint) to verify epochs from then on"
+            )
+        if others:
+            raise PreflightRefused(
+                f"sink {self.sink}: table {self.relation} is shared with {others[0][1]}.{others[0][2]}: epoch numbers "
+                "of two sinks can't be told apart"
+            )
+        self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
+        return table, column
+
+    def _as_stored(self, schema: pa.Schema) -> pa.Schema:
+        """The output's columns under the table's names."""
+        return schema if self.upserts is None else self.upserts.renamed(schema)
+
+
+def under_names_of(schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same columns, called as in `schema`."""
+    return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)

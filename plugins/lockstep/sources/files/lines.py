@@ -1,0 +1,74 @@
+"""Ranges of lines as records: Python workers read the bytes, Spark's own CSV and JSON parsers what stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from lockstep.errors import InvalidPipeline
+from lockstep.sources.files.growing import FrozenRange
+from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
+from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
+from lockstep.sources.records import BAD, FILE, Reading, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LINE_FORMATS = ("csv", "json", "text")
+#: Options under which a record isn't a line that ends with "\n" in UTF-8, in small letters; others have a default.
+_NOT_LINES = frozenset({"multiline", "linesep", "wholetext", "encoding", "charset", "compression"})
+_ROW = "_lockstep_row"
+
+
+def require_lines(where: str, reading: Reading) -> None:
+    """Raise `InvalidPipeline` unless every record of the format is one line."""
+    if reading.format not in LINE_FORMATS:
+        raise InvalidPipeline(f"source {where!r}: only files of lines can grow: {', '.join(LINE_FORMATS)}")
+    if taken := sorted(name for name in reading.options if name.lower() in _NOT_LINES):
+        raise InvalidPipeline(f"source {where!r}: options {taken}: a growing file is read by lines of UTF-8 text")
+
+
+def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
+    """Exactly the records of the ranges, the malformed ones marked as `Reading.read` marks them."""
+    nothing = reading.read(spark, ())
+    if not ranges:
+        return nothing
+    lines = _lines(spark, reading, nothing.columns, ranges)
+    if not reading.marks:
+        return Records(lines.select(VALUE), nothing.columns)
+    parsed = lines.where(_is_record(reading)).selectExpr(f"{_parser(reading)} AS {_ROW}", FILE_OF_LINE)
+    file = f"CASE WHEN {_ROW}.{BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}"
+    return Records(parsed.selectExpr(f"{_ROW}.*", file), nothing.columns, marked=True)
+
+
+def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FrozenRange]) -> DataFrame:
+    tasks = tasks_of((one.path, one.starts, one.ends) for one in ranges)
+    options = _small(reading.options)
+    header = None
+    if reading.format == "csv" and options.get("header", "false").lower() == "true":
+        separator = options.get("sep", options.get("delimiter", ","))
+        header = Header(columns, separator.replace("\\t", "\t"), options.get("quote", '"'))
+    numbers = spark.range(0, len(tasks), 1, len(tasks))
+    return numbers.mapInArrow(reader_of(tasks, header), f"{VALUE} STRING, {FILE_OF_LINE} STRING")
+
+
+def _is_record(reading: Reading) -> str:
+    """Spark's file readers pass over blank lines, and comments where the options name their sign."""
+    comment = _small(reading.options).get("comment") if reading.format == "csv" else None
+    blank = f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''"
+    return f"{blank} AND NOT startswith({VALUE}, {_text(comment)})" if comment else blank
+
+
+def _parser(reading: Reading) -> str:
+    options = {**reading.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+    pairs = ", ".join(f"{_text(name)}, {_text(value)}" for name, value in options.items())
+    return f"from_{reading.format}({VALUE}, {_text(f'{reading.schema}, {BAD} STRING')}, map({pairs}))"
+
+
+def _small(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in options.items()}
+
+
+def _text(value: str) -> str:
+    """An SQL literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

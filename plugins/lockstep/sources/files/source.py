@@ -1,0 +1,170 @@
+"""Files as a source: those an interval's path template means, or those that are new in a watched folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from lockstep.epoch import Claim, Identity, Interval, Position
+from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
+from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.files.frozen import FrozenFile
+from lockstep.sources.files.growing import FrozenRange
+from lockstep.sources.files.late import EXPECTS
+from lockstep.sources.files.lines import read_ranges, require_lines
+from lockstep.sources.files.paths import files_at, interval_fields, pattern_of, require_local
+from lockstep.sources.files.watched import Watched
+from lockstep.sources.records import Reading, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["csv", "json", "parquet", "text"]
+_FORMATS = ("csv", "json", "parquet", "text")
+#: RFC 4180: a quote inside a quoted field is doubled. Spark's default, a backslash, calls such rows malformed.
+_CSV_DEFAULTS = {"header": "true", "escape": '"'}
+#: Options, in small letters, with which Spark would read other rows than the frozen files hold, or hide bad ones.
+_OURS = frozenset(
+    {
+        *("mode", "columnnameofcorruptrecord", "columnpruning", "enforceschema", "badrecordspath", "inferschema"),
+        *("ignoremissingfiles", "ignorecorruptfiles", "pathglobfilter", "recursivefilelookup", "modifiedbefore"),
+        *("modifiedafter", "path", "paths"),
+    }
+)
+
+
+@dataclass(eq=False, kw_only=True)
+class FileSource(Source):
+    """Files on a mounted file system; relative paths start at LOCKSTEP_HOME, or at the current folder.
+
+    `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
+    an interval source. Any other path is watched: a folder or pattern whose files each belong to one epoch, the oldest
+    first, whatever their names; a cursor source. Names that start with "." or "_", or end in .tmp, .inprogress or .crc
+    are not there yet. A file that changes after an epoch took it is not read again.
+
+    `schema`: Spark DDL; CSV headers must agree with it. `options`: Spark's reader options (CSV: `header` is true and
+    `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
+    `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
+    freeze the files' sha256.
+    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"]}, …]}, and of an interval also {"expects": where
+    its files were looked for}; growing files also have {"from", "to", "digest"}. Raises `InvalidPipeline`.
+    """
+
+    path: str = field(kw_only=False)
+    format: Format = "csv"
+    schema: str | None = None
+    watch: bool = False
+    once: bool = False
+    grow: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    missing: Literal["error", "empty"] = "error"
+    on_bad_records: Literal["fail", "quarantine"] = "fail"
+    hash: bool = False
+    max_files_per_epoch: int | None = None
+    max_bytes_per_epoch: int | None = None
+    identity: Identity = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_local(self.path)
+        fields = interval_fields(self.path)
+        if self.watch and fields:
+            raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
+        self.identity = Identity.INTERVAL if fields else Identity.CURSOR
+        self._reading = self._checked_reading()
+        self._context: SourceContext | None = None
+        if self.missing not in ("error", "empty") or self.on_bad_records not in ("fail", "quarantine"):
+            raise InvalidPipeline(
+                f"source {self.path!r}: missing must be 'error' or 'empty', on_bad_records 'fail' or 'quarantine'"
+            )
+        caps = (self.max_files_per_epoch, self.max_bytes_per_epoch)
+        if any(cap is not None and cap < 1 for cap in caps):
+            raise InvalidPipeline(f"source {self.path!r}: caps per epoch must be at least 1, are {caps}")
+        if self.identity is Identity.INTERVAL and caps != (None, None):
+            raise InvalidPipeline(f"source {self.path!r}: an interval is read whole; caps are for watched folders")
+        self._require_sound_watch(caps)
+
+    def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
+        if (self.once or self.grow) and self.identity is Identity.INTERVAL:
+            raise InvalidPipeline(f"source {self.path!r}: once and grow are for watched folders, not for intervals")
+        if self.once and (self.grow or caps != (None, None)):
+            raise InvalidPipeline(
+                f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
+            )
+        if self.grow:
+            require_lines(self.path, self._reading)
+
+    def _checked_reading(self) -> Reading:
+        if self.format not in _FORMATS:
+            raise InvalidPipeline(f"source {self.path!r}: format is {self.format!r}, must be one of {_FORMATS}")
+        if taken := sorted(name for name in self.options if name.lower() in _OURS):
+            raise InvalidPipeline(f"source {self.path!r}: options {taken} are Lockstep's: rows would be lost unseen")
+        may_be_empty = self.identity is Identity.CURSOR or self.missing == "empty"
+        if self.schema is None and (self.format in ("csv", "json") or (self.format == "parquet" and may_be_empty)):
+            raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
+        if self.schema is not None and self.format == "text":
+            raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; leave the schema away")
+        defaults = _CSV_DEFAULTS if self.format == "csv" else {}
+        return Reading(self.format, self.schema, {**defaults, **self.options})
+
+    # --- planning ---
+
+    def open(self, context: SourceContext) -> None:
+        self._context = context
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
+        try:
+            return self._latest(start, interval)
+        except OSError as error:
+            raise SourceNotReady(f"source {self.path!r} can't be listed: {error}") from error
+
+    def _latest(self, start: Position | None, interval: Interval | None) -> Position:
+        if self.identity is Identity.CURSOR:
+            files = () if self.once and start is not None else self._watched()
+            return {"files": [file.to_json() for file in files]}
+        if interval is None:
+            raise IntervalMissing(f"source {self.path!r} needs a data interval")
+        expected = pattern_of(self.path, interval)
+        return {EXPECTS: expected, "files": [file.to_json() for file in self._expected(expected, interval)]}
+
+    def _expected(self, expected: str, interval: Interval) -> list[FrozenFile]:
+        found = files_at(expected)
+        if not found and self.missing == "error":
+            raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
+        return [FrozenFile.of(path, hashed=self.hash) for path in found]
+
+    def _watched(self) -> Sequence[FrozenFile | FrozenRange]:
+        if self._context is None:
+            raise InvalidPipeline(f"source {self.path!r} was asked for new files before it was opened")
+        folder = Watched(pattern_of(self.path), self.max_files_per_epoch, self.max_bytes_per_epoch, self.hash)
+        if self.grow:
+            return folder.new_lines(self._context)
+        return folder.new_files(self._context)
+
+    def claims(self, start: Position | None, end: Position) -> list[Claim]:
+        return [file.claim() for file in _files(end)]
+
+    # --- reading ---
+
+    def check(self, start: Position | None, end: Position) -> None:
+        for file in _files(end):
+            file.check()
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        return not end["files"]
+
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+        """Every record of the frozen files, with the malformed ones marked."""
+        files = _files(end)
+        if ranges := [file for file in files if isinstance(file, FrozenRange)]:
+            return read_ranges(spark, self._reading, ranges)
+        return self._reading.read(spark, [file.path for file in files])
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The records of the frozen files that parse."""
+        return self.read_records(spark, start, end).good()
+
+
+def _files(end: Position) -> list[FrozenFile | FrozenRange]:
+    return [FrozenRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]

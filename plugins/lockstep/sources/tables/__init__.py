@@ -1,0 +1,5 @@
+"""Tables of databases as sources."""
+
+from lockstep.sources.tables.source import TableSource
+
+__all__ = ["TableSource"]

@@ -1,0 +1,177 @@
+"""A Postgres table as a source, by commit order or by a column that only grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from psycopg2 import sql
+from psycopg2.extensions import connection as Connection
+
+from lockstep.errors import SourceRefused
+from lockstep.sinks.postgres.target import Relation
+from lockstep.sources.tables.postgres_columns import COLUMNS, SourceColumn
+from lockstep.sources.tables.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
+from lockstep.sources.tables.postgres_reading import CopyOut
+from lockstep.sources.tables.postgres_session import complete_dsn, opened
+from lockstep.sources.tables.source import Span, TableSession, TableSource
+
+_TABLE = """
+    SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm')
+"""
+
+_SERVER = """
+    SELECT 'system ' || system_identifier || ', timeline ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+           || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM pg_control_system()
+"""
+
+
+class PostgresTableSource(TableSource):
+    """The rows that came into a table since the last epoch; a cursor source.
+
+    `table`: schema.table, a table, partitioned table or view. `connection`: id of the DSN. `order_by` of type xid8,
+    filled by `DEFAULT pg_current_xact_id()`: an epoch ends below the oldest transaction that still runs, so no commit
+    is ever too late. `order_by` of an integer or timestamp type: it ends at rows older than `settle` by the server's
+    clock, judged by `settled_by`, a timestamp column (default: `order_by` itself); `timedelta(0)` if rows are committed
+    in its order.
+
+    `columns`: what to read, all if empty. `max_rows_per_epoch`: about; a transaction's rows stay together.
+    `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
+    and again before it is read and sealed. `accept`: the server that a `SourceChanged` error names, once a person has
+    looked.
+    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
+    """
+
+    @contextmanager
+    def session(self, *, durable: bool = False) -> Iterator[TableSession]:
+        context = self.context
+        where = f"source {context.source}: connection {self.connection}"
+        application = f"lockstep {context.pipeline} {context.source}"
+        with opened(where, context.dsn(self.connection), application, durable=durable) as connection:
+            yield _Session(self, connection, application)
+
+
+@dataclass
+class _Session:
+    source: PostgresTableSource
+    connection: Connection
+    application: str
+
+    # --- what it is ---
+
+    def server(self) -> str:
+        return f"{self._rows(_SERVER)[0][0]}, table {self._oid}"
+
+    @cached_property
+    def _where(self) -> str:
+        return f"source {self.source.context.source}: table {self.source.table}"
+
+    @cached_property
+    def _relation(self) -> tuple[Relation, int, str]:
+        relation = Relation.parse(self.source.table)
+        found = self._rows(_TABLE, (relation.schema, relation.table))
+        if not found:
+            raise SourceRefused(f"{self._where}: there is no such table or view")
+        oid, kind, may_select, row_security = found[0]
+        if not may_select:
+            raise SourceRefused(f"{self._where}: the role may not read it: GRANT SELECT")
+        if row_security:
+            raise SourceRefused(
+                f"{self._where}: row-level security hides rows from this role: use one that bypasses it"
+            )
+        return relation, oid, kind
+
+    @property
+    def _oid(self) -> int:
+        return self._relation[1]
+
+    @cached_property
+    def _columns(self) -> dict[str, SourceColumn]:
+        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, (self._oid,))}
+
+    @cached_property
+    def _chosen(self) -> list[SourceColumn]:
+        names = self.source.columns or tuple(self._columns)
+        if missing := [name for name in names if name not in self._columns]:
+            raise SourceRefused(f"{self._where}: it has no columns {missing}; it has {list(self._columns)}")
+        return [self._columns[name] for name in names]
+
+    def schema(self) -> pa.Schema:
+        if unfit := [f"{column.name} ({column.type_text})" for column in self._chosen if column.arrow is None]:
+            raise SourceRefused(
+                f"{self._where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
+                "columns=, or read a view that casts them"
+            )
+        return pa.schema([(column.name, column.arrow) for column in self._chosen])
+
+    @cached_property
+    def _order(self) -> Order:
+        column = self._columns.get(self.source.order_by)
+        if column is None:
+            raise SourceRefused(f"{self._where}: it has no column {self.source.order_by}; it has {list(self._columns)}")
+        require_usable(self._where, self._relation[2], column)
+        with self.connection.cursor() as cursor:
+            if column.type_name == "xid8":
+                return CommitOrder.of(cursor, self._where, self._oid, self._relation[2], column.name)
+        source = self.source
+        return GrowingColumn.of(self._where, self._columns, column.name, source.settle, source.settled_by)
+
+    # --- ranges ---
+
+    def upto(self, after: str | None) -> str | None:
+        with self.connection.cursor() as cursor:
+            end = self._order.end(cursor, self._relation[0].identifier, after)
+            warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
+            cap = self.source.max_rows_per_epoch
+            if cap is None or end == after:
+                return end
+            return self._order.capped(cursor, self._relation[0].identifier, Span(after, end), cap)
+
+    def held_by(self) -> str | None:
+        with self.connection.cursor() as cursor:
+            return self._order.held_by(cursor)
+
+    def count(self, span: Span) -> int:
+        if span.is_empty:
+            return 0
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(
+            self._relation[0].identifier, self._order.within(span)
+        )
+        return int(self._rows(query)[0][0])
+
+    def split(self, span: Span, parts: int) -> list[Span]:
+        statement = """
+            SELECT bound::text
+            FROM (SELECT DISTINCT unnest(percentile_disc({}::float8[]) WITHIN GROUP (ORDER BY {})) AS bound
+                  FROM {} WHERE {}) AS bounds
+            ORDER BY bounds.bound
+        """
+        fractions = sql.Literal([part / parts for part in range(1, parts)])
+        column, table = sql.Identifier(self.source.order_by), self._relation[0].identifier
+        found = self._rows(sql.SQL(statement).format(fractions, column, table, self._order.within(span)))
+        bounds = [span.after, *(bound for (bound,) in found if bound not in (span.after, span.upto)), span.upto]
+        return [Span(after, upto) for after, upto in pairwise(bounds)]
+
+    # --- reading ---
+
+    def query(self, span: Span) -> str:
+        selected = sql.SQL(", ").join(column.select for column in self._chosen)
+        statement = sql.SQL("SELECT {} FROM {} WHERE {}")
+        within = self._order.within(span)
+        return statement.format(selected, self._relation[0].identifier, within).as_string(self.connection)
+
+    def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
+        return CopyOut(complete_dsn(self.connection), self.application[:63], schema)
+
+    def _rows(self, query: str | sql.Composable, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(query, parameters or None)
+            return cursor.fetchall()
