@@ -15,21 +15,26 @@ from lockstep.roles.verify import Verification
 from lockstep.sources.tables.source import HELD_BY
 from lockstep.states import DECIDED, EpochState
 
-_out = Console()
+
+def _out() -> Console:
+    """As wide as the terminal is now."""
+    return Console()
 
 
 def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
     """`lockstep status`: a table a pipeline, then what is stuck."""
     if not pipelines:
-        _out.print("no pipeline has run yet")
+        _out().print("no pipeline has run yet")
     for found in pipelines:
         counts = ", ".join(f"{n} {state}" for state, n in found.counts.items())
         table = Table(title=f"{found.name} ({found.identity}): {counts or 'no epochs'}", title_justify="left")
         for column in ("epoch", "interval", "state", "attempt", "age", "rows", "sinks"):
-            table.add_column(column, justify="right" if column in ("epoch", "attempt", "age", "rows") else "left")
+            table.add_column(
+                column, overflow="fold", justify="right" if column in ("epoch", "attempt", "age", "rows") else "left"
+            )
         for one in found.epochs:
             table.add_row(*_epoch_row(one))
-        _out.print(table)
+        _out().print(table)
         for hole in found.holes:
             _say(f"hole: no epoch for {hole}")
         for source, holder in _holders(found):
@@ -54,45 +59,47 @@ def show_history(entries: Sequence[HistoryEntry]) -> None:
     """`lockstep status --epoch`: every transition."""
     table = Table()
     for column in ("at", "who", "from", "to", "attempt", "token", "role", "actor", "reason"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for one in entries:
         numbers = ["" if n is None else str(n) for n in (one.attempt, one.token)]
         at = one.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
         row = (at, one.sink or "epoch", one.source or "", one.target, *numbers, one.role, one.actor, one.reason or "")
         table.add_row(*map(escape, row))
-    _out.print(table)
+    _out().print(table)
 
 
 def show_verifications(found: Sequence[Verification]) -> None:
     """`lockstep verify`: one line an output and sink."""
     table = Table()
     for column in ("epoch", "sink", "output", "rows sealed", "rows shown", "digest", ""):
-        table.add_column(column, justify="right" if column in ("epoch", "rows sealed", "rows shown") else "left")
+        table.add_column(
+            column, overflow="fold", justify="right" if column in ("epoch", "rows sealed", "rows shown") else "left"
+        )
     for one in found:
         verdict = f"[bold red]{escape(one.problem)}[/]" if one.problem else escape(one.note or "") or "[green]agrees[/]"
         shown = "" if one.rows_shown is None else f"{one.rows_shown:,}"
         table.add_row(
             str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, one.digest_sealed[:12], verdict
         )
-    _out.print(table)
+    _out().print(table)
     differing = sum(not one.agrees for one in found)
     compared = len(found) - (unread := sum(one.agrees and not one.compared for one in found))
     beside = f"; {unread} can't be read back" if unread else ""
-    _out.print(f"{compared} compared, " + (f"{differing} differ" if differing else "all agree") + beside)
+    _out().print(f"{compared} compared, " + (f"{differing} differ" if differing else "all agree") + beside)
 
 
 def show_problems(reports: Sequence[RecoveryReport]) -> None:
     """`lockstep recover`: what was done, what is left."""
     for one in reports:
         done = [f"{len(one.finished)} finished", f"{len(one.voided)} voided", f"{one.swept} swept"]
-        _out.print(f"{one.pipeline}: {', '.join(done)}")
+        _out().print(f"{one.pipeline}: {', '.join(done)}")
         for problem in one.problems:
             _say(f"[bold red]problem[/]: {escape(problem)}")
 
 
 def _say(line: str) -> None:
     """Below a table, and not wrapped: paths in it are there to be copied."""
-    _out.print(f"  {line}", soft_wrap=True)
+    _out().print(f"  {line}", soft_wrap=True)
 
 
 def _epoch_row(one: EpochStatus) -> tuple[str, ...]:

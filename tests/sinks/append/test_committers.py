@@ -19,7 +19,7 @@ from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
 
-MODULES = [f"lockstep.sinks.{name}" for name in ("folder_committer", "table_committer", "durable_file")]
+MODULES = [f"lockstep.sinks.{name}" for name in ("committers.folder", "committers.table", "durable_file")]
 Make = Callable[..., OutsideCommitter]
 
 
