@@ -1,0 +1,1 @@
+"""What people do to a running Airflow. A package, so that its stack ends with its last test."""
