@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 DAYS ?= 14
-WORKERS ?= 3
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
@@ -54,7 +54,7 @@ down: ## stop what `make up` started
 status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
-test: lint ## lint, types, import contracts, then every test (WORKERS=3 at once)
+test: lint ## lint, types, import contracts, then every test (WORKERS=4 at once)
 	@$(BIN)/pytest --numprocesses $(WORKERS) --no-loadscope-reorder
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
