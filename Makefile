@@ -66,8 +66,9 @@ lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-bench: setup ## measure against plain COPY, Spark's JDBC writer and an empty DAG
+bench: setup ## measure epochs against COPY, Spark's JDBC writer and an empty DAG; then every sink against its target's loader
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.sinks
 
 clean: down ## stop the stack, delete its data and .venv
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
