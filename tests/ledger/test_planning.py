@@ -150,11 +150,17 @@ def test_interval_epochs_wait_for_nobody(ledger: Ledger) -> None:
 
 
 def test_a_file_belongs_to_one_epoch(ledger: Ledger) -> None:
-    planned(ledger, 1, claims={"landing": ["a.csv", "b.csv", "a.csv"]})
+    planned(ledger, 1, claims={"landing": ["a.csv", "b.csv"]})
     with pytest.raises(SourceClaimed, match=r"b\.csv \(epoch 1\)"):
         planned(ledger, 2, OTHER_RUN, claims={"landing": ["b.csv", "c.csv"]})
     assert ledger.claimed(FLIGHTS, "landing", ["a.csv", "b.csv", "c.csv"]) == {"a.csv", "b.csv"}
     assert ledger.epoch_of_interval(FLIGHTS, day(2)) is None
+
+
+def test_a_plan_that_has_a_file_twice_is_refused(ledger: Ledger) -> None:
+    with pytest.raises(SourceClaimed, match=r"claims b\.csv more than once"):
+        planned(ledger, 1, claims={"landing": ["b.csv", "a.csv", "b.csv"]})
+    assert ledger.claimed(FLIGHTS, "landing", ["a.csv", "b.csv"]) == set()
 
 
 def test_claims_are_per_source(ledger: Ledger) -> None:

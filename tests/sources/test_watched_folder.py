@@ -22,6 +22,8 @@ from lockstep.cli import app
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
+from lockstep.sources.files import watched as watched_module
+from lockstep.sources.files.paths import each_file
 from stack.postgres import PostgresServer
 from tests.sources.folder_world import FolderWorld, lines_of
 
@@ -158,6 +160,26 @@ def test_each_epoch_takes_the_complete_lines_that_came_since(make: Make) -> None
     assert [sorted(taken(epoch)) for epoch in world.epochs()] == [["1", "2"], ["3", "a", "half"], ["b"], []]
     assert world.shown() == Counter(["1", "2", "half", "3", "a", "b"])
     assert changed(world) == {1: [], 2: [], 3: [], 4: []}
+
+
+@pytest.mark.parametrize("pattern", ["**", "**/*"])
+def test_a_growing_file_that_a_pattern_lists_again_in_a_later_chunk_is_read_once(
+    make: Make, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_module, "CHUNK", 2)
+    world = make(grow=True)
+    source: Any = world.pipeline.sources["landing"]
+    source.path = f"{world.landing}/{pattern}"
+    (world.landing / "app").mkdir()
+    logs = [land(world, f"app/log-{number}", f"{number}\n") for number in range(7)]
+    listed = Counter(each_file(source.path))
+    assert max(listed.values()) > 1
+    for turn, lines in enumerate([[str(number) for number in range(7)], ["more"] * 7]):
+        world.begin(str(turn))
+        assert sorted(taken(world.epochs()[-1])) == lines
+        world.run(str(turn), "stage")
+        for log in logs:
+            append(log, "more\n")
 
 
 def test_caps_cut_a_growing_file_between_lines(make: Make) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -71,6 +72,7 @@ def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: 
 
 
 def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim]) -> None:
+    _require_once(source, claims)
     wanted = {
         "pipeline": pipeline,
         "source": source,
@@ -91,6 +93,16 @@ def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequ
         digests=texts(claim.digest or "" for claim in claims),
         heads=texts(claim.head or "" for claim in claims),
     )
+
+
+def _require_once(source: str, claims: Sequence[Claim]) -> None:
+    """What a plan has twice would be read twice: a fault of the source that mustn't pass unseen."""
+    found = Counter((claim.path, claim.starts) for claim in claims)
+    if twice := sorted(path for (path, _), times in found.items() if times > 1):
+        raise SourceClaimed(
+            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it as often; a "
+            "plan has each file, or range of a file, once: correct the source"
+        )
 
 
 def _claimant(row: Row) -> str:

@@ -66,15 +66,18 @@ class FrozenRange:
 
 
 def grown(files: Iterable[list[str]], claims: Claims) -> list[tuple[FrozenFile, Claim | None]]:
-    """Those of `files` (in chunks of paths) that aren't as their last claim left them, longest unchanged first."""
-    found: list[tuple[FrozenFile, Claim | None]] = []
+    """Those of `files` (in chunks of paths) that aren't as their last claim left them, longest unchanged first.
+
+    Each once, however often, and in however many chunks, it is listed.
+    """
+    found: dict[str, tuple[FrozenFile, Claim | None]] = {}
     for chunk in files:
         taken = claims(chunk)
         for path in dict.fromkeys(chunk):
             claim, now = taken.get(path), FrozenFile.of(path)
             if claim is None or (claim.ends is not None and _may_have_news(claim, now)):
-                found.append((now, claim))
-    return sorted(found, key=lambda pair: pair[0])
+                found[path] = (now, claim)
+    return sorted(found.values(), key=lambda pair: pair[0])
 
 
 def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FrozenRange | None:
