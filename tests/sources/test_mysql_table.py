@@ -67,15 +67,30 @@ def test_a_row_committed_late_is_lost_by_the_largest_id_and_not_within_the_lag(s
     late.close()
     with pytest.raises(SourceChanged, match="rows came late, with a smaller id"):
         naive.check(None, seen[naive][0])
-    shop.run("UPDATE events SET at = at - INTERVAL 2 HOUR")
+    shop.run("UPDATE events SET at = at - INTERVAL 3 HOUR")
     read = {source: first + names(source, source.latest(found, None)) for source, (found, first) in seen.items()}
     assert read[naive] == ["early"]
     assert read[settled] == ["early", "late"]
 
 
+def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_below_it(shop: Shop) -> None:
+    late = shop.server.connect(shop.name)
+    late.begin()
+    late.cursor().execute("INSERT INTO events (name) VALUES ('late')")
+    # what a transaction says that noted its beginning, lasted 55 minutes and took its id 25 minutes ago
+    shop.run("INSERT INTO events (name, at) VALUES ('of a long one', now() - INTERVAL 80 MINUTE)")
+    source = shop.source(settle=HOUR, settled_by="at")
+    first = source.latest(None, None)
+    assert source.is_empty(None, first)
+    late.commit()
+    late.close()
+    shop.run("UPDATE events SET at = at - INTERVAL 3 HOUR")
+    assert names(source, source.latest(first, None)) == ["late", "of a long one"]
+
+
 def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
-    shop.run("INSERT INTO events (name, at) VALUES ('old', now() - INTERVAL 2 HOUR), ('young', now())")
-    shop.run("INSERT INTO events (name, at) VALUES ('old, above', now() - INTERVAL 2 HOUR)")
+    shop.run("INSERT INTO events (name, at) VALUES ('old', now() - INTERVAL 3 HOUR), ('young', now())")
+    shop.run("INSERT INTO events (name, at) VALUES ('old, above', now() - INTERVAL 3 HOUR)")
     source = shop.source(settle=HOUR, settled_by="at")
     assert names(source, first := source.latest(None, None)) == ["old"]
     by_time = shop.source(settle=HOUR, order_by="at")

@@ -147,6 +147,18 @@ def test_a_row_younger_than_the_lag_waits_with_everything_above_it(shop: str) ->
     assert names(source, source.latest(first, None)) == ["old, above", "young"]
 
 
+def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_below_it(shop: str) -> None:
+    late = Writer(shop).insert("late")
+    # what DEFAULT now() gives in a transaction that lasted 40 minutes and took its id at the end, 10 minutes ago
+    run(shop, "INSERT INTO events (name, at) VALUES ('of a long one', now() - interval '50 minutes')")
+    source = source_of(shop, order_by="id", settle=timedelta(minutes=45), settled_by="at")
+    first = source.latest(None, None)
+    assert source.is_empty(None, first)
+    late.commit()
+    run(shop, "UPDATE events SET at = at - interval '2 hours'")
+    assert names(source, source.latest(first, None)) == ["late", "of a long one"]
+
+
 def test_a_timestamp_orders_rows_and_tells_their_age(shop: str) -> None:
     run(shop, "INSERT INTO events (name, at) VALUES ('old', now() - interval '1 hour'), ('young', now())")
     source = source_of(shop, order_by="at", settle=timedelta(minutes=30))

@@ -18,7 +18,7 @@ from lockstep.errors import SourceRefused, SourceUnavailable
 from lockstep.sinks.mysql.dsn import SECRETS, parse_dsn
 from lockstep.sources.tables.mysql_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables.mysql_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import Span, TableSession, TableSource
+from lockstep.sources.tables.source import Span, TableSession, TableSource, youth
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT CONCAT('server ', @@server_id, ', database ', DATABASE())"
@@ -36,9 +36,10 @@ class MySqlTableSource(TableSource):
     """The rows that came into a table since the last epoch; a cursor source.
 
     `table`: its name in the database that `connection` leads to. `order_by`: an integer, DATETIME or TIMESTAMP column.
-    An epoch ends at rows older than `settle` by the server's clock, judged by `settled_by`, a TIMESTAMP column;
-    `timedelta(0)` if rows are committed in the order of the column. A transaction that takes longer than `settle` may
-    commit rows below the cursor, which are never read. The other settings are those of `PostgresTableSource`.
+    No transaction may take longer than `settle`: it may commit rows below the cursor, which are never read. An epoch
+    ends at rows older than that by the server's clock, judged by `settled_by`, a TIMESTAMP column, or than twice that
+    if it is another column than `order_by`; `timedelta(0)` if rows are committed in the order of the column.
+    The other settings are those of `PostgresTableSource`.
     Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
@@ -167,8 +168,10 @@ class _Session:
         settle = self.source.settle
         if not settle:
             return None
-        by = quoted(self.source.settled_by or self._order.name)
-        age = (settle + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
+        settled_by = self.source.settled_by or self._order.name
+        young_for = youth(settle, self._order.name, settled_by)
+        age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
+        by = quoted(settled_by)
         young = f"({by} IS NULL OR {by} > NOW(6) - INTERVAL {age} MICROSECOND)"
         return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
 

@@ -13,7 +13,7 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.tables.postgres_columns import SourceColumn
-from lockstep.sources.tables.source import Span
+from lockstep.sources.tables.source import Span, youth
 
 _log = logging.getLogger(__name__)
 _LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
@@ -145,10 +145,10 @@ class CommitOrder:
 
 @dataclass(frozen=True)
 class GrowingColumn:
-    """By a column that only grows: (after, upto], where every row is older than `settle`."""
+    """By a column that only grows: (after, upto], where every row is older than `young_for`."""
 
     column: SourceColumn
-    settle: timedelta
+    young_for: timedelta
     settled_by: str
 
     @classmethod
@@ -170,7 +170,7 @@ class GrowingColumn:
         by = settled_by or order_by
         if settle and (by not in columns or columns[by].type_name not in _MOMENTS):
             raise SourceRefused(f"{where}: settled_by= has to name a timestamp column, set by the server; is {by!r}")
-        return cls(column, settle, by)
+        return cls(column, youth(settle, order_by, by), by)
 
     def within(self, span: Span) -> sql.Composable:
         return _between(self.column.name, ">", span.after, "<=", span.upto, self.column.type_name)
@@ -184,10 +184,10 @@ class GrowingColumn:
 
     def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
         """The rows below the first that is too young."""
-        if not self.settle:
+        if not self.young_for:
             return sql.SQL("true")
         young = sql.SQL("({} > now() - {}) IS NOT FALSE").format(
-            sql.Identifier(self.settled_by), sql.Literal(self.settle)
+            sql.Identifier(self.settled_by), sql.Literal(self.young_for)
         )
         condition = sql.SQL("{} AND {}").format(self.within(Span(after, None)), young)
         first = _nth(cursor, table, self.column.name, condition, 0)

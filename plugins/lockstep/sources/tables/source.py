@@ -42,6 +42,15 @@ class Span:
         return self.after == self.upto
 
 
+def youth(settle: timedelta, order_by: str, settled_by: str) -> timedelta:
+    """Up to which age of a row those below it may be uncommitted, if no transaction lasts longer than `settle`.
+
+    A moment may be that of its transaction's start, and a number that the transaction took later, up to one `settle`
+    later, says no more than that those below it were taken before: they have one `settle` more to be committed.
+    """
+    return settle if order_by == settled_by else 2 * settle
+
+
 class TableSession(Protocol):
     """One connection to the table's server, in one transaction that sees one state of it."""
 
