@@ -534,6 +534,18 @@ def test_a_repair_finds_what_a_cut_off_publication_left_in_any_bucket(memory: Pa
     assert shown(target) == []
 
 
+def test_a_repair_leaves_alone_what_another_target_below_has_shown(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"))
+    vote = prepare(target, epoch(), sealed(10))
+    target.lose(str(vote.handle))
+    below = FileSink("files", output=OUTPUT, path=str(target.path / "below/it"))
+    with below.opened(SinkContext(DEPLOYMENT, "another", {})):
+        below.preflight({OUTPUT: SCHEMA})
+        below.publish(epoch(), below.prepare(epoch(), sealed(3)), sealed(3))
+    assert publish(target, epoch(token=12), vote, sealed(10)) is Publication.REPAIRED
+    expect_rows(target, sealed(10))
+
+
 def test_dictionaries_go_into_buckets(memory: Path) -> None:
     rows = pa.table({"id": range(6), "word": pa.array(["a", "b", None] * 2).dictionary_encode(), "b": [1, 2] * 3})
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("b"))

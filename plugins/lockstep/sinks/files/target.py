@@ -280,7 +280,10 @@ class FileTarget:
             )
 
     def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """Raise `OutcomeUnknown` if final names of this epoch stand here, in any bucket, that `listing` won't show."""
+        """Raise `OutcomeUnknown` if final names of this epoch stand here, in any bucket, that `listing` won't show.
+
+        A folder below with a state folder of its own is another target, whose names may look the same.
+        """
         strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
         if strays and self.shown(listing.epoch) is None:
             raise OutcomeUnknown(
@@ -290,7 +293,7 @@ class FileTarget:
 
     def _named(self, prefix: str) -> Iterator[str]:
         for folder, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if name != STATE]
+            folders[:] = [name for name in folders if name != STATE and not Path(folder, name, STATE).exists()]
             inner = Path(folder).relative_to(self.root)
             yield from (str(inner / name) for name in names if name.startswith(prefix))
 
