@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 import uuid
@@ -113,6 +114,25 @@ def test_a_record_is_whole_or_missing_wherever_its_writer_is_killed(make: Make) 
 
 def _die() -> None:
     signal.raise_signal(signal.SIGKILL)
+
+
+def test_a_process_that_is_killed_while_it_creates_leaves_nothing_for_good(memory: Path) -> None:
+    committer = committer_of("feed", str(memory / "sent"))
+    committer.set_job_id(f"{DEPLOYMENT}:pipe")
+    committer.set_operator_id("feed")
+
+    def work(left: int) -> None:
+        steps = iter(range(left))
+        calls_from(*MODULES)(lambda _: None if next(steps, None) is not None else _die())
+        committer.create_resource()
+
+    number = 0
+    while fork(lambda left=number: work(left)).wait():
+        number += 1
+        committer.create_resource()
+        assert not [left for left in (memory / "sent").rglob("*") if "~" in left.name]
+        shutil.rmtree(memory / "sent")
+    assert number > 8, "hardly a call was seen"
 
 
 def test_a_folder_that_lost_its_id_is_another_target(memory: Path) -> None:

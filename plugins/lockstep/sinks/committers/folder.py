@@ -39,10 +39,11 @@ class FileCommitter(OutsideCommitter):
         with self._naming():
             missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
             self._drafts.mkdir(parents=True, exist_ok=True)
+            if not self._id.exists():
+                with suppress(FileNotFoundError):  # another one, who was first, took the draft away
+                    create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
             for folder in {self._folder.parent, self._root, *(made.parent for made in missing)}:
                 sync_folder(folder)
-            if not self._id.exists():
-                create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._root)
             self._tidy()
 
     def resource_id(self) -> str:
@@ -102,9 +103,10 @@ class FileCommitter(OutsideCommitter):
             return os.fstat(probe.fileno()).st_mtime
 
     def _tidy(self) -> None:
-        """Take away what killed processes left of records that stand."""
+        """Take away what killed processes left of records, and of the id, that stand."""
         for draft in self._drafts.iterdir():
-            if (self._folder / draft.name.partition("~")[0]).exists():
+            final = draft.name.partition("~")[0]
+            if (self._folder / final).exists() or final == self._id.name:
                 draft.unlink(missing_ok=True)
 
     @contextmanager
