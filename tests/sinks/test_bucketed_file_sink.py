@@ -122,6 +122,16 @@ def test_other_folders_by_time_can_be_asked_for() -> None:
     assert folders_of(ByTime("at", "%Y/day-%j/%H.%M"), times) == ["2013/day-034/04.05"]
 
 
+def test_rows_without_a_time_have_a_folder_that_readers_do_not_skip(memory: Path) -> None:
+    rows = pa.table({"at": pa.array([datetime(2013, 2, 3), None]), "id": [1, 2]})
+    assert folders_of(ByTime("at", "by/%Y/day=%j/x-%H"), rows) == ["by/2013/day=034/x-00", f"by/null/day={NULL}/null"]
+    sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByTime("at", "%Y/%m"))
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
+        sink.preflight({OUTPUT: rows.schema})
+        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+    assert sorted(ds.dataset(memory / "out").to_table()["id"].to_pylist()) == [1, 2]
+
+
 def test_without_a_time_in_the_rows_the_time_of_planning_decides() -> None:
     rows = table(5)
     planned = datetime(2013, 1, 2, 3, 4, tzinfo=UTC)

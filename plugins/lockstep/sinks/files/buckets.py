@@ -77,7 +77,8 @@ class ByTime:
     """By a column of timestamps or dates, in UTC; without one, by when the epoch was planned.
 
     `folders`: the bucket's path, of %Y %m %d %j %H %M. A timestamp without a time zone is taken as UTC; a null goes to
-    folders that carry Hive's name for it. The column stays in the files. Raises `InvalidPipeline`.
+    folders that carry Hive's name for it after their key, `null` without one. The column stays in the files. Raises
+    `InvalidPipeline`.
     """
 
     column: str | None = None
@@ -128,13 +129,19 @@ class ByTime:
 
     def _bucket(self, start: int | None) -> str:
         if start is None:
-            return re.sub("[^/=]*%[^/]*", NULL, self.folders)
+            return "/".join(_of_a_null(folder) for folder in self.folders.split("/"))
         if not _FIRST <= start <= _LAST:
             raise ValueError(f"column {self.column!r} holds a time outside of the years 1 to 9999")
         return self._rendered(datetime.fromtimestamp(0, UTC) + np.timedelta64(start, "us").item())
 
     def _rendered(self, at: datetime) -> str:
         return re.sub("%.", lambda found: _DIRECTIVES[found[0]](at), self.folders)
+
+
+def _of_a_null(folder: str) -> str:
+    """Hive's name alone begins with an underscore: readers would skip it."""
+    key, equals, value = folder.rpartition("=")
+    return f"{key}={NULL}" if equals and "%" in value else "null" if "%" in folder else folder
 
 
 # --- by columns ------------------------------------------------------------------------------------------------------
