@@ -297,6 +297,19 @@ def test_a_table_that_cant_tell_which_row_is_newer_is_refused(dsn: str, ddl: str
     expect_refusal(PreflightRefused, told, dsn, sink(create=False), sealed(1, row(1)))
 
 
+def test_a_unique_index_on_the_start_of_the_key_is_refused(dsn: str) -> None:
+    execute(
+        dsn,
+        "CREATE TABLE target (id varchar(99) COLLATE utf8mb4_nopad_bin PRIMARY KEY, UNIQUE start (id(3)), "
+        f"lockstep_order bigint NOT NULL, {OURS})",
+    )
+    with (
+        sink(create=False).opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as given,
+        pytest.raises(PreflightRefused, match="start is unique too"),
+    ):
+        given.preflight({"rows": pa.schema({"id": pa.string(), "gone": pa.bool_()})})
+
+
 def test_a_text_that_is_a_key_is_told_apart_byte_by_byte(dsn: str) -> None:
     given = sink(key=["name"])
     send(dsn, given, sealed(1, row(1, "a"), row(2, "A"), row(3, "a "), row(4, "á"), row(5, "")))

@@ -182,7 +182,7 @@ def _require_one_key(cursor: Cursor, table: Table, key: tuple[str, ...], where: 
         raise PreflightRefused(
             f"{where}: mode='upsert' needs a primary key or unique index on just ({', '.join(key)}); create it"
         )
-    others = sorted(name for name, (names, _) in found.items() if names != set(key))
+    others = sorted(name for name, (names, prefix) in found.items() if names != set(key) or prefix)
     if others:
         raise PreflightRefused(
             f"{where}: mode='upsert' replaces by the key alone, but {', '.join(others)} is unique too: drop it"
