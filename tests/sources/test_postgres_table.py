@@ -167,6 +167,16 @@ def test_a_timestamp_orders_rows_and_tells_their_age(shop: str) -> None:
     assert source.is_empty(first, source.latest(first, None))
 
 
+def test_a_timestamp_without_time_zone_tells_no_age_but_may_order_rows(shop: str) -> None:
+    run(shop, "ALTER TABLE events ADD naive timestamp NOT NULL DEFAULT clock_timestamp()")
+    run(shop, "SET timezone = 'America/New_York'; INSERT INTO events (name) VALUES ('hours old at once')")
+    for order in ({"order_by": "naive"}, {"order_by": "id", "settled_by": "naive"}):
+        with pytest.raises(SourceRefused, match=r"timestamptz column.* without time zone"):
+            source_of(shop, settle=timedelta(hours=1), **order).latest(None, None)
+    source = source_of(shop, order_by="naive", settle=timedelta(0))
+    assert names(source, source.latest(None, None)) == ["hours old at once"]
+
+
 def test_a_capped_epoch_takes_whole_transactions(shop: str) -> None:
     for size in (1, 1, 5, 1):
         run(shop, "INSERT INTO events (name) SELECT %s FROM generate_series(1, %s)", str(size), size)
@@ -340,7 +350,7 @@ def test_a_view_casts_what_no_type_of_spark_holds(shop: str) -> None:
         ("SELECT 1", {"order_by": "name"}, "is text; rows are ordered by"),
         ("SELECT 1", {"columns": ("id", "nope")}, r"no columns \['nope'\]"),
         ("SELECT 1", {"order_by": "id"}, "give settle="),
-        ("SELECT 1", {"order_by": "id", "settle": timedelta(1)}, "settled_by= has to name a timestamp"),
+        ("SELECT 1", {"order_by": "id", "settle": timedelta(1)}, "settled_by= has to name a timestamptz"),
         ("ALTER TABLE events ALTER xid DROP NOT NULL", {}, "may be NULL"),
         ("ALTER TABLE events ALTER xid DROP DEFAULT", {}, "neither the default pg_current_xact_id"),
         ("ALTER TABLE events ADD n numeric, ADD r int4range", {}, r"n \(numeric\), r \(int4range\)"),

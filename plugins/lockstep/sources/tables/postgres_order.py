@@ -168,8 +168,11 @@ class GrowingColumn:
                 "than any transaction takes (timedelta(0) if rows are committed in this order), or order by an xid8"
             )
         by = settled_by or order_by
-        if settle and (by not in columns or columns[by].type_name not in _MOMENTS):
-            raise SourceRefused(f"{where}: settled_by= has to name a timestamp column, set by the server; is {by!r}")
+        if settle and (by not in columns or columns[by].type_name != "timestamptz"):
+            raise SourceRefused(
+                f"{where}: settled_by= has to name a timestamptz column, set by the server (a timestamp without time "
+                f"zone is the clock of whoever wrote it); is {by!r}"
+            )
         return cls(column, youth(settle, order_by, by), by)
 
     def within(self, span: Span) -> sql.Composable:

@@ -40,7 +40,7 @@ class PostgresTableSource(TableSource):
     `table`: schema.table, a table, partitioned table or view. `connection`: id of the DSN. `order_by` of type xid8,
     filled by `DEFAULT pg_current_xact_id()`: an epoch ends below the oldest transaction that still runs, so no commit
     is ever too late. `order_by` of an integer or timestamp type: it ends at rows older than `settle`, longer than any
-    transaction takes, by the server's clock, judged by `settled_by`, a timestamp column (default: `order_by` itself);
+    transaction takes, by the server's clock, judged by `settled_by`, a timestamptz column (default: `order_by` itself);
     older than twice that if it is another column; `timedelta(0)` if rows are committed in its order.
 
     `columns`: what to read, all if empty. `max_rows_per_epoch`: about; a transaction's rows stay together.
