@@ -22,6 +22,7 @@ from lockstep.sources.tables.source import Span, TableSession, TableSource, yout
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT CONCAT('server ', @@server_id, ', database ', DATABASE())"
+_CLOCK = "SELECT CAST(NOW(6) AS CHAR)"
 _GUARD = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit"
 _ENGINE = "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = %s"
 _INDEXED = """
@@ -53,8 +54,10 @@ class MySqlTableSource(TableSource):
             connection = pymysql.connect(**arguments, charset="utf8mb4", autocommit=False)
             with connection.cursor() as cursor:
                 cursor.execute(SETTINGS)
+                cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
+                [(now,)] = cursor.fetchall()
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            yield _Session(self, connection, arguments)
+            yield _Session(self, connection, arguments, now)
         except (pymysql.MySQLError, OSError) as error:
             text = f"{where}: {_told(error, arguments)}"
             code = error.args[0] if error.args else None
@@ -69,6 +72,7 @@ class _Session:
     source: MySqlTableSource
     connection: pymysql.connections.Connection[Any]
     arguments: Mapping[str, Any]
+    now: str  #: the server's clock in UTC when its snapshot was taken, or a little before
 
     # --- what it is ---
 
@@ -172,7 +176,7 @@ class _Session:
         young_for = youth(settle, self._order.name, settled_by)
         age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
         by = quoted(settled_by)
-        young = f"({by} IS NULL OR {by} > NOW(6) - INTERVAL {age} MICROSECOND)"
+        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND)"
         return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
 
     def _nth(self, condition: str, offset: int) -> str | None:
