@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from lockstep.epoch import Claim, Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files import watched as watched_module
+from lockstep.sources.files.paths import each_file, files_at
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"
@@ -149,6 +151,51 @@ def test_a_folder_that_refuses_a_look_is_named(tmp_path: Path) -> None:
     assert names(watched(f"{tmp_path}/*/1.csv").latest(None, None)) == ["1.csv"]
     with pytest.raises(SourceNotReady, match=r"a.*Too many levels of symbolic links"):
         watched(tmp_path / "a").latest(None, None)
+
+
+@pytest.mark.parametrize("below", ["1.csv", "*.csv", "*/1.csv", "*/x/*.csv", "**", "**/1.csv", "**/*.csv"])
+def test_a_folder_that_can_not_be_looked_into_is_not_an_empty_one(tmp_path: Path, below: str) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "a")  # permissions don't stop root
+    daily = FileSource(f"{tmp_path}/a/{{interval_start:%Y}}/{below}", schema=SCHEMA, missing="empty")
+    for position in (lambda: watched(f"{tmp_path}/a/{below}").latest(None, None), lambda: daily.latest(None, DAY)):
+        with pytest.raises(SourceNotReady, match=r"can't be listed.*Too many levels of symbolic links"):
+            position()
+
+
+def test_a_folder_that_goes_away_during_a_look_hides_no_other(tmp_path: Path) -> None:
+    for number in range(5):
+        land(tmp_path / str(number) / f"{number}.csv")
+    listed = [entry.name for entry in os.scandir(tmp_path)]
+    found = each_file(f"{tmp_path}/*")
+    names = [Path(next(found)).parent.name]
+    shutil.rmtree(tmp_path / listed[1])
+    names += [Path(path).parent.name for path in found]
+    assert names == [listed[0], *listed[2:]]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("**", "0 x/1 x/y/2 z/3"),
+        ("*", "0 x/1 z/3"),
+        ("**/*.csv", "0 x/1 x/y/2 z/3"),
+        ("*/*.csv", "x/1 z/3"),
+        ("*/y/*", "x/y/2"),
+        ("*/y", "x/y/2"),
+        ("[xz]/?.csv", "x/1 z/3"),
+        ("**/y/2.csv", "x/y/2"),
+        (".h*/*.csv", ".h/4"),
+        ("none/**", ""),
+        ("0.csv/*", ""),
+    ],
+)
+def test_a_pattern_means_what_glob_means_and_what_lies_in_its_folders(
+    tmp_path: Path, pattern: str, expected: str
+) -> None:
+    for name in ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6"):
+        land(tmp_path / f"{name}.csv")
+    found = files_at(f"{tmp_path}/{pattern}")
+    assert found == [f"{tmp_path}/{name}.csv" for name in expected.split()]
 
 
 def test_the_ledger_is_asked_for_a_few_names_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import os
 import re
 import string
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
@@ -49,44 +49,108 @@ def files_at(where: str) -> list[str]:
 
 
 def each_file(where: str) -> Iterator[str]:
-    """The same as they are listed: in no order, one that two wildcards match perhaps twice. No list of all is made."""
-    if os.path.lexists(where):
+    """The same as they are listed: in no order, one that two wildcards match perhaps twice. No list of all is made.
+
+    What isn't there is nothing, but what can't be looked at may be anything: that raises `OSError`.
+    """
+    if _exists(where):
         yield from _at(where)
     elif glob.has_magic(where):
         folder, name = os.path.split(where)
         if name == "**":
-            for found in glob.iglob(where, recursive=True):  # noqa: PTH207
-                yield from _at(found)
-        for one in glob.iglob(f"{folder}/", recursive=True) if glob.has_magic(folder) else [folder]:  # noqa: PTH207
+            for one in _folders(where):
+                yield from _files_in(one)
+            return
+        for one in _folders(folder):
             yield from _matching(one, name)
+
+
+def _folders(pattern: str) -> Iterator[str]:
+    """Those that a pattern means; perhaps also what is no folder, or not there, where it names that without wildcards.
+
+    Not by `glob`, which takes a folder that it may not read for an empty one.
+    """
+    if not glob.has_magic(pattern):
+        yield pattern
+        return
+    above, name = os.path.split(pattern)
+    matches = _matcher(name)
+    for folder in _folders(above):
+        if name == "**":
+            yield from _tree(folder)
+        elif glob.has_magic(name):
+            yield from (entry.path for entry in _entries(folder) if matches(entry.name) and _is_folder(entry))
+        else:
+            yield os.path.join(folder, name)  # noqa: PTH118
+
+
+def _tree(folder: str) -> Iterator[str]:
+    yield folder
+    for entry in _entries(folder):
+        if not entry.name.startswith(".") and _is_folder(entry):
+            yield from _tree(entry.path)
 
 
 def _matching(folder: str, name: str) -> Iterator[str]:
     """Files in `folder` whose names match, and files in its folders whose names match."""
     if not glob.has_magic(name):
-        if os.path.lexists(path := os.path.join(folder, name)):  # noqa: PTH118
+        if _exists(path := os.path.join(folder, name)):  # noqa: PTH118
             yield from _at(path)
         return
-    matches = re.compile(fnmatch.translate(name)).match
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not matches(entry.name) or entry.name.startswith("."):
-                continue
-            if entry.is_dir():  # known from the listing: no look at the file itself
-                yield from _at(entry.path)
-            elif is_finished(entry.name):
-                yield entry.path
+    matches = _matcher(name)
+    for entry in _entries(folder):
+        if not matches(entry.name) or entry.name.startswith("."):
+            continue
+        if _is_folder(entry):  # known from the listing: no look at the file itself
+            yield from _files_in(entry.path)
+        elif is_finished(entry.name):
+            yield entry.path
+
+
+def _matcher(name: str) -> Callable[[str], bool]:
+    """Whether a name is one that a wildcard means: a hidden one only if the wildcard begins with a dot, too."""
+    matches, hidden = re.compile(fnmatch.translate(name)).match, name.startswith(".")
+    return lambda found: (hidden or not found.startswith(".")) and matches(found) is not None
 
 
 def _at(path: str) -> Iterator[str]:
-    if not os.path.isdir(path):  # noqa: PTH112
-        if is_finished(path):
-            yield path
+    if os.path.isdir(path):  # noqa: PTH112
+        yield from _files_in(path)
+    elif is_finished(path):
+        yield path
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    for entry in _entries(folder):
+        if is_finished(entry.name) and entry.is_file():
+            yield entry.path
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
         return
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if is_finished(entry.name) and entry.is_file():
-                yield entry.path
+    with entries:
+        yield from entries
+
+
+def _exists(path: str) -> bool:
+    """As `os.path.lexists`, which says no of what it may not look at, too."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        if error.errno != errno.ELOOP:  # a link in a circle leads nowhere
+            raise
+        return False
 
 
 def is_finished(path: str) -> bool:
