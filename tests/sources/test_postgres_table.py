@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg2
 import pyarrow as pa
@@ -250,6 +250,29 @@ def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, mem
     Writer(shop).insert("there").commit()
     source = source_of(shop, accept=accepted)
     assert names(source, source.latest(found, None)) == ["there"]
+
+
+def test_a_position_of_one_column_is_none_of_another(shop: str) -> None:
+    Writer(shop).insert("row").commit()
+    by_id, by_xid = source_of(shop, order_by="id", settle=timedelta(0)), source_of(shop)
+    for one, other in ((by_id, by_xid), (by_xid, by_id)):
+        found = one.latest(None, None)
+        told = f"positions are of column {one.order_by}, order_by is now {other.order_by}"
+        with pytest.raises(SourceChanged, match=told):
+            other.latest(found, None)
+        with pytest.raises(SourceChanged, match=told):
+            other.check(None, found)
+        with pytest.raises(SourceChanged, match=told):
+            other.read(cast(Any, None), None, found)
+
+
+def test_a_position_that_names_no_column_is_of_the_present_one(shop: str) -> None:
+    Writer(shop).insert("first").commit()
+    source = source_of(shop)
+    before = {key: value for key, value in source.latest(None, None).items() if key != "order_by"}
+    source.check(None, before)
+    Writer(shop).insert("second").commit()
+    assert names(source, source.latest(before, None)) == ["second"]
 
 
 def test_transaction_numbers_that_went_back_are_refused(shop: str) -> None:

@@ -47,7 +47,7 @@ class PostgresTableSource(TableSource):
     `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
     and again before it is read and sealed. `accept`: the server that a `SourceChanged` error names, once a person has
     looked.
-    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
+    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
     @contextmanager

@@ -83,7 +83,7 @@ class TableSession(Protocol):
 class TableSource(Source):
     """What `PostgresTableSource` and `MySqlTableSource` share; the settings are explained there.
 
-    Positions are {"server", "after", "upto"[, "rows"][, "held_by"]}.
+    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
     table: str = field(kw_only=False)
@@ -132,13 +132,20 @@ class TableSource(Source):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where this epoch ends. Raises `SourceRefused`, `SourceChanged`, `SourceUnavailable`."""
         after = start["upto"] if start else None
+        if start is not None:
+            self._require_same_column(start)
         with self.session(durable=True) as session:
             server = session.server()
             if start is not None:
                 self._require_same(start["server"], server)
             session.schema()
             span = Span(after, session.upto(after))
-            position: Position = {"server": server, "after": span.after, "upto": span.upto}
+            position: Position = {
+                "server": server,
+                "order_by": self.order_by,
+                "after": span.after,
+                "upto": span.upto,
+            }
             if self.verify_count:
                 position["rows"] = session.count(span)
             if (holder := session.held_by()) is not None:
@@ -155,10 +162,20 @@ class TableSource(Source):
             f"no epoch has read, say accept={now!r}"
         )
 
+    def _require_same_column(self, position: Position) -> None:
+        """A position of a version that didn't tell the column is taken for one of the present column."""
+        if (then := position.get("order_by", self.order_by)) != self.order_by:
+            raise SourceChanged(
+                f"source {self.context.source}: positions are of column {then}, order_by is now {self.order_by}, whose "
+                f"values mean other rows: set order_by={then!r} again, or give the source another name: by "
+                f"{self.order_by} it then starts anew, with all rows of the table"
+            )
+
     # --- reading ---
 
     def check(self, start: Position | None, end: Position) -> None:
-        """Raise `SourceChanged` if the server is another one, or the range has more or fewer rows than were planned."""
+        """Raise `SourceChanged` if the range is of another server or column, or has more or fewer rows than planned."""
+        self._require_same_column(end)
         with self.session() as session:
             self._require_same(end["server"], session.server())
             if self.verify_count and (planned := end.get("rows")) is not None:
@@ -185,6 +202,7 @@ class TableSource(Source):
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
         from lockstep.compute.partitions import frame_of
 
+        self._require_same_column(end)
         with self.session() as session:
             schema, span = session.schema(), _span(end)
             parts = min(-(-session.count(span) // self.rows_per_partition), _MOST_PARTITIONS)
