@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import psycopg2
 import pytest
 
-from lockstep.epoch import RunKey
+from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.errors import PlanMismatch
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
+from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
-from tests.crash.world import World
+from lockstep.sources.base import Source
+from tests.crash.world import World, untouched
 
 
 def _with_sinks(world: World, *sinks: object) -> World:
@@ -29,6 +32,34 @@ def test_a_sink_that_came_later_is_no_business_of_a_decided_epoch(world: World) 
     assert later.state_of(day) == "cleaned"
     later.require_exactly_once(day)
     assert not (world.folder / "more").exists()
+
+
+class Tens(Source):
+    """A cursor source: ten positions an epoch."""
+
+    identity = Identity.CURSOR
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return (start or 0) + 10
+
+    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
+        raise AssertionError("nothing is read here")
+
+
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_a_source_that_comes_back_goes_on_where_it_ended(world: World) -> None:
+    def planned(number: int, *names: str) -> dict[str, tuple[Position | None, Position]]:
+        sources = {name: Tens() for name in names}
+        sink = FileSink("tens", output="numbers", path=str(world.folder / "tens"))
+        pipeline = Pipeline("tens", sources, untouched, [sink], max_in_flight=9)
+        epoch = begin(replace(world, pipeline=pipeline).runtime(), RunKey("tens", f"run {number}"))
+        assert epoch.id == number
+        return {name: (found.start, found.end) for name, found in epoch.plan.sources.items()}
+
+    assert planned(1, "a", "b") == {"a": (None, 10), "b": (None, 10)}
+    assert planned(2, "b") == {"b": (10, 20)}
+    assert planned(3, "b") == {"b": (20, 30)}
+    assert planned(4, "a", "b", "c") == {"a": (10, 20), "b": (30, 40), "c": (None, 10)}
 
 
 def test_an_undecided_epoch_whose_sinks_changed_names_replan(world: World) -> None:

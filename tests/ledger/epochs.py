@@ -26,8 +26,8 @@ def day(number: int, days: int = 1) -> Interval:
     return Interval(start, start + timedelta(days=days))
 
 
-def a_plan(start: Any = None, end: Any = 10, sinks: Sequence[str] = SINKS) -> Plan:
-    return Plan({"landing": SourceRange(start, end)}, {sink: {"type": "test", "arguments": {}} for sink in sinks})
+def a_plan(start: Any = None, end: Any = 10, sinks: Sequence[str] = SINKS, source: str = "landing") -> Plan:
+    return Plan({source: SourceRange(start, end)}, {sink: {"type": "test", "arguments": {}} for sink in sinks})
 
 
 def whole_files(claims: Mapping[str, Sequence[str]]) -> dict[str, list[Claim]]:

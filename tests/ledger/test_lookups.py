@@ -44,6 +44,8 @@ HOT = [
     "find_last_epoch",
     "find_predecessor",
     "find_predecessor_of_sink",
+    "find_source_before",
+    "find_source_after",
     "find_abandoned_epoch",
     "list_abandoned_epochs",
     "list_unfinished_epochs",
@@ -64,7 +66,8 @@ HOT = [
 ROWS = [
     "INSERT INTO lockstep.pipeline VALUES ('clicks', 'cursor', {epochs}), ('flights', 'interval', {days})",
     "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
-    " SELECT 'clicks', n, CASE WHEN n > {last} THEN 'staged' ELSE 'cleaned' END, n, '{{}}', 'w', repeat('a', 64)"
+    " SELECT 'clicks', n, CASE WHEN n > {last} THEN 'staged' ELSE 'cleaned' END, n,"
+    """ '{{"sources": {{"landing": {{"start": null, "end": 1}}}}}}', 'w', repeat('a', 64)"""
     " FROM generate_series(1, {epochs}) n",
     "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
     " SELECT 'flights', n, 'cleaned', n, '{{}}', 'w', repeat('a', 64), tstzrange("

@@ -116,6 +116,17 @@ def test_replan_keeps_cursor_ranges_joined(ledger: Ledger) -> None:
     assert clicked_from(ledger, 35).id == 4
 
 
+def test_replan_takes_no_source_away_that_a_later_epoch_goes_on_with(ledger: Ledger) -> None:
+    clicked(ledger, 0)
+    clicked(ledger, 1)
+    weather = a_plan(source="weather")
+    with pytest.raises(IllegalTransition, match="source landing would end at null and go on at 10"):
+        ledger.replan_epoch(CLICKS, 1, weather, {}, "another source")
+    assert ledger.replan_epoch(CLICKS, 2, weather, {}, "another source").plan == weather
+    with pytest.raises(IllegalTransition, match="would end at 10 and go on at 20"):
+        ledger.replan_epoch(CLICKS, 2, a_plan(20, 30), {}, "more")
+
+
 def clicked_from(ledger: Ledger, start: int):  # type: ignore[no-untyped-def]
     return ledger.plan_epoch(CLICKS, a_plan(start, start + 10), {}, RUN, interval=None, after=3)
 

@@ -87,6 +87,32 @@ def test_a_cursor_epoch_starts_where_the_last_one_ends(ledger: Ledger) -> None:
         clicked(ledger, 1)
 
 
+def test_a_source_that_was_away_goes_on_where_it_ended(ledger: Ledger) -> None:
+    """Epoch 2 has another source only; and epoch 3, in which the first one is back, is given up."""
+
+    def follow(after: int, *range: int | None, source: str = "landing") -> Epoch | None:
+        return ledger.plan_epoch(CLICKS, a_plan(*range, source=source), {}, RUN, interval=None, after=after)
+
+    clicked(ledger, 0)
+    follow(1, None, 7, source="weather")
+    assert ledger.source_end(CLICKS, "landing", before=3) == 10
+    assert ledger.source_end(CLICKS, "weather", before=2) is None
+    with pytest.raises(OutOfOrder, match="source landing would end at 10 and go on at null"):
+        follow(2, None, 20)
+    follow(2, 10, 20)
+    ledger.void_epoch(CLICKS, 3, "poison")
+    assert ledger.source_end(CLICKS, "landing", before=4) == 20, "a void epoch's range was given up"
+    with pytest.raises(OutOfOrder, match="would end at 7 and go on at null"):
+        follow(3, None, 9, source="weather")
+    follow(3, 7, 9, source="weather")
+
+
+def test_a_new_source_starts_where_no_epoch_ended(ledger: Ledger) -> None:
+    clicked(ledger, 0)
+    with pytest.raises(OutOfOrder, match="source weather would end at null and go on at 5"):
+        ledger.plan_epoch(CLICKS, a_plan(5, 9, source="weather"), {}, RUN, interval=None, after=1)
+
+
 def test_the_count_in_flight_is_of_unpublished_epochs(ledger: Ledger) -> None:
     first, second, third = clicked(ledger, 0), clicked(ledger, 1), clicked(ledger, 2)
     assert ledger.in_flight(CLICKS) == 3

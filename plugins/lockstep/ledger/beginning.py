@@ -153,7 +153,8 @@ class Beginning(Looking):
 
     @staticmethod
     def _require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
-        before = tx.one("find_epoch", pipeline=pipeline, epoch=after) if after else None
-        gap = guards.gap(before, guards.plan_as_stored(plan), None)
+        if after is None:
+            return
+        gap = guards.gap(tx, pipeline, after + 1, guards.plan_as_stored(plan))
         if gap:
             raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); begin again")

@@ -109,12 +109,23 @@ def require_published(tx: Transaction, row: Row, sink: str, token: int) -> None:
         raise Fenced(f"{name(row)}: the decided vote of {sink} is {decided}, not {token}")
 
 
-def gap(before: Row | None, plan: Json, after: Row | None) -> str | None:
-    """Where a cursor pipeline's ranges would not join: n+1 starts where n ends. None if they do."""
-    pairs = ((before["plan"], plan) if before else None, (plan, after["plan"]) if after else None)
-    for earlier, later in filter(None, pairs):
-        for source in earlier["sources"].keys() & later["sources"].keys():
-            end, start = earlier["sources"][source]["end"], later["sources"][source]["start"]
+def gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:
+    """Where a cursor pipeline's ranges would not join if `epoch` had `plan`, in place of `replaced`. None if they do.
+
+    A source goes on where the last epoch before that names it ended, whatever epochs without it lie between.
+    """
+    planned = plan["sources"]
+    for source in sorted(planned.keys() | (replaced["sources"].keys() if replaced else set())):
+        of = {"pipeline": pipeline, "epoch": epoch, "source": source}
+        before, after = tx.one("find_source_before", **of), tx.one("find_source_after", **of)
+        end = before["end"] if before else None
+        joins = []
+        if source in planned:
+            joins.append((end, planned[source]["start"]))
+            end = planned[source]["end"]
+        if after:
+            joins.append((end, after["start"]))
+        for end, start in joins:
             if end != start:
                 return f"source {source} would end at {json.dumps(end)} and go on at {json.dumps(start)}"
     return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey
 from lockstep.errors import LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
 from lockstep.ledger.arrays import chunks, texts
@@ -95,6 +95,11 @@ class Looking:
     def last_epoch(self, pipeline: str) -> Epoch | None:
         row = self._look("find_last_epoch", pipeline=pipeline)
         return to_epoch(row) if row else None
+
+    def source_end(self, pipeline: str, source: str, before: int) -> Position | None:
+        """Where a cursor source ended in the last epoch before epoch `before` that names it, void or not."""
+        row = self._look("find_source_before", pipeline=pipeline, source=source, epoch=before)
+        return row["end"] if row else None
 
     def abandoned_epoch(self, pipeline: str) -> Epoch | None:
         """A cursor pipeline's lowest undecided epoch whose lease has run out."""

@@ -78,8 +78,7 @@ class Operating(Looking):
     def _require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
         if row["span"] is not None:
             return
-        before, after = (tx.one("find_epoch", pipeline=row["pipeline"], epoch=row["id"] + step) for step in (-1, 1))
-        gap = guards.gap(before, guards.plan_as_stored(plan), after)
+        gap = guards.gap(tx, row["pipeline"], row["id"], guards.plan_as_stored(plan), row["plan"])
         if gap:
             raise IllegalTransition(
                 f"can't replan {guards.name(row)} with this range: {gap}; keep the range, replan the last epoch "

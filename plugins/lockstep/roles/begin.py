@@ -123,8 +123,8 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
 
 
 def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
-    """Ask every source where this epoch ends; it starts where `last` ended. `replaced`: the epoch whose own claims
-    don't count, as its plan is made anew."""
+    """Ask every source where this epoch ends. It starts where it ended in `last`, the epoch before, or in the last one
+    before that which names it. `replaced`: the epoch whose own claims don't count, as its plan is made anew."""
     pipeline = runtime.defined
     ranges = {}
     for name, source in pipeline.sources.items():
@@ -132,9 +132,17 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         claims = partial(runtime.ledger.claims, pipeline.name, name, but=but)
         by_head = partial(runtime.ledger.claimed_by_head, pipeline.name, name, but=but)
         source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head))
-        start: Position | None = last.plan.sources[name].end if last and name in last.plan.sources else None
+        start = _start(runtime, name, last)
         ranges[name] = SourceRange(start, source.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs())
+
+
+def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
+    if last is None:
+        return None
+    if source in last.plan.sources:
+        return last.plan.sources[source].end
+    return runtime.ledger.source_end(runtime.pipeline, source, before=last.id)
 
 
 def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
