@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql import MySqlSink
 from lockstep.sinks.mysql.branches import BranchName, xid
+from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.dsn import parse_dsn
 from lockstep.testing.children import Child, fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
@@ -285,6 +287,17 @@ def test_airflows_own_uris_are_read() -> None:
     assert extra["unix_socket"] == "/s.sock"
     with pytest.raises(InvalidPipeline, match="ssl_mode"):
         parse_dsn("warehouse", "mysql://u@h/d?ssl_mode=VERIFY_IDENTITY")
+
+
+@pytest.mark.timeout(30)
+def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up(mariadb_dsn: str) -> None:
+    with socket.create_server((HOST, 0)) as silent:
+        dsn = f"mysql://u:p@{HOST}:{silent.getsockname()[1]}/d?connect_timeout=1"
+        with pytest.raises(SinkUnavailable, match="timed out"):
+            Database("s", "warehouse", dsn, 1.0).connect()
+    later = f"{mariadb_dsn}?connect_timeout=1"
+    with closing(Database("s", "warehouse", later, 1.0).connect()) as connection, connection.cursor() as cursor:
+        assert cursor.execute("SELECT SLEEP(1.2)") == 1, "an answer may take longer than the greeting"
 
 
 def test_the_server_gets_no_file_that_it_asks_for(mariadb_dsn: str) -> None:

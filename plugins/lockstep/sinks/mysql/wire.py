@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
         server_version: str
         _result: Any
+        _read_timeout: float | None
 
         def _execute_command(self, command: int, sql: str) -> None: ...
         def _read_packet(self) -> Any: ...  # type: ignore[override]
@@ -50,7 +51,13 @@ class Loader(_Connection):
         given = {"connect_timeout": _CONNECT_SECONDS, "charset": "utf8mb4", **arguments}
         # the flag, not local_infile=True: with that the driver would open any file that a server asks for
         super().__init__(**given, autocommit=True, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
-        self.connect(None if self.unix_socket else _dial(self.host, self.port, given["connect_timeout"]))
+        self._connect_within(given["connect_timeout"])
+
+    def _connect_within(self, seconds: float) -> None:
+        """The driver dials within them, but waits for the greeting and the login as long as for any answer."""
+        later, self._read_timeout = self._read_timeout, seconds
+        self.connect(None if self.unix_socket else _dial(self.host, self.port, seconds))
+        self._read_timeout = later
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
         """Without TLS options the driver encrypts if the server can, and checks nothing: no need to read every
