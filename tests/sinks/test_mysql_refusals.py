@@ -240,6 +240,22 @@ def test_a_table_of_another_pipeline_is_refused_unless_both_share(mariadb_dsn: s
     preflight(mariadb_dsn, sink(shared=True), pipeline="other")
 
 
+def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
+    home = mariadb_dsn.rsplit("/", 1)[1]
+    elsewhere, strange = (mariadb_server.create_database(f"{home}_{name}") for name in ("elsewhere", "strange"))
+    try:
+        execute(strange, "CREATE TABLE lockstep_target (relation text)")  # somebody else's
+        preflight(mariadb_dsn, sink(create=True))
+        given = {"tables": {"rows": f"{home}.target"}}
+        with pytest.raises(TargetOwned, match=rf"pipeline pipe,.* row of {home}\.lockstep_target"):
+            preflight(elsewhere, sink(**given), pipeline="other")
+        preflight(mariadb_dsn, sink(shared=True))
+        preflight(elsewhere, sink(shared=True, **given), pipeline="other")
+    finally:
+        for name in ("elsewhere", "strange"):
+            mariadb_server.drop_database(f"{home}_{name}")
+
+
 def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
     preflight(mariadb_dsn, sink(create=True))
     database, user = mariadb_dsn.rsplit("/", 1)[1], "'reader'@'127.0.0.1'"

@@ -318,6 +318,16 @@ def test_a_table_belongs_to_one_pipeline_unless_both_share(warehouse_dsn: str) -
         preflight(warehouse_dsn, sink(), pipeline="first")
 
 
+def test_a_table_is_owned_whichever_schema_says_so(warehouse_dsn: str) -> None:
+    execute(warehouse_dsn, "CREATE SCHEMA one; CREATE SCHEMA two; CREATE SCHEMA three")
+    execute(warehouse_dsn, "CREATE TABLE three.lockstep_target (relation text)")  # somebody else's
+    preflight(warehouse_dsn, sink(create=True, schema="one"), pipeline="first")
+    with pytest.raises(TargetOwned, match=r"pipeline first.* row of one\.lockstep_target"):
+        preflight(warehouse_dsn, sink(schema="two"), pipeline="second")
+    preflight(warehouse_dsn, sink(shared=True, schema="one"), pipeline="first")
+    preflight(warehouse_dsn, sink(shared=True, schema="two"), pipeline="second")
+
+
 def test_a_partition_of_an_owned_table_is_owned_too(warehouse_dsn: str) -> None:
     execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text) PARTITION BY RANGE (id)")
     execute(warehouse_dsn, "CREATE TABLE leaf PARTITION OF target FOR VALUES FROM (0) TO (9)")

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pymysql.constants import ER
-from pymysql.err import IntegrityError
+from pymysql.err import IntegrityError, MySQLError
 
 from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.base import Marker, SinkEpoch
@@ -51,6 +52,18 @@ _KEYS = {
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
 }
 _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
+_SET_UP = "lockstep set-up"
+_HOMES = (
+    "SELECT table_schema FROM information_schema.tables WHERE table_name = 'lockstep_target' AND table_schema <> %s"
+)
+_CLOSED = {  # to this user, gone meanwhile, or no table of Lockstep's
+    ER.TABLEACCESS_DENIED_ERROR,
+    ER.COLUMNACCESS_DENIED_ERROR,
+    ER.DBACCESS_DENIED_ERROR,
+    ER.NO_SUCH_TABLE,
+    ER.BAD_DB_ERROR,
+    ER.BAD_FIELD_ERROR,
+}
 
 
 @dataclass(frozen=True)
@@ -63,13 +76,14 @@ class TargetTables:
     # --- set-up ---
 
     def lock_set_up(self, cursor: Cursor, seconds: float) -> None:
-        """Whoever changes tables goes one by one; until `unlock_set_up`. Raises `SinkUnavailable`."""
-        cursor.execute("SELECT GET_LOCK(%s, %s)", (self._set_up, seconds))
+        """Whoever changes tables goes one by one, on the whole server; until `unlock_set_up`. Raises
+        `SinkUnavailable`."""
+        cursor.execute("SELECT GET_LOCK(%s, %s)", (_SET_UP, seconds))
         if cursor.fetchone() != (1,):
-            raise SinkUnavailable(f"sink {self.owner.sink}: another set-up of {self.database} is at work; try again")
+            raise SinkUnavailable(f"sink {self.owner.sink}: another set-up on this server is at work; try again")
 
     def unlock_set_up(self, cursor: Cursor) -> None:
-        cursor.execute("DO RELEASE_LOCK(%s)", (self._set_up,))
+        cursor.execute("DO RELEASE_LOCK(%s)", (_SET_UP,))
 
     def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
         """Create what is missing; a user without CREATE passes if all is there. Raises `PreflightRefused`."""
@@ -91,14 +105,14 @@ class TargetTables:
         """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
         anybody else does, another sink of the same pipeline included."""
         for relation in relations:
-            for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
+            for deployment, pipeline, sink, theirs, home in self._claims(cursor, relation):
                 another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
                 if alone or (another and not (shared and theirs)):
                     share = "" if alone else " say shared=True in both,"
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
                         f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{self.database}.lockstep_target if that pipeline is gone"
+                        f"{home}.lockstep_target if that pipeline is gone"
                     )
             self._record_claim(cursor, relation, shared)
 
@@ -122,16 +136,28 @@ class TargetTables:
             )
 
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
-        """(deployment, pipeline, sink, shared) of every other sink on `relation`."""
+        """(deployment, pipeline, sink, shared) of every other sink on `relation`, in whatever database it says so."""
+        return [found[:4] for found in self._claims(cursor, relation)]
+
+    def _claims(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool, str]]:
+        """`other_owners`, each with the database that says so."""
+        found = self._claims_in(cursor, self.database, relation)
+        cursor.execute(_HOMES, (self.database,))
+        for (home,) in cursor.fetchall():
+            with _unless_closed_to_us():
+                found += self._claims_in(cursor, str(home), relation)
+        return found
+
+    def _claims_in(self, cursor: Cursor, home: str, relation: Relation) -> list[tuple[str, str, str, bool, str]]:
         cursor.execute(
             compose(
                 "SELECT deployment, pipeline, sink, shared FROM {table} "
                 "WHERE relation = %s AND (deployment, pipeline, sink) <> (%s, %s, %s)",
-                table=self._table("lockstep_target"),
+                table=(home, "lockstep_target"),
             ),
             (str(relation), *self.owner_key),
         )
-        return [(str(one), str(two), str(three), bool(four)) for one, two, three, four in cursor.fetchall()]
+        return [(str(one), str(two), str(three), bool(four), home) for one, two, three, four in cursor.fetchall()]
 
     def target_id(self, cursor: Cursor) -> str:
         """Raises `TargetChanged` where Lockstep's tables are missing: no preflight has been here."""
@@ -237,13 +263,18 @@ class TargetTables:
     def owner_key(self) -> tuple[str, str, str]:
         return self.owner.deployment, self.owner.pipeline, self.owner.sink
 
-    @property
-    def _set_up(self) -> str:
-        return f"lockstep set-up {self.database}"[:64]
-
     def _table(self, name: str) -> tuple[str, str]:
         return self.database, name
 
     def _engines(self, cursor: Cursor) -> dict[str, str]:
         cursor.execute(_ENGINES, (self.database, "lockstep\\_%"))
         return {str(table): str(engine) for table, engine in cursor.fetchall()}
+
+
+@contextmanager
+def _unless_closed_to_us() -> Iterator[None]:
+    try:
+        yield
+    except MySQLError as error:
+        if code_of(error) not in _CLOSED:
+            raise

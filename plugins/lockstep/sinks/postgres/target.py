@@ -45,6 +45,17 @@ _KEYS = {
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch))""",
 }
 
+# schemas with owners beside the sink's own, as far as the role may read them
+_HOMES = """
+    SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relname = 'lockstep_target' AND c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname <> %s
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+    AND (SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND NOT a.attisdropped
+         AND (a.attname = 'deployment' AND a.atttypid = 'uuid'::regtype
+              OR a.attname IN ('relation', 'pipeline', 'sink', 'shared'))) = 5
+    ORDER BY n.nspname
+"""
+
 
 @dataclass(frozen=True, order=True)
 class Relation:
@@ -92,14 +103,14 @@ class TargetTables:
         """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
         anybody else does, another sink of the same pipeline included."""
         for relation in relations:
-            for deployment, pipeline, sink, theirs in self.other_owners(cursor, relation):
+            for deployment, pipeline, sink, theirs, home in self._claims(cursor, relation):
                 another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
                 if alone or (another and not (shared and theirs)):
                     share = "" if alone else " say shared=True in both,"
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
                         f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{self.schema}.lockstep_target if that pipeline is gone"
+                        f"{home}.lockstep_target if that pipeline is gone"
                     )
             self._record_claim(cursor, relation, shared)
 
@@ -120,15 +131,25 @@ class TargetTables:
             )
 
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
-        """(deployment, pipeline, sink, shared) of every other sink on `relation`, its partitions or parents."""
-        cursor.execute(
-            sql.SQL(
-                "SELECT deployment::text, pipeline, sink, shared FROM {} "
-                "WHERE (deployment, pipeline, sink) IS DISTINCT FROM (%s::uuid, %s, %s) AND relation = ANY(%s)"
-            ).format(self._table("lockstep_target")),
-            (*self.owner_key, [str(relation), *_relatives(cursor, relation)]),
-        )
-        return cursor.fetchall()
+        """(deployment, pipeline, sink, shared) of every other sink on `relation`, its partitions or parents, in
+        whatever schema it says so."""
+        return [found[:4] for found in self._claims(cursor, relation)]
+
+    def _claims(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool, str]]:
+        """`other_owners`, each with the schema that says so."""
+        relatives = [str(relation), *_relatives(cursor, relation)]
+        cursor.execute(_HOMES, (self.schema,))
+        found = []
+        for home in [self.schema, *(name for (name,) in cursor.fetchall())]:
+            cursor.execute(
+                sql.SQL(
+                    "SELECT deployment::text, pipeline, sink, shared, %s FROM {} "
+                    "WHERE (deployment, pipeline, sink) IS DISTINCT FROM (%s::uuid, %s, %s) AND relation = ANY(%s)"
+                ).format(sql.Identifier(home, "lockstep_target")),
+                (home, *self.owner_key, relatives),
+            )
+            found += cursor.fetchall()
+        return found
 
     def target_id(self, cursor: Cursor) -> str:
         """Raises `TargetChanged` where Lockstep's tables are missing: no preflight has been here."""
