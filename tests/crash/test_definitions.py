@@ -15,7 +15,7 @@ from lockstep.roles import operate
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.sources.base import Source
-from tests.crash.world import World, untouched
+from tests.crash.world import Numbers, World, untouched
 
 
 def _with_sinks(world: World, *sinks: object) -> World:
@@ -74,6 +74,21 @@ def test_an_undecided_epoch_whose_sinks_changed_names_replan(world: World) -> No
     assert fewer.shown_in_files(day)
     assert not fewer.shown_in_warehouse(day)
     assert fewer.prepared() == []
+
+
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+@pytest.mark.parametrize("names", [("renamed",), ("numbers", "more")])
+def test_an_undecided_epoch_whose_sources_changed_names_replan(world: World, names: tuple[str, ...]) -> None:
+    day = next(world.days)
+    run = RunKey("old", f"{day}")
+    world.run_until(run, day, "begin")
+    old = world.pipeline
+    other = replace(world, pipeline=Pipeline(old.name, {name: Numbers() for name in names}, old.transform, old.sinks))
+    with pytest.raises(PlanMismatch, match=r"sources numbers, .* `lockstep replan numbers"):
+        other.run_task("stage", run, day)
+    assert world.left_in_staging() == []
+    world.run(run, day, start="stage")
+    world.require_exactly_once(day)
 
 
 @pytest.mark.parametrize("world", ["two_phase"], indirect=True)

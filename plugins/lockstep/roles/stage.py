@@ -8,7 +8,7 @@ from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import AlreadyDecided
+from lockstep.errors import AlreadyDecided, PlanMismatch
 from lockstep.roles.lease import kept
 from lockstep.runtime import Runtime
 from lockstep.sources.base import SourceContext
@@ -24,7 +24,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
     """Stage and seal this run's epoch, unless it is staged already.
 
     `reference`: where another process imports the pipeline, `module:name`. Trusts the manifest that it makes and never
-    the job's status. Raises `StageFailed`, `SourceChanged`, `BadRecords`, `Fenced`.
+    the job's status. Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`.
     """
     attempt = runtime.attempt_of(run)
     epoch = runtime.epoch_of(attempt)
@@ -44,6 +44,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
 
 
 def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch: Launch, reference: str) -> Epoch:
+    _require_same_sources(runtime, epoch)
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
     request = _request(runtime, epoch, token, folder, reference)
@@ -87,6 +88,15 @@ def _request(runtime: Runtime, epoch: Epoch, token: int, folder: str, reference:
         timestamp=epoch.planned_at,
         interval=epoch.interval,
     )
+
+
+def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
+    defined, planned = sorted(runtime.defined.sources), sorted(epoch.plan.sources)
+    if defined != planned:
+        raise PlanMismatch(
+            f"{epoch} was planned with the sources {', '.join(planned)}, the pipeline has {', '.join(defined)}; take "
+            f"these with `lockstep replan {epoch.pipeline} {epoch.id} --reason …`, or put the old ones back"
+        )
 
 
 def _open_sources(runtime: Runtime) -> None:
