@@ -131,3 +131,20 @@ def test_recovery_ends_with_what_it_has_handled(world: World, sink_class: Any, m
     assert [txn.handle for txn in told[-1]] == [path.name]
     assert not path.exists()
     assert shown(world) == Counter(rows_of_day(DAY))
+
+
+def test_recovery_does_not_end_while_somebody_else_publishes(
+    world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[list[Txn]] = []
+    monkeypatch.setattr(sink_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
+    world.run_until(RUN, DAY, "commit")
+    drop_what_is_pending(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(sink_class, "write_again", lambda sink, epoch, wal: False)  # the other's marker isn't visible yet
+        report = world.recover()
+    assert report.problems == []
+    assert world.state_of(DAY) == "committed"
+    assert told == [], "a decided epoch isn't published"
+    assert world.recover().finished == [1]
+    assert told == [[]]

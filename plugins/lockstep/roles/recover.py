@@ -30,6 +30,12 @@ class RecoveryReport:
     voided: list[int] = field(default_factory=list)  #: epochs whose attempt was raised
     swept: int = 0  #: transactions and folders
     problems: list[str] = field(default_factory=list)
+    busy: list[str] = field(default_factory=list)  #: what somebody else is publishing at this moment: no problem
+
+    @property
+    def complete(self) -> bool:
+        """Whether the round did everything that there was to do."""
+        return not self.problems and not self.busy
 
 
 def recover(runtime: Runtime, hold: timedelta | None = None) -> RecoveryReport:
@@ -78,7 +84,7 @@ def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
     with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
-        if isinstance(sink, TwoPhaseCommitSink) and not report.problems:
+        if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 
 
@@ -101,6 +107,7 @@ def _guard(report: RecoveryReport, work: Callable[[], object]) -> None:
         work()
     except PublishBusy as busy:
         _log.info("%s", busy)
+        report.busy.append(str(busy))
     except LockstepError as error:
         _log.error("%s: %s", type(error).__name__, error)
         report.problems.append(f"{type(error).__name__}: {error}")

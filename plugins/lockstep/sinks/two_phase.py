@@ -62,7 +62,7 @@ class TwoPhaseCommitSink(Sink):
         self.abort(txn)
 
     def finish_recovering(self, handled: Sequence[Txn]) -> None:
-        """Called last by a round of recovery that met no problem, for a sink that tidies up after its transactions.
+        """Called last by a round of recovery that met no problem and nobody who publishes, for a sink that tidies up.
 
         By then what is decided is published, what is dead was aborted, and the last sweep has committed or aborted
         `handled`; what is still `pending` is live. Idempotent, like every step (Flink: finishRecoveringContext).
