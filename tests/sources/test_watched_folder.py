@@ -228,6 +228,36 @@ def test_a_growing_file_is_not_read_twice_under_two_names(make: Make, how: Calla
     assert world.shown() == Counter([*(f"line {number}" for number in range(100)), "more", *other])
 
 
+@pytest.mark.parametrize(
+    ("lines", "how"),
+    [(1, Path.symlink_to), (1, Path.hardlink_to), (99, Path.symlink_to), (99, shutil.copyfile), (900, shutil.copyfile)],
+)
+def test_two_names_of_one_growing_file_are_not_read_by_one_epoch(
+    make: Make, lines: int, how: Callable[[Path, Path], object]
+) -> None:
+    world = make(grow=True)
+    written = [f"line {number}" for number in range(lines)]
+    log, current = land(world, "log", "".join(f"{line}\n" for line in written)), world.landing / "current.txt"
+    how(*((log, current) if how is shutil.copyfile else (current, log)))
+    append(log, "more\n")
+    with pytest.raises(SourceChanged, match=r"current\.txt.* one file under two names"):
+        world.begin("first")
+    current.unlink()
+    world.run("first")
+    assert world.shown() == Counter([*written, "more"])
+
+
+@pytest.mark.parametrize("same", [1000, 10_000])
+def test_growing_files_that_only_begin_alike_are_all_read(make: Make, same: int) -> None:
+    world = make(grow=True)
+    header = "x" * same
+    for number in range(4):
+        land(world, f"header-{number}", f"{header}\n")
+        land(world, str(number), f"{header}\n{number}\n" + "y\n" * number)
+    world.run("first")
+    assert world.shown() == Counter({header: 8, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
+
+
 def test_a_range_that_can_not_be_read_again_fails_the_epoch(make: Make) -> None:
     world = make(grow=True, hash=True)
     middle = "".join(f"{number:09}\n" for number in range(2000))

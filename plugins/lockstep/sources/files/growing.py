@@ -115,6 +115,29 @@ def require_unknown(found: FrozenRange, claims: Iterable[Claim]) -> None:
                 )
 
 
+def require_apart(ranges: Iterable[FrozenRange]) -> None:
+    """Raise `SourceChanged` if two of these ranges are of one file under two names, by a link or as a copy.
+
+    What has one line only, as a CSV file that has just its header, is nobody's copy.
+    """
+    files: dict[tuple[int, int], FrozenRange] = {}
+    alike: dict[str | None, list[FrozenRange]] = {}
+    for found in sorted(ranges, key=lambda one: one.ends):  # of a copy, the shorter one first
+        with _opened(found.path) as file:
+            facts = os.fstat(file.fileno())
+            same = [files.setdefault((facts.st_dev, facts.st_ino), found)]
+            if found.head is not None:
+                begins, line = _digest(file, WINDOW), _first_line(file)
+                known = [*alike.get(found.head, ()), *alike.get(begins, ())]
+                same += [one for one in known if one.ends > line and _digest(file, one.ends) == one.digest]
+                alike.setdefault(begins if found.ends >= WINDOW else found.head, []).append(found)
+        if other := next((one for one in same if one is not found), None):
+            raise SourceChanged(
+                f"growing files {other.path} and {found.path} are one file under two names; it is not read twice. "
+                "Move one of them away, or have the source's path mean only one"
+            )
+
+
 def _may_have_news(claim: Claim, now: FrozenFile) -> bool:
     same = (claim.size, claim.mtime_ns) == (now.size, now.mtime_ns)
     return not same or claim.ends != now.size
@@ -151,6 +174,11 @@ def _digest(file: BinaryIO, upto: int) -> str:
         file.seek(start)
         found.update(file.read(min(WINDOW, upto - start)))
     return found.hexdigest()
+
+
+def _first_line(file: BinaryIO) -> int:
+    file.seek(0)
+    return len(file.readline(_BLOCK))
 
 
 def _sha256(file: BinaryIO, starts: int, ends: int) -> str:

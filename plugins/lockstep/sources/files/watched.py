@@ -13,7 +13,7 @@ from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.changed import changed_since, shown
 from lockstep.sources.files.frozen import FrozenFile
-from lockstep.sources.files.growing import FrozenRange, grown, next_range, require_unknown
+from lockstep.sources.files.growing import FrozenRange, grown, next_range, require_apart, require_unknown
 from lockstep.sources.files.paths import each_file
 
 CHUNK = 10_000
@@ -47,7 +47,7 @@ class Watched:
     def new_lines(self, context: SourceContext) -> list[FrozenRange]:
         """Of the files that have grown the complete lines behind their claims, within the caps.
 
-        Raises `SourceChanged` for a file that isn't the one that was claimed.
+        Raises `SourceChanged` for a file that isn't the one that was claimed, or has two names.
         """
         ranges: list[FrozenRange] = []
         room = self.max_bytes
@@ -63,6 +63,7 @@ class Watched:
             room = None if room is None else room - (found.ends - found.starts)
             if len(ranges) == self.max_files:
                 break
+        require_apart(ranges)
         _require_unknown(context, ranges)
         return ranges
 
