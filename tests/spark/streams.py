@@ -87,6 +87,36 @@ class LimitedReader(DataSourceStreamReader):
             yield (n,)
 
 
+class Talkative(Limited):
+    """Its errors tell the URL that it was given: `at` says where it raises."""
+
+    def schema(self) -> StructType:
+        self.fail_at("schema")
+        return super().schema()
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        self.fail_at("streamReader")
+        return TalkativeReader(self)
+
+    def fail_at(self, place: str) -> None:
+        if self.options["at"] == place:
+            raise ConnectionError(f"{place}: {self.options['url']} doesn't answer, password p/ss:w@rd")
+
+
+class TalkativeReader(LimitedReader):
+    def __init__(self, source: Talkative) -> None:
+        super().__init__(1, source.options["url"])
+        self.source = source
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self.source.fail_at("partitions")
+        return super().partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        yield from super().read(partition)
+        self.source.fail_at("read")
+
+
 class Old(Limited):
     """A reader of Spark 4.0 and 4.1: latestOffset has no parameters."""
 

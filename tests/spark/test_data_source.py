@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
 from lockstep.compute.ddl import struct_of
@@ -82,6 +86,32 @@ def test_a_password_alone_is_not_told_either() -> None:
     source = DataSourceSource(f"{STREAMS}:Limited", connection_options={"url": "queue"})
     with pytest.raises(SourceUnavailable, match=r"PermissionError: no such login: reader, \*\*\*$"):
         opened(source, {"queue": "mq://reader:p%2Fss%3Aw%40rd@host/queue"}).latest(None, None)
+
+
+@pytest.mark.parametrize("place", ["schema", "streamReader", "partitions", "read"])
+def test_what_a_reader_raises_on_a_worker_is_told_without_its_secret_options(place: str) -> None:
+    secret = "mq://reader:p%2Fss%3Aw%40rd@host/queue"
+    source = opened(
+        DataSourceSource(f"{STREAMS}:Talkative", options={"at": place}, connection_options={"url": "queue"}),
+        {"queue": secret},
+    )
+    position = {"start": {"shard": {"n": 0}}, "end": {"shard": {"n": 2}}}
+    with pytest.raises(RuntimeError) as raised:
+        rows_as_a_worker_reads_them(source, position)
+    told = "".join(traceback.format_exception(raised.value))
+    assert f"ConnectionError: {place}: *** doesn't answer, password ***" in told
+    assert secret not in told and "p/ss:w@rd" not in told
+
+
+def rows_as_a_worker_reads_them(source: DataSourceSource, position: Position) -> list[Any]:
+    """What Spark asks of the class that it is given, here."""
+    spark = MagicMock()
+    source.read(spark, None, position)
+    [[frozen]] = [call.args for call in spark.dataSource.register.call_args_list]
+    sent = pickle.loads(cloudpickle.dumps(frozen))
+    found = sent({})
+    reader = found.reader(found.schema())
+    return [row for partition in reader.partitions() for row in reader.read(partition)]
 
 
 def test_a_sequence_counts_on_where_it_stopped_and_ends() -> None:

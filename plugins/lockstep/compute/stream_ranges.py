@@ -11,7 +11,8 @@ import importlib
 import inspect
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 from pyspark.errors import PySparkNotImplementedError
@@ -106,19 +107,45 @@ def _struct(schema: StructType | str) -> StructType:
 
 
 def frame_of_range(
-    spark: SparkSession, reference: str, options: Mapping[str, str], schema: str | None, start: Offset, end: Offset
+    spark: SparkSession,
+    reference: str,
+    options: Mapping[str, str],
+    schema: str | None,
+    start: Offset,
+    end: Offset,
+    secrets: Sequence[str],
 ) -> DataFrame:
-    """The rows between two offsets, in the partitions that the reader plans now."""
+    """The rows between two offsets, in the partitions that the reader plans now. No error tells one of `secrets`."""
     source = load(reference)
     ship(source)
     ship(RangeReader)
-    frozen = _frozen(source, dict(options), start, end)
+    frozen = _frozen(source, dict(options), start, end, secrets)
     spark.dataSource.register(frozen)
     reader = spark.read.format(frozen.name())
     return (reader.schema(schema) if schema else reader).load()
 
 
-def _frozen(source: type[DataSource], options: dict[str, str], start: Offset, end: Offset) -> type[DataSource]:
+def without(secrets: Sequence[str], text: str) -> str:
+    """`text` with a mark in the place of each secret."""
+    for secret in secrets:
+        text = text.replace(secret, "***") if secret else text
+    return text
+
+
+@contextmanager
+def discreet(secrets: Sequence[str]) -> Iterator[None]:
+    """Raise whatever is raised as a `RuntimeError` whose text has none of `secrets`: Spark brings it into logs."""
+    try:
+        yield
+    except Exception as error:
+        if not secrets:
+            raise
+        raise RuntimeError(without(secrets, f"{type(error).__name__}: {error}")) from None
+
+
+def _frozen(
+    source: type[DataSource], options: dict[str, str], start: Offset, end: Offset, secrets: Sequence[str] = ()
+) -> type[DataSource]:
     """A batch source of one range. The options stand in the class, which is pickled, and in no plan's text."""
     called = f"lockstep_{source.name()}_{uuid.uuid4().hex}"
 
@@ -128,26 +155,31 @@ def _frozen(source: type[DataSource], options: dict[str, str], start: Offset, en
             return called
 
         def schema(self) -> StructType | str:
-            return source(cast(Any, CaseInsensitiveDict(options))).schema()
+            with discreet(secrets):
+                return source(cast(Any, CaseInsensitiveDict(options))).schema()
 
         def reader(self, schema: StructType) -> DataSourceReader:
-            return RangeReader(_streamReader(source(cast(Any, CaseInsensitiveDict(options))), schema), start, end)
+            with discreet(secrets):
+                stream = _streamReader(source(cast(Any, CaseInsensitiveDict(options))), schema)
+            return RangeReader(stream, start, end, secrets)
 
     return FrozenRange
 
 
 class RangeReader(DataSourceReader):
-    """The range of a streaming reader as a batch."""
+    """The range of a streaming reader as a batch. What the reader raises is told without `secrets`."""
 
-    def __init__(self, reader: DataSourceStreamReader, start: Offset, end: Offset) -> None:
-        self._reader, self._start, self._end = reader, start, end
+    def __init__(self, reader: DataSourceStreamReader, start: Offset, end: Offset, secrets: Sequence[str] = ()) -> None:
+        self._reader, self._start, self._end, self._secrets = reader, start, end, secrets
 
     def partitions(self) -> list[InputPartition]:
         """What the streaming reader plans; of an empty range Spark wants a partition too."""
-        planned = [] if self._start == self._end else list(self._reader.partitions(self._start, self._end))
+        with discreet(self._secrets):
+            planned = [] if self._start == self._end else list(self._reader.partitions(self._start, self._end))
         return planned or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if type(partition) is InputPartition and partition.value is None:
-            return iter(())
-        return iter(self._reader.read(partition))
+            return
+        with discreet(self._secrets):
+            yield from self._reader.read(partition)

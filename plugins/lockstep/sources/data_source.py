@@ -55,7 +55,7 @@ class DataSourceSource(Source):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
-        from lockstep.compute.stream_ranges import next_range
+        from lockstep.compute.stream_ranges import next_range, without
 
         options = self._all_options()
         before = start["end"] if start is not None else None
@@ -64,7 +64,7 @@ class DataSourceSource(Source):
         except LockstepError:
             raise
         except Exception as error:
-            text = self._without_secrets(f"{type(error).__name__}: {error}", options)
+            text = without(self._secrets(options), f"{type(error).__name__}: {error}")
             raise SourceUnavailable(f"data source {self.data_source}: {text}") from None
         return {"start": first, "end": end}
 
@@ -72,10 +72,14 @@ class DataSourceSource(Source):
         return bool(end["start"] == end["end"])
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The rows between the two offsets, in the partitions that the reader plans now, read on Spark's workers."""
+        """The rows between the two offsets, in the partitions that the reader plans now, read on Spark's workers.
+
+        What the reader raises there comes as a `RuntimeError` without the values of `connection_options`.
+        """
         from lockstep.compute.stream_ranges import frame_of_range
 
-        return frame_of_range(spark, self.data_source, self._all_options(), self.schema, end["start"], end["end"])
+        options, between = self._all_options(), (end["start"], end["end"])
+        return frame_of_range(spark, self.data_source, options, self.schema, *between, self._secrets(options))
 
     def _all_options(self) -> dict[str, str]:
         if self._context is None:
@@ -83,11 +87,9 @@ class DataSourceSource(Source):
         found = {option: self._context.dsn(connection) for option, connection in self.connection_options.items()}
         return {**self.options, **found}
 
-    def _without_secrets(self, text: str, options: Mapping[str, str]) -> str:
-        for value in (options[option] for option in self.connection_options):
-            for secret in (value, *_password_in(value)):
-                text = text.replace(secret, "***")
-        return text
+    def _secrets(self, options: Mapping[str, str]) -> tuple[str, ...]:
+        values = [options[option] for option in self.connection_options]
+        return tuple(secret for value in values for secret in (value, *_password_in(value)))
 
 
 def _password_in(uri: str) -> list[str]:
