@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg2
@@ -12,6 +12,7 @@ import pytest
 
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest, Verdict, judge
+from lockstep.testing.crash_sweep import OnStep
 from stack.postgres import PostgresServer
 from tests.sinks.documented import module_of
 from tests.testing import planted_files
@@ -101,3 +102,21 @@ class PlantedFiles(module_of("test_transactional_file_sink").FilesUnderTest):  #
 def test_a_two_phase_sink_is_found_to_keep_what_it_keeps(memory: Path, kind: type[Sink], kept: Guarantee) -> None:
     verdict = judge(PlantedFiles(memory, kind))
     assert verdict.guarantee is kept, str(verdict)
+
+
+def test_a_fault_that_did_not_happen_is_told_and_not_counted(memory: Path) -> None:
+    """Three steps are taken in the first process only: neither kill nor stop can happen there later."""
+
+    def trace(on_step: OnStep) -> None:
+        with suppress(FileExistsError):
+            (memory / "traced").touch(exist_ok=False)
+            for number in range(3):
+                on_step(f"step {number}")
+
+    target = module_of("test_transactional_file_sink").FilesUnderTest(memory)
+    target.votes_with_data = False  # one story only
+    verdict = judge(target, trace)
+    missed = [finding for finding in verdict.findings if finding.missed]
+    assert (verdict.steps, len(missed), verdict.faults) == (4, 6, 2)
+    assert "stopped at step 3 (the end): not tried, the process did not come to the step" in str(verdict)
+    assert verdict.guarantee is Guarantee.EXACTLY_ONCE, str(verdict)

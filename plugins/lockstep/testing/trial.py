@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count, takewhile
 from pathlib import Path
 
@@ -31,13 +32,17 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Finding:
-    """What one fault did: rows lost or doubled, why nobody could finish, or that all wait for a stopped process."""
+    """What one fault did: rows lost or doubled, why nobody could finish, or that all wait for a stopped process.
+
+    `missed`: the process ended without coming to the step, so that this fault was not tried.
+    """
 
     fault: str
     lost: int = 0
     doubled: int = 0
     stuck: str = ""
     waits: bool = False
+    missed: bool = False
 
     def __str__(self) -> str:
         told = {
@@ -45,8 +50,17 @@ class Finding:
             f"{self.doubled} rows doubled": self.doubled,
             self.stuck: self.stuck,
             "everybody waits until the stopped process goes on or dies": self.waits,
+            "not tried, the process did not come to the step": self.missed,
         }
         return f"{self.fault}: {', '.join(words for words, holds in told.items() if holds)}"
+
+
+class Outcome(StrEnum):
+    """Whether a fault took place, and whether others waited for the stopped process."""
+
+    TRIED = "tried"
+    WAITED_FOR = "waited for"
+    MISSED = "missed"
 
 
 @dataclass
@@ -58,7 +72,7 @@ class Trial:
     patience: float
     folder: Path
     findings: list[Finding] = field(default_factory=list)
-    tried: list[tuple[str, Round]] = field(default_factory=list)  #: faults that somebody could finish after
+    tried: list[tuple[str, Round]] = field(default_factory=list)  #: rounds that somebody could finish
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def round(self) -> Round:
@@ -80,29 +94,31 @@ class Trial:
     def kill(self, story: Story, index: int, step: str) -> None:
         """Kill a process there and finish after it."""
 
-        def fault(round: Round) -> bool:
+        def fault(round: Round) -> Outcome:
             with child_at_step(round, story, self.trace, index, signal.SIGKILL) as child:
-                child.wait()
+                killed = child.wait() == -signal.SIGKILL
             finish(round)
-            return False
+            return Outcome.TRIED if killed else Outcome.MISSED
 
         self._try(f"killed at step {index} ({step})", fault)
 
     def stop(self, story: Story, index: int, step: str) -> None:
         """Stop a process there, finish beside it, and let it go on."""
 
-        def fault(round: Round) -> bool:
+        def fault(round: Round) -> Outcome:
             with (
                 ThreadPoolExecutor(1) as beside,
                 child_at_step(round, story, self.trace, index, signal.SIGSTOP) as child,
             ):
-                child.wait_until_stopped()
+                stopped = child.wait_until_stopped()
                 second = beside.submit(finish, round)
                 waits = not wait([second], self.patience).done
                 child.release()
                 child.wait()
             second.result()
-            return waits
+            if not stopped:
+                return Outcome.MISSED
+            return Outcome.WAITED_FOR if waits else Outcome.TRIED
 
         self._try(f"stopped at step {index} ({step})", fault)
 
@@ -117,17 +133,22 @@ class Trial:
             if lost or doubled:
                 self.findings.append(Finding(f"{name}{after}", lost, doubled))
 
-    def _try(self, name: str, fault: Callable[[Round], bool]) -> None:
+    def _try(self, name: str, fault: Callable[[Round], Outcome]) -> None:
         round = self.round()
         try:
-            waits = fault(round)
+            outcome = fault(round)
             _settle(round)
         except Exception as error:  # whatever somebody's sink may raise
             self.findings.append(Finding(name, stuck=f"{type(error).__name__}: {error}"))
             return
         self.tried.append((name, round))
-        if waits:
-            self.findings.append(Finding(name, waits=True))
+        match outcome:
+            case Outcome.WAITED_FOR:
+                self.findings.append(Finding(name, waits=True))
+            case Outcome.MISSED:
+                self.findings.append(Finding(name, missed=True))
+            case Outcome.TRIED:
+                pass
 
 
 def _settle(round: Round) -> None:

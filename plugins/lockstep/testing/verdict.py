@@ -19,8 +19,8 @@ TOLD = 20  #: findings, at most
 
 @dataclass(frozen=True)
 class Verdict:
-    """`guarantee`: the strongest that no finding contradicts. `steps`: how many a process was killed at, and stopped
-    at; `power_lost`: whether the target's power was cut."""
+    """`guarantee`: the strongest that no finding contradicts. `steps`: how many a process was to be killed at, and
+    stopped at; `power_lost`: whether the target's power was cut."""
 
     guarantee: Guarantee
     steps: int
@@ -29,8 +29,8 @@ class Verdict:
 
     @property
     def faults(self) -> int:
-        """How many were tried."""
-        return 2 * self.steps + self.power_lost
+        """How many were tried: without those to whose step the process didn't come."""
+        return 2 * self.steps - sum(finding.missed for finding in self.findings) + self.power_lost
 
     def __str__(self) -> str:
         worst = sorted(self.findings, key=lambda one: (not one.lost, not one.stuck, not one.doubled))
