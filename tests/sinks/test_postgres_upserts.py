@@ -344,6 +344,19 @@ def test_nobody_else_may_write_to_a_table_that_is_upserted(dsn: str) -> None:
     expect_refusal(PreflightRefused, "lockstep_order", dsn, appending, sealed(1, row(2)))
 
 
+def test_a_new_owner_who_does_as_told_replaces_rows_of_larger_epochs(dsn: str) -> None:
+    by_epoch, one = sink(order="epoch"), sealed(1, row(1, "of the new ledger"))
+    send(dsn, by_epoch, sealed(400, row(1, "of the old ledger")))
+    with by_epoch.opened(SinkContext(DEPLOYMENT, "another", {"w": dsn})) as given:
+        with pytest.raises(TargetOwned, match=r"set the table's epoch column to 0 .*lockstep_order too"):
+            given.preflight({"rows": SCHEMA})
+        execute(dsn, "DELETE FROM lockstep_target")
+        execute(dsn, "UPDATE target SET lockstep_epoch = 0, lockstep_order = 0")
+        given.preflight({"rows": SCHEMA})
+        given.publish(one.told(11), given.prepare(one.at, one.wal), one.wal)
+    assert execute(dsn, "SELECT name FROM target") == [("of the new ledger",)]
+
+
 def test_upserts_need_the_epoch_column() -> None:
     with pytest.raises(InvalidPipeline, match="epoch_column"):
         sink(epoch_column=None)

@@ -25,6 +25,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.sql import compose
 from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.wire import Cursor, code_of
+from lockstep.sinks.tables.upserts import AS_OLD_ROWS
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
@@ -112,7 +113,7 @@ class TargetTables:
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
                         f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{home}.lockstep_target if that pipeline is gone"
+                        f"{home}.lockstep_target if that pipeline is gone{AS_OLD_ROWS if alone else ''}"
                     )
             self._record_claim(cursor, relation, shared)
 

@@ -20,6 +20,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.tables.upserts import AS_OLD_ROWS
 
 _TABLES = {
     "lockstep_marker": """
@@ -110,7 +111,7 @@ class TargetTables:
                     raise TargetOwned(
                         f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
                         f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{home}.lockstep_target if that pipeline is gone"
+                        f"{home}.lockstep_target if that pipeline is gone{AS_OLD_ROWS if alone else ''}"
                     )
             self._record_claim(cursor, relation, shared)
 

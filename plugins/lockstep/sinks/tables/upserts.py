@@ -26,6 +26,10 @@ from lockstep.sinks.base import Batches, SinkEpoch
 
 ORDER_COLUMN = "lockstep_order"
 DELETED_COLUMN = "lockstep_deleted"
+#: what a new owner has to do: rows of the old one's larger epochs would count as newer
+AS_OLD_ROWS = (
+    "; then set the table's epoch column to 0 in all rows (where that is the order, lockstep_order too), or empty it"
+)
 
 Keys: TypeAlias = "Sequence[str] | Mapping[str, Sequence[str]]"  #: one for all outputs, or one for each
 
