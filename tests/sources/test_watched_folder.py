@@ -258,6 +258,37 @@ def test_growing_files_that_only_begin_alike_are_all_read(make: Make, same: int)
     assert world.shown() == Counter({header: 8, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
 
 
+def test_the_rest_of_a_growing_file_is_not_dropped_when_grow_is_taken_back(make: Make) -> None:
+    world = make(grow=True)
+    source: Any = world.pipeline.sources["landing"]
+    log, other = land(world, "log", "1\n"), land(world, "other", "a\n")
+    world.run("first")
+    source.grow = False
+    world.run("second")
+    append(log, "2\n")
+    land(world, "whole", "w\n")
+    with pytest.raises(SourceChanged, match=r"log\.txt \(from byte 2\); set grow=True"):
+        world.begin("third")
+    source.grow = True
+    world.run("third")
+    source.grow = False
+    other.unlink()
+    world.run("fourth")
+    assert world.shown() == Counter("1a2w")
+
+
+def test_files_that_were_read_whole_stay_so_when_they_may_grow(make: Make) -> None:
+    world = make()
+    log = land(world, "log", "1\n")
+    world.run("first")
+    source: Any = world.pipeline.sources["landing"]
+    source.grow = True
+    append(log, "2\n")
+    land(world, "new", "3\n")
+    world.run("second")
+    assert world.shown() == Counter("13")
+
+
 def test_a_range_that_can_not_be_read_again_fails_the_epoch(make: Make) -> None:
     world = make(grow=True, hash=True)
     middle = "".join(f"{number:09}\n" for number in range(2000))

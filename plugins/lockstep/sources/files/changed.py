@@ -45,6 +45,23 @@ def changed_since(claims: Mapping[str, Claim]) -> list[ChangedFile]:
     return [changed for file in known if (changed := _changed_file(file))]
 
 
+def require_no_rest(claims: Mapping[str, Claim]) -> None:
+    """Raise `SourceChanged` for files of which ranges were taken and bytes are left: nobody would read those."""
+    left = [f"{path} (from byte {claim.ends})" for path, claim in claims.items() if _has_rest(claim)]
+    if left:
+        raise SourceChanged(
+            f"growing files were read in part, and without grow nobody reads the rest: {shown(left, 3)}; set grow=True "
+            "again until all is read, or move them away to go on without it"
+        )
+
+
+def _has_rest(claim: Claim) -> bool:
+    try:
+        return claim.ends is not None and claim.ends < FrozenFile.of(claim.path).size
+    except SourceNotReady:
+        return False
+
+
 def shown(files: Iterable[object], most: int) -> str:
     """The first `most` of them in one line."""
     named = sorted(map(str, files))

@@ -11,7 +11,7 @@ from itertools import islice
 
 from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files.changed import changed_since, shown
+from lockstep.sources.files.changed import changed_since, require_no_rest, shown
 from lockstep.sources.files.frozen import FrozenFile
 from lockstep.sources.files.growing import FrozenRange, grown, next_range, require_apart, require_unknown
 from lockstep.sources.files.paths import each_file
@@ -31,7 +31,10 @@ class Watched:
     hash: bool = False
 
     def new_files(self, context: SourceContext) -> list[FrozenFile]:
-        """The oldest files that nobody owns, within the caps. Says in the log which consumed ones have changed."""
+        """The oldest files that nobody owns, within the caps. Says in the log which consumed ones have changed.
+
+        Raises `SourceChanged` for a file that was read as a growing one, and not to its end.
+        """
         new: set[str] = set()
         compared: set[str] = set()
         for number, chunk in enumerate(_chunks(self.where), start=1):
@@ -39,7 +42,7 @@ class Watched:
             new.update(path for path in chunk if path not in taken)
             if random.randrange(number) == 0:  # noqa: S311 - one chunk of all, each as likely as the others
                 compared = taken
-        self._tell_changed(context, compared)
+        self._compare(context, compared)
         oldest = map(FrozenFile.of, new)
         files = sorted(oldest) if self.max_files is None else heapq.nsmallest(self.max_files, oldest)
         return [FrozenFile.of(file.path, hashed=True) if self.hash else file for file in self._capped(files)]
@@ -78,8 +81,10 @@ class Watched:
             taken.append(file)
         return taken
 
-    def _tell_changed(self, context: SourceContext, taken: set[str]) -> None:
-        if taken and (changed := changed_since(context.claims(taken))):
+    def _compare(self, context: SourceContext, taken: set[str]) -> None:
+        claims = context.claims(taken) if taken else {}
+        require_no_rest(claims)
+        if changed := changed_since(claims):
             _log.warning(
                 "source %s: these files changed after an epoch had taken them, and are not read again: %s",
                 context.source,
