@@ -231,6 +231,14 @@ def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(dsn: str, 
     assert shown(dsn) == {1: ("c", 9, False), 2: ("y", 4, False)}
 
 
+def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(dsn: str) -> None:
+    send(dsn, sink(), sealed(1, row(1)))
+    execute(dsn, "CREATE UNIQUE INDEX ON target (name, id) WHERE version > 0")
+    send(dsn, sink(), sealed(2, row(2)))
+    execute(dsn, "CREATE UNIQUE INDEX lowered ON target (lower(name || id))")
+    expect_refusal(PreflightRefused, "lowered is unique too", dsn, sink(), sealed(3, row(3)))
+
+
 def test_keys_are_counted_through_the_partitions_of_a_table(dsn: str) -> None:
     execute(
         dsn,
@@ -298,6 +306,10 @@ def test_a_trigger_that_drops_rows_is_found(dsn: str) -> None:
         ("id bigint, lockstep_order bigint NOT NULL", "unique index on just"),
         ("id bigint UNIQUE DEFERRABLE, lockstep_order bigint NOT NULL", "unique index on just"),
         ("id bigint, UNIQUE (id, name), lockstep_order bigint NOT NULL", "unique index on just"),
+        (
+            "id bigint PRIMARY KEY, other bigint UNIQUE, lockstep_order bigint NOT NULL",
+            "target_other_key is unique too",
+        ),
         ("id bigint PRIMARY KEY, lockstep_order bigint", "lockstep_order, NOT NULL"),
         ("id bigint PRIMARY KEY", "lockstep_order: the table lacks it"),
     ],

@@ -39,6 +39,13 @@ _UNIQUE = f"""
       AND i.indpred IS NULL AND i.indexprs IS NULL
     GROUP BY i.indexrelid
 """  # noqa: S608
+# unique indexes that lack one of the key's columns, with as many predicates and expressions as they like
+_OTHERS = f"""
+    SELECT i.indexrelid::regclass::text FROM pg_index i
+    LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+    WHERE i.indrelid = {_TABLE} AND i.indisunique
+    GROUP BY i.indexrelid HAVING NOT array_agg(a.attname::text) @> %(key)s ORDER BY 1
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -205,6 +212,12 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
         raise PreflightRefused(
             f"{where}: mode='upsert' needs a primary key or unique index on just ({', '.join(key)}), neither partial "
             "nor deferrable; create it"
+        )
+    cursor.execute(_OTHERS, {**named, "key": list(key)})
+    if others := [str(name) for (name,) in cursor.fetchall()]:
+        raise PreflightRefused(
+            f"{where}: mode='upsert' replaces by the key alone, but {', '.join(others)} is unique too, and could "
+            "refuse a row after the decision: drop it"
         )
     cursor.execute(_RIGHTS, named)
     if cursor.fetchone() != (True,):
