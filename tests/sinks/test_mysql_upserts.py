@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -351,6 +352,21 @@ def test_whoever_verifies_sees_what_became_of_each_key(dsn: str) -> None:
         found = given.standing(first.at, first.wal[0])
         assert given.missing_keys("rows") == 1
     assert (found.own, found.overwritten, found.missing, found.changed) == (1, 1, 1, 1)
+
+
+def test_tombstones_go_as_the_page_says_and_no_key_counts_as_missing(dsn: str) -> None:
+    given = sink(tables={"rows": "customers"})
+    first, second = sealed(1, row(1), row(2, gone=True), row(3, gone=True), day=0), sealed(2, row(4), day=1)
+    send(dsn, given, first)
+    send(dsn, given, second)
+    page = (Path(__file__).parents[2] / "docs/sinks/mysql.md").read_text()
+    with connected(dsn) as cursor:
+        for statement in page.partition("```sql")[2].partition("```")[0].strip().rstrip(";").split(";"):
+            cursor.execute(statement)
+    assert execute(dsn, "SELECT id FROM customers ORDER BY id") == [(1,), (4,)]
+    assert execute(dsn, "SELECT sum(new) FROM lockstep_keys") == [(2,)]
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
+        assert given.missing_keys("rows") == 0
 
 
 # --- whose the table is ----------------------------------------------------------------------------------------------
