@@ -16,6 +16,7 @@ from lockstep.sinks.committers.sent import SentCommitter, promised
 from lockstep.sinks.mysql.claim import Claim
 from lockstep.sinks.mysql.sink import MySqlSink
 from lockstep.sinks.mysql.wire import is_locked_out
+from lockstep.sinks.tables.claim import TableClaim
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 
@@ -46,7 +47,7 @@ class MySqlMarkerCommitter(CheckpointCommitter):
         return self._sink._find_own_marker(epoch)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        assert isinstance(session, Claim)
+        assert isinstance(session, TableClaim)
         with self._sink._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
             self._sink._own.record_rows(session.cursor, epoch, session.rows)
 
@@ -105,8 +106,11 @@ class MySqlWriteAheadSink(MySqlSink, WriteAheadSink):
             claim.close()
 
     def _commit_sent(self, session: Session) -> None:
-        assert isinstance(session, Claim)
-        self._commit_claim(session, with_marker=False)
+        assert isinstance(session, TableClaim)
+        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        with self._database.naming(f"publishing epoch {session.epoch.id}", PublishBlocked):
+            self._own.delete_marker(session.cursor, session.epoch)
+        self._end_claim(session)
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """ "load" writes and rolls back as many rows as the epoch has, marker included: a zombie is found by it."""
@@ -137,7 +141,7 @@ class MySqlWriteAheadSink(MySqlSink, WriteAheadSink):
         claim.rows[batches.output] = way.try_encoding(claim.connection, claim.cursor, batches)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        assert isinstance(session, Claim)
+        assert isinstance(session, TableClaim)
         self._load(session, batches, PublishBlocked)
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
         return True

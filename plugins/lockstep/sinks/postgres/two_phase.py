@@ -12,7 +12,6 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import (
     KeysHeld,
-    LedgerConflict,
     PreflightRefused,
     PublishBlocked,
     SinkRejected,
@@ -73,19 +72,10 @@ class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
         self._open[handle] = claim
         return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], handle)
 
-    def _refuse_marker(self, epoch: SinkEpoch) -> LedgerConflict:
-        marker = self.find_marker(epoch.id)
-        found = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
-        return LedgerConflict(
-            f"sink {self.name}: epoch {epoch.id} is published already, by {found}, although this execution (manifest "
-            f"{epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was superseded, or the "
-            "ledger is older than the target"
-        )
-
     def write(self, txn: Txn, batches: Batches) -> None:
         claim = self._open[txn.handle]
         try:
-            self._copy(claim, batches, SinkRejected)
+            self._load(claim, batches, SinkRejected)
         except BaseException:
             self._open.pop(txn.handle).close()
             raise
@@ -162,7 +152,7 @@ class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
                 return False
             reach(CrashPoint.PUBLISH_AFTER_MARKER)
             for batches in wal:
-                self._copy(claim, batches, PublishBlocked)
+                self._load(claim, batches, PublishBlocked)
                 reach(CrashPoint.PUBLISH_AFTER_WRITE)
             with self._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
                 self._own.record_rows(claim.cursor, epoch, claim.rows)

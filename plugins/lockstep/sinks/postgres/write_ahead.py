@@ -16,6 +16,7 @@ from lockstep.sinks.committers.sent import SentCommitter, promised
 from lockstep.sinks.postgres.claim import Claim
 from lockstep.sinks.postgres.connection import is_locked_out
 from lockstep.sinks.postgres.sink import PostgresSink
+from lockstep.sinks.tables.claim import TableClaim
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 
@@ -47,7 +48,7 @@ class PostgresMarkerCommitter(CheckpointCommitter):
         return self._sink._find_own_marker(epoch)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        assert isinstance(session, Claim)
+        assert isinstance(session, TableClaim)
         with self._sink._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
             self._sink._own.record_rows(session.cursor, epoch, session.rows)
 
@@ -92,7 +93,7 @@ class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
             claim.close()
 
     def _commit_sent(self, session: Session) -> None:
-        assert isinstance(session, Claim)
+        assert isinstance(session, TableClaim)
         self._commit_claim(session)
 
     def close(self) -> None:
@@ -134,14 +135,14 @@ class PostgresWriteAheadSink(PostgresSink, WriteAheadSink):
 
     def _validate_output(self, claim: Claim, batches: Batches) -> None:
         if self._validate == "load":
-            self._copy(claim, batches, SinkRejected)
+            self._load(claim, batches, SinkRejected)
             reach(CrashPoint.PREPARE_AFTER_WRITE)
             return
         way = self._tables[batches.output].way(self._database, self._own, claim.epoch, SinkRejected)
         claim.rows[batches.output] = way.try_encoding(claim.cursor, batches)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        assert isinstance(session, Claim)
-        self._copy(session, batches, PublishBlocked)
+        assert isinstance(session, TableClaim)
+        self._load(session, batches, PublishBlocked)
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
         return True
