@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import pymysql
 
@@ -12,24 +14,12 @@ from lockstep.sinks.mysql.branches import Branches, Holder, xid
 from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.target import TargetTables
 from lockstep.sinks.mysql.wire import LOCKED, Cursor, Loader, close_quietly, code_of
+from lockstep.sinks.tables.claim import TableClaim
 
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 
 
-@dataclass
-class Claim:
-    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
-
-    epoch: SinkEpoch
-    connection: Loader
-    cursor: Cursor
-    target_id: str = ""
-    claimed: bool = False
-    rows: dict[str, int] = field(default_factory=dict)
-
-    def close(self) -> None:
-        """Ends the transaction: without a commit or prepare before, nothing of it happened."""
-        close_quietly(self.connection)
+Claim: TypeAlias = TableClaim[Loader, Cursor]
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,9 @@ class Claims:
                 cursor = connection.cursor()
                 self.database.guard(cursor)
                 self._take_name(cursor, epoch)
-                claim = Claim(epoch, connection, cursor, self.tables.target_id(cursor))
+                claim = Claim(
+                    epoch, connection, cursor, self.tables.target_id(cursor), partial(close_quietly, connection)
+                )
                 cursor.execute("XA START %s, %s", xid(handle)) if handle else connection.begin()
                 return claim
         except BaseException:

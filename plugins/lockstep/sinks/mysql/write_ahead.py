@@ -2,98 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-
-import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Json, Vote
-from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
-from lockstep.sinks.committers.sent import SentCommitter, promised
+from lockstep.errors import PublishBlocked, SinkRejected
+from lockstep.sinks.base import Batches, SinkEpoch
 from lockstep.sinks.mysql.claim import Claim
 from lockstep.sinks.mysql.sink import MySqlSink
-from lockstep.sinks.mysql.wire import is_locked_out
-from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+from lockstep.sinks.tables.claim import TableClaim
+from lockstep.sinks.tables.write_ahead import TableWriteAheadSink
+from lockstep.sinks.write_ahead import Session
 
 
-class MySqlMarkerCommitter(CheckpointCommitter):
-    """Remembers epochs by the marker, in the transaction that sends their rows: exactly once."""
-
-    guarantee = Guarantee.EXACTLY_ONCE
-
-    def __init__(self, sink: MySqlWriteAheadSink) -> None:
-        self._sink = sink
-
-    def create_resource(self) -> None:
-        with self._sink._database.transaction("creating Lockstep's tables", rejected=PreflightRefused) as cursor:
-            self._sink._own.create(cursor)
-
-    def open(self) -> None:
-        """The sink's connection is this one's too."""
-
-    def close(self) -> None:
-        """See `open`."""
-
-    @contextmanager
-    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        with self._sink._publishing(epoch) as claim:
-            yield claim
-
-    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        return self._sink._find_own_marker(epoch)
-
-    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        assert isinstance(session, Claim)
-        with self._sink._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
-            self._sink._own.record_rows(session.cursor, epoch, session.rows)
-
-
-class MySqlWriteAheadSink(MySqlSink, WriteAheadSink):
+class MySqlWriteAheadSink(TableWriteAheadSink, MySqlSink):
     """One transaction an epoch for all tables of the sink."""
 
-    protocol = "write_ahead"
+    def _trying(self, epoch: SinkEpoch) -> Claim:
+        """With the marker, which is rolled back with the rows: a zombie is found by it."""
+        claim = self._claims.before_decision(epoch)
+        if not claim.claimed:
+            raise self._refuse_marker(epoch)
+        return claim
 
-    def _promise(self, guarantee: str, committer: str | None) -> None:
-        self.guarantee, self._elsewhere = promised(self.name, guarantee, committer)
-
-    def arguments(self) -> dict[str, Json]:
-        odd = {} if self.guarantee is Guarantee.EXACTLY_ONCE else {"guarantee": self.guarantee.value}
-        given = self._elsewhere.setting()
-        return super().arguments() | odd | ({"committer": given} if given is not None else {})
-
-    def open(self, context: SinkContext) -> None:
-        super().open(context)
-        self.committer = self._committer(context)
-        self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
-        self.committer.set_operator_id(self.name)
-        self.committer.open()
-
-    def _committer(self, context: SinkContext) -> CheckpointCommitter:
-        if self.guarantee is Guarantee.EXACTLY_ONCE:
-            return MySqlMarkerCommitter(self)
-        committer = SentCommitter(self._elsewhere, self._sending, self._commit_sent)
-        committer.connect(context, self.name)
-        return committer
-
-    def close(self) -> None:
-        if hasattr(self, "committer"):
-            self.committer.close()
-        super().close()
-
-    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        super().preflight(schemas)
-        if self.guarantee is not Guarantee.EXACTLY_ONCE:
-            self.committer.create_resource()
-
-    def find_marker(self, epoch: int) -> Marker | None:
-        """The epoch's record, wherever this sink keeps it."""
-        return self.committer.is_checkpoint_committed(epoch)
-
-    def _find_own_marker(self, epoch: int) -> Marker | None:
-        return super().find_marker(epoch)
+    def _try_encoding(self, claim: Claim, batches: Batches) -> int:
+        return self._way(claim.epoch, batches.output, SinkRejected).try_encoding(
+            claim.connection, claim.cursor, batches
+        )
 
     @contextmanager
     def _sending(self, epoch: SinkEpoch) -> Iterator[Claim]:
@@ -105,39 +40,8 @@ class MySqlWriteAheadSink(MySqlSink, WriteAheadSink):
             claim.close()
 
     def _commit_sent(self, session: Session) -> None:
-        assert isinstance(session, Claim)
-        self._commit_claim(session, with_marker=False)
-
-    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """ "load" writes and rolls back as many rows as the epoch has, marker included: a zombie is found by it."""
-        try:
-            return self._tried(epoch, wal)
-        except SinkUnavailable as error:
-            if not is_locked_out(error):
-                raise
-            return self._tried(epoch, wal)  # a stopped execution of a lower token had the keys; its session was ended
-
-    def _tried(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        claim = self._claims.before_decision(epoch)
-        try:
-            if not claim.claimed:
-                raise self._refuse_marker(epoch)
-            for batches in wal:
-                self._validate_output(claim, batches)
-        finally:
-            claim.close()
-        return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
-
-    def _validate_output(self, claim: Claim, batches: Batches) -> None:
-        if self._validate == "load":
-            self._load(claim, batches, SinkRejected)
-            reach(CrashPoint.PREPARE_AFTER_WRITE)
-            return
-        way = self._tables[batches.output].way(self._database, self._own, claim.epoch, SinkRejected)
-        claim.rows[batches.output] = way.try_encoding(claim.connection, claim.cursor, batches)
-
-    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        assert isinstance(session, Claim)
-        self._load(session, batches, PublishBlocked)
-        reach(CrashPoint.PUBLISH_AFTER_WRITE)
-        return True
+        assert isinstance(session, TableClaim)
+        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        with self._database.naming(f"publishing epoch {session.epoch.id}", PublishBlocked):
+            self._own.delete_marker(session.cursor, session.epoch)
+        self._end_claim(session)

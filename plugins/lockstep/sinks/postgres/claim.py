@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import psycopg2
 from psycopg2 import errorcodes
@@ -14,26 +16,14 @@ from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.postgres.branches import Branches
 from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.target import TargetTables
+from lockstep.sinks.tables.claim import TableClaim
 
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 
 _ADVISORY = "hashtextextended(%s, 0)"
 
 
-@dataclass
-class Claim:
-    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
-
-    epoch: SinkEpoch
-    connection: Connection
-    cursor: Cursor
-    target_id: str = ""
-    claimed: bool = False
-    rows: dict[str, int] = field(default_factory=dict)
-
-    def close(self) -> None:
-        """Ends the transaction: without a commit or prepare before, nothing of it happened."""
-        close_quietly(self.connection)
+Claim: TypeAlias = TableClaim[Connection, Cursor]
 
 
 @dataclass(frozen=True)
@@ -51,7 +41,9 @@ class Claims:
             with self.database.naming("opening a transaction"):
                 cursor = connection.cursor()
                 self.database.guard(cursor)
-                return Claim(epoch, connection, cursor, self.tables.target_id(cursor))
+                return Claim(
+                    epoch, connection, cursor, self.tables.target_id(cursor), partial(close_quietly, connection)
+                )
         except BaseException:
             close_quietly(connection)
             raise

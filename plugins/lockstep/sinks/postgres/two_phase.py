@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Vote
-from lockstep.errors import (
-    KeysHeld,
-    LedgerConflict,
-    PreflightRefused,
-    PublishBlocked,
-    SinkRejected,
-    SinkUnavailable,
-    TargetFull,
-)
-from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
+from lockstep.errors import PreflightRefused, SinkRejected, TargetFull
+from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.postgres.claim import Claim
 from lockstep.sinks.postgres.connection import is_lost
 from lockstep.sinks.postgres.sink import PostgresSink
-from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.tables.two_phase import TableTwoPhaseSink
 
 
-class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
+class PostgresTwoPhaseSink(TableTwoPhaseSink, PostgresSink):
     """One branch an epoch for all tables of the sink; needs max_prepared_transactions > 0."""
 
-    protocol = "two_phase"
-
-    @property
-    def holds_keys(self) -> bool:
-        """A prepared upsert makes others wait that have a key of its rows."""
-        return self.replaces
-
-    def open(self, context: SinkContext) -> None:
-        super().open(context)
-        self._open: dict[str, Claim] = {}
-
-    def close(self) -> None:
-        for handle in list(getattr(self, "_open", ())):
-            self._open.pop(handle).close()
-        super().close()
+    listed = "in pg_prepared_xacts"
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         cursor.execute(
@@ -65,44 +39,8 @@ class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
                 f"{used + 1} and restart the server, or say protocol='write_ahead'"
             )
 
-    def begin_transaction(self, epoch: SinkEpoch) -> Txn:
-        handle = self._branches.owner.handle(epoch)
-        claim = self._claims.before_decision(epoch)
-        if not claim.claimed:
-            raise self._refuse_marker(epoch)
-        self._open[handle] = claim
-        return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], handle)
-
-    def _refuse_marker(self, epoch: SinkEpoch) -> LedgerConflict:
-        marker = self.find_marker(epoch.id)
-        found = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
-        return LedgerConflict(
-            f"sink {self.name}: epoch {epoch.id} is published already, by {found}, although this execution (manifest "
-            f"{epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was superseded, or the "
-            "ledger is older than the target"
-        )
-
-    def write(self, txn: Txn, batches: Batches) -> None:
-        claim = self._open[txn.handle]
-        try:
-            self._copy(claim, batches, SinkRejected)
-        except BaseException:
-            self._open.pop(txn.handle).close()
-            raise
-        reach(CrashPoint.PREPARE_AFTER_WRITE)
-
-    def pre_commit(self, txn: Txn) -> Vote:
-        claim = self._open.pop(txn.handle)
-        try:
-            with self._database.naming(f"preparing epoch {txn.epoch}"):
-                self._own.record_rows(claim.cursor, claim.epoch, claim.rows)
-            reach(CrashPoint.PREPARE_AFTER_COUNTS)
-            self._prepare(claim, txn)
-        finally:
-            claim.close()  # nobody can finish the branch while its own session lives
-        if not self._branches.is_pending(txn.handle):
-            raise SinkUnavailable(f"sink {self.name}: {txn.handle} is not in pg_prepared_xacts; prepare again")
-        return Vote(txn.token, txn.handle, claim.target_id, dict(claim.rows))
+    def _begin(self, epoch: SinkEpoch) -> tuple[str, Claim]:
+        return self._branches.owner.handle(epoch), self._claims.before_decision(epoch)
 
     def _prepare(self, claim: Claim, txn: Txn) -> None:
         try:
@@ -117,53 +55,3 @@ class PostgresTwoPhaseSink(PostgresSink, TwoPhaseCommitSink):
                 f"sink {self.name}: PREPARE TRANSACTION of epoch {txn.epoch} was answered with {tag}: a statement had "
                 "failed before, and the server rolled everything back"
             )
-
-    def recover_and_commit(self, txn: Txn) -> bool:
-        """Also False when somebody else finished it at the same moment: only the marker knows how."""
-        return self.is_pending(txn) and self._commit(txn)
-
-    def commit(self, txn: Txn) -> None:
-        self._commit(txn)
-
-    def _commit(self, txn: Txn) -> bool:
-        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
-        done = self._branches.commit(txn.handle)
-        reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
-        return done
-
-    def abort(self, txn: Txn) -> None:
-        if claim := self._open.pop(txn.handle, None):
-            claim.close()
-        self._branches.roll_back(txn.handle)
-
-    def is_pending(self, txn: Txn) -> bool:
-        return self._branches.is_pending(txn.handle)
-
-    def pending(self) -> list[Txn]:
-        return self._branches.pending()
-
-    def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        try:
-            return self._write_again(epoch, wal)
-        except KeysHeld:
-            if epoch.interval is None:  # later epochs of a cursor wait for this one, which waits for their keys
-                self._take_back_later_ones(epoch)
-            raise
-
-    def _take_back_later_ones(self, epoch: SinkEpoch) -> None:
-        """Whatever was voted for is in the WAL, and is written again when its turn comes."""
-        for txn in self.pending():
-            if txn.epoch > epoch.id:
-                self._branches.roll_back(txn.handle)
-
-    def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        with self._publishing(epoch) as claim:
-            if not claim.claimed:
-                return False
-            reach(CrashPoint.PUBLISH_AFTER_MARKER)
-            for batches in wal:
-                self._copy(claim, batches, PublishBlocked)
-                reach(CrashPoint.PUBLISH_AFTER_WRITE)
-            with self._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
-                self._own.record_rows(claim.cursor, epoch, claim.rows)
-        return True

@@ -1,0 +1,152 @@
+"""A `TableSink` by write-ahead: the rows go in after the decision, in one transaction with the marker."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+
+import pyarrow as pa
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Json, Vote
+from lockstep.errors import PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.committers.sent import SentCommitter, promised
+from lockstep.sinks.tables.claim import TableClaim
+from lockstep.sinks.tables.server import AnyClaim
+from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+
+
+class MarkerCommitter(CheckpointCommitter):
+    """Remembers epochs by the marker, in the transaction that sends their rows: exactly once."""
+
+    guarantee = Guarantee.EXACTLY_ONCE
+
+    def __init__(self, sink: TableWriteAheadSink) -> None:
+        self._sink = sink
+
+    def create_resource(self) -> None:
+        with self._sink._setting_up() as cursor:
+            self._sink._own.create(cursor)
+
+    def open(self) -> None:
+        """The sink's connection is this one's too."""
+
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        with self._sink._publishing(epoch) as claim:
+            yield claim
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._sink._find_own_marker(epoch)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, TableClaim)
+        with self._sink._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
+            self._sink._own.record_rows(session.cursor, epoch, session.rows)
+
+
+class TableWriteAheadSink(TableSink, WriteAheadSink):
+    """One transaction an epoch for all tables of the sink. Stands before the database's class among the bases."""
+
+    protocol = "write_ahead"
+
+    # --- what each database does in its own way ---
+
+    @abstractmethod
+    def _trying(self, epoch: SinkEpoch) -> AnyClaim:
+        """Open a transaction before the decision, in which rows are tried and never committed."""
+
+    def _check_tried(self, claim: AnyClaim) -> None:
+        """Check what the database would only check at the commit."""
+
+    @abstractmethod
+    def _try_encoding(self, claim: AnyClaim, batches: Batches) -> int:
+        """For validate="schema": compare types, values and counts, and send nothing; returns how many rows."""
+
+    @abstractmethod
+    def _sending(self, epoch: SinkEpoch) -> AbstractContextManager[AnyClaim]:
+        """For a record elsewhere: a transaction that leaves no marker behind."""
+
+    @abstractmethod
+    def _commit_sent(self, session: Session) -> None:
+        """Commit what `_sending` has opened."""
+
+    # --- what is the same ---
+
+    def _promise(self, guarantee: str, committer: str | None) -> None:
+        self.guarantee, self._elsewhere = promised(self.name, guarantee, committer)
+
+    def arguments(self) -> dict[str, Json]:
+        odd = {} if self.guarantee is Guarantee.EXACTLY_ONCE else {"guarantee": self.guarantee.value}
+        given = self._elsewhere.setting()
+        return super().arguments() | odd | ({"committer": given} if given is not None else {})
+
+    def open(self, context: SinkContext) -> None:
+        super().open(context)
+        self.committer = self._committer(context)
+        self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
+        self.committer.set_operator_id(self.name)
+        self.committer.open()
+
+    def _committer(self, context: SinkContext) -> CheckpointCommitter:
+        if self.guarantee is Guarantee.EXACTLY_ONCE:
+            return MarkerCommitter(self)
+        committer = SentCommitter(self._elsewhere, self._sending, self._commit_sent)
+        committer.connect(context, self.name)
+        return committer
+
+    def close(self) -> None:
+        if hasattr(self, "committer"):
+            self.committer.close()
+        super().close()
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        super().preflight(schemas)
+        if self.guarantee is not Guarantee.EXACTLY_ONCE:
+            self.committer.create_resource()
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        """The epoch's record, wherever this sink keeps it."""
+        return self.committer.is_checkpoint_committed(epoch)
+
+    def _find_own_marker(self, epoch: int) -> Marker | None:
+        return super().find_marker(epoch)
+
+    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        """ "load" writes as many rows as the epoch has, and rolls back."""
+        try:
+            return self._tried(epoch, wal)
+        except SinkUnavailable as error:
+            if not self._is_locked_out(error):
+                raise
+            return self._tried(epoch, wal)  # a stopped execution of a lower token had the keys; its session was ended
+
+    def _tried(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        claim = self._trying(epoch)
+        try:
+            for batches in wal:
+                self._validate_output(claim, batches)
+            self._check_tried(claim)
+        finally:
+            claim.close()
+        return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
+
+    def _validate_output(self, claim: AnyClaim, batches: Batches) -> None:
+        if self._validate == "load":
+            self._load(claim, batches, SinkRejected)
+            reach(CrashPoint.PREPARE_AFTER_WRITE)
+        else:
+            claim.rows[batches.output] = self._try_encoding(claim, batches)
+
+    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
+        assert isinstance(session, TableClaim)
+        self._load(session, batches, PublishBlocked)
+        reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        return True
