@@ -29,6 +29,7 @@ from tests.ledger.epochs import (
     seal,
     show,
     voted,
+    whole_files,
 )
 from tests.ledger.proxy import LosingProxy
 
@@ -74,7 +75,7 @@ def test_a_decision_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger
 
 def test_a_plan_whose_answer_is_lost_is_found(remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
     lose()
-    epoch = remote.plan_epoch(FLIGHTS, a_plan(), {"landing": ["a"]}, RUN, interval=day(1), after=None)
+    epoch = remote.plan_epoch(FLIGHTS, a_plan(), whole_files({"landing": ["a"]}), RUN, interval=day(1), after=None)
     assert epoch is not None
     assert remote.find_run(RUN) == attempt_of(epoch)
     assert history(sql, "planned") == 1
