@@ -22,25 +22,20 @@ from dataclasses import dataclass
 
 import pymysql
 from pymysql.constants import ER
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.target import TargetTables
 from lockstep.sinks.mysql.wire import LOCKED, Cursor, code_of, is_lost
+from lockstep.sinks.tables.branches import TableBranches, TryAgain
 
 _HANDLE = re.compile(r"lockstep:[0-9a-f]{32}:(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12}):[!-~]+")
 _GONE = frozenset({ER.XAER_NOTA, ER.XA_RBROLLBACK})
 _BUSY = LOCKED | {ER.XAER_RMFAIL}
 _FORMAT = 1  #: what XA START takes when it isn't told another
 _NO_SUCH_THREAD, _NOT_OWNER = ER.NO_SUCH_THREAD, ER.KILL_DENIED_ERROR
-
-
-class _TryAgain(Exception):
-    """The server is busy with this branch, or the connection broke and the branch is still there."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +87,11 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Branches:
+class Branches(TableBranches):
     """The prepared branches that `names` calls its own."""
+
+    commit_verb = "XA COMMIT"
+    roll_back_verb = "XA ROLLBACK"
 
     database: Database
     tables: TargetTables
@@ -110,41 +108,19 @@ class Branches:
         with self.database.naming("looking for a prepared branch"), self.database.outside_transaction() as cursor:
             return handle in _recoverable(cursor)
 
-    def commit(self, handle: str) -> bool:
-        """Returns when the branch is gone: True if surely by this call. Raises `SinkUnavailable` if it stays."""
-        return self._finish("XA COMMIT", handle)
-
-    def roll_back(self, handle: str) -> None:
-        """As `commit`, by rolling back."""
-        reach(CrashPoint.ROLLBACK_BEFORE_SINK)
-        self._finish("XA ROLLBACK", handle)
-        reach(CrashPoint.ROLLBACK_AFTER_SINK)
-
-    def _finish(self, verb: str, handle: str) -> bool:
-        retrying = Retrying(
-            retry=retry_if_exception_type(_TryAgain),
-            wait=wait_exponential(0.02, max=1),
-            stop=stop_after_delay(3 * self.database.lock_timeout),
-            reraise=True,
-        )
-        try:
-            return retrying(self._finish_once, verb, handle)
-        except _TryAgain as busy:
-            raise SinkUnavailable(f"sink {self.names.owner.sink}: {verb} {handle}: {busy}; try again") from busy
-
     def _finish_once(self, verb: str, handle: str) -> bool:
         try:
             with self.database.outside_transaction() as cursor:
                 cursor.execute(f"{verb} %s, %s", xid(handle))
                 return True
         except SinkUnavailable as error:
-            raise _TryAgain(str(error)) from error
+            raise TryAgain(str(error)) from error
         except pymysql.MySQLError as error:
             if code_of(error) in _GONE:
                 self._look_who_has_it(handle)
                 return False
             if code_of(error) in _BUSY:
-                raise _TryAgain(str(error)) from error
+                raise TryAgain(str(error)) from error
             if not is_lost(error):
                 raise self._refused(error, verb, handle) from error
             self._look_again(handle, error)
@@ -155,30 +131,13 @@ class Branches:
         txn = self.names.parse(handle)
         if txn is not None and self.is_pending(handle):
             self.end_session(txn.epoch, txn.token)
-            raise _TryAgain("another session holds it")
-
-    def _look_again(self, handle: str, error: pymysql.MySQLError) -> None:
-        """The connection broke in mid-statement: the statement may have been done, or not, or be under way."""
-        self.database.close()
-        try:
-            pending = self.is_pending(handle)
-        except SinkUnavailable as unavailable:
-            raise _TryAgain(str(unavailable)) from error
-        if pending:
-            raise _TryAgain("the connection broke, and it is still prepared") from error
+            raise TryAgain("another session holds it")
 
     def _refused(self, error: pymysql.MySQLError, verb: str, handle: str) -> LockstepError:
         kind = PublishBlocked if verb == "XA COMMIT" else SinkUnavailable
         return self.database.named(error, f"{verb} {handle}", kind)
 
     # --- what lower tokens left ---
-
-    def clear_the_way(self, epoch: SinkEpoch) -> None:
-        """Roll back this epoch's branches and end its session of lower tokens; never of equal or higher ones."""
-        for txn in self.pending():
-            if txn.epoch == epoch.id and txn.token < epoch.token:
-                self.roll_back(txn.handle)
-        self.end_sessions(epoch)
 
     def end_sessions(self, epoch: SinkEpoch) -> None:
         """End the session that holds this epoch's marker, if its token is lower: a stopped client, most likely."""
@@ -221,11 +180,11 @@ class Branches:
             connection = _connection_of(cursor, self.names.session(epoch, token))
             return Holder(token, connection, *_progress(cursor, connection))
 
-    def in_the_way(self, epoch: int) -> str:
+    def in_the_way(self, epoch: SinkEpoch) -> str:
         """Who else works on this epoch, for a message."""
-        holder = self.holder(epoch)
+        holder = self.holder(epoch.id)
         names = [f"token {holder.token} in connection {holder.connection}"] if holder else []
-        names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch]
+        names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
         return ", ".join(names) or "nobody that carries this sink's name: see SHOW ENGINE INNODB STATUS"
 
 

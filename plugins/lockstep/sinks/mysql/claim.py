@@ -6,24 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-import pymysql
-
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.mysql.branches import Branches, Holder, xid
 from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.target import TargetTables
-from lockstep.sinks.mysql.wire import LOCKED, Cursor, Loader, close_quietly, code_of
-from lockstep.sinks.tables.claim import TableClaim
-
-TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
-
+from lockstep.sinks.mysql.wire import Cursor, Loader, close_quietly
+from lockstep.sinks.tables.claim import TRIES, TableClaim, TableClaims
 
 Claim: TypeAlias = TableClaim[Loader, Cursor]
 
 
 @dataclass(frozen=True)
-class Claims:
+class Claims(TableClaims):
     """How a sink comes to hold the marker of an epoch."""
 
     database: Database
@@ -33,12 +28,7 @@ class Claims:
     def before_decision(self, epoch: SinkEpoch, handle: str | None = None) -> Claim:
         """Claim the marker, in the branch `handle` where one is given. Lower tokens were superseded in the ledger:
         they give way at once."""
-        for _ in range(TRIES):
-            claim = self._open(epoch, handle)
-            if self._insert(claim):
-                return claim
-            self.branches.clear_the_way(epoch)
-        raise self._stuck(epoch)
+        return self._at_once(epoch, lambda: self._open(epoch, handle))
 
     def after_decision(self, epoch: SinkEpoch) -> Claim:
         """Claim the marker for publishing. A publisher of a lower token that makes progress is left to it."""
@@ -80,24 +70,8 @@ class Claims:
                 f"{epoch.token}; try again"
             )
 
-    def _insert(self, claim: Claim) -> bool:
-        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
-        try:
-            claim.claimed = self.tables.insert_marker(claim.cursor, claim.epoch, self.database.lock_timeout)
-        except pymysql.MySQLError as error:
-            claim.close()
-            if code_of(error) in LOCKED:
-                return False
-            raise self.database.named(error, "inserting the marker", SinkUnavailable) from error
-        if not claim.claimed:
-            claim.close()
-        return True
-
-    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
-        return SinkUnavailable(
-            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.branches.in_the_way(epoch.id)}; try again"
-        )
+    def _insert_marker(self, claim: Claim) -> bool:
+        return self.tables.insert_marker(claim.cursor, claim.epoch, self.database.lock_timeout)
 
 
 def _moves(before: Holder | None, after: Holder) -> bool:

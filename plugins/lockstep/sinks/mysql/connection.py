@@ -170,6 +170,10 @@ class Database:
             return PreflightRefused(f"{text}; grant the user of connection {self.connection_id} what it lacks")
         return rejected(text)
 
+    def is_locked_out(self, error: LockstepError) -> bool:
+        """Whether `error` stands for a lock that somebody else has held for too long, or for a deadlock."""
+        return error.__cause__ is not None and code_of(error.__cause__) in LOCKED
+
     def _scrub(self, error: BaseException) -> str:
         text = " ".join(str(error).split())
         for secret in (*(self._arguments.get(name) for name in SECRETS), self.dsn):

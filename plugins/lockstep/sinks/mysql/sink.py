@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.branches import Branches, BranchName
@@ -20,7 +20,7 @@ from lockstep.sinks.mysql.output import OutputTable
 from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.target import TargetTables
 from lockstep.sinks.mysql.upsert import Upsert
-from lockstep.sinks.mysql.wire import Cursor, close_quietly, is_locked_out
+from lockstep.sinks.mysql.wire import Cursor, close_quietly
 from lockstep.sinks.tables.sink import TableSink
 
 
@@ -96,9 +96,6 @@ class MySqlSink(TableSink):
 
     def _write(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> int:
         return self._way(claim.epoch, batches.output, rejected).run(claim.connection, claim.cursor, batches)
-
-    def _is_locked_out(self, error: SinkUnavailable) -> bool:
-        return is_locked_out(error)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows into a temporary table and compares them there."""

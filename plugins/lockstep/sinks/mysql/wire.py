@@ -134,11 +134,6 @@ def is_lost(error: BaseException) -> bool:
     return code in _LOST or (code == 0 and isinstance(error, pymysql.err.InterfaceError | pymysql.err.InternalError))
 
 
-def is_locked_out(error: BaseException) -> bool:
-    """Whether it stands for a lock that somebody else has held for too long, or for a deadlock."""
-    return code_of(error) in LOCKED or (error.__cause__ is not None and code_of(error.__cause__) in LOCKED)
-
-
 def close_quietly(connection: Loader) -> None:
     with suppress(pymysql.MySQLError):
         connection.close()

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 import psycopg2
 from psycopg2 import errorcodes, sql
 from psycopg2.extensions import cursor as Cursor
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
-from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LockstepError, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres.connection import Database, is_lost
+from lockstep.sinks.tables.branches import TableBranches, TryAgain
 
 # sessions of this epoch and sink with lower tokens; parse and act in one statement, or a process id may be another's
 _LOWER = """
@@ -36,13 +35,12 @@ _PUBLISHERS = f"""
 """  # noqa: S608
 
 
-class _TryAgain(Exception):
-    """The server is busy with this handle, or the connection broke and the handle is still there."""
-
-
 @dataclass(frozen=True)
-class Branches:
+class Branches(TableBranches):
     """The prepared transactions that `owner` has in `database`."""
+
+    commit_verb = "COMMIT PREPARED"
+    roll_back_verb = "ROLLBACK PREPARED"
 
     database: Database
     owner: SinkName
@@ -62,28 +60,6 @@ class Branches:
             )
             return cursor.fetchone() is not None
 
-    def commit(self, handle: str) -> bool:
-        """Returns when the handle is gone: True if surely by this call. Raises `SinkUnavailable` if it stays."""
-        return self._finish("COMMIT PREPARED", handle)
-
-    def roll_back(self, handle: str) -> None:
-        """As `commit`, by rolling back."""
-        reach(CrashPoint.ROLLBACK_BEFORE_SINK)
-        self._finish("ROLLBACK PREPARED", handle)
-        reach(CrashPoint.ROLLBACK_AFTER_SINK)
-
-    def _finish(self, verb: str, handle: str) -> bool:
-        patient = Retrying(
-            retry=retry_if_exception_type(_TryAgain),
-            wait=wait_exponential(0.02, max=1),
-            stop=stop_after_delay(3 * self.database.lock_timeout),
-            reraise=True,
-        )
-        try:
-            return patient(self._finish_once, verb, handle)
-        except _TryAgain as busy:
-            raise SinkUnavailable(f"sink {self.owner.sink}: {verb} {handle}: {busy}; try again") from busy
-
     def _finish_once(self, verb: str, handle: str) -> bool:
         statement = sql.SQL("{} {}").format(sql.SQL(verb), sql.Literal(handle))
         try:
@@ -91,26 +67,16 @@ class Branches:
                 cursor.execute(statement)
                 return True
         except SinkUnavailable as error:
-            raise _TryAgain(str(error)) from error
+            raise TryAgain(str(error)) from error
         except psycopg2.Error as error:
             if error.pgcode == errorcodes.UNDEFINED_OBJECT:
                 return False
             if error.pgcode == errorcodes.OBJECT_NOT_IN_PREREQUISITE_STATE:
-                raise _TryAgain("another session is finishing it") from error
+                raise TryAgain("another session is finishing it") from error
             if not is_lost(error):
                 raise self._refused(error, verb, handle) from error
             self._look_again(handle, error)
             return False
-
-    def _look_again(self, handle: str, error: psycopg2.Error) -> None:
-        """The connection broke in mid-statement: the statement may have been done, or not, or be under way."""
-        self.database.close()
-        try:
-            pending = self.is_pending(handle)
-        except SinkUnavailable as unavailable:
-            raise _TryAgain(str(unavailable)) from error
-        if pending:
-            raise _TryAgain("the connection broke, and it is still prepared") from error
 
     def _refused(self, error: psycopg2.Error, verb: str, handle: str) -> LockstepError:
         kind = PublishBlocked if verb.startswith("COMMIT") else SinkUnavailable
@@ -122,13 +88,6 @@ class Branches:
         )
 
     # --- what lower tokens left ---
-
-    def clear_the_way(self, epoch: SinkEpoch) -> None:
-        """Roll back this epoch's branches and end its sessions of lower tokens; never of equal or higher ones."""
-        for txn in self.pending():
-            if txn.epoch == epoch.id and txn.token < epoch.token:
-                self.roll_back(txn.handle)
-        self.end_sessions(epoch)
 
     def end_sessions(self, epoch: SinkEpoch) -> None:
         """End this epoch's sessions of lower tokens: stopped clients that hold locks."""

@@ -7,18 +7,14 @@ from functools import partial
 from typing import TypeAlias
 
 import psycopg2
-from psycopg2 import errorcodes
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import SinkUnavailable
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.postgres.branches import Branches
 from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.target import TargetTables
-from lockstep.sinks.tables.claim import TableClaim
-
-TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
+from lockstep.sinks.tables.claim import TRIES, TableClaim, TableClaims
 
 _ADVISORY = "hashtextextended(%s, 0)"
 
@@ -27,7 +23,7 @@ Claim: TypeAlias = TableClaim[Connection, Cursor]
 
 
 @dataclass(frozen=True)
-class Claims:
+class Claims(TableClaims):
     """How a sink comes to hold the marker of an epoch."""
 
     database: Database
@@ -50,12 +46,7 @@ class Claims:
 
     def before_decision(self, epoch: SinkEpoch) -> Claim:
         """Claim the marker for a branch. Lower tokens were superseded in the ledger: they give way at once."""
-        for _ in range(TRIES):
-            claim = self.open(epoch)
-            if self._insert(claim):
-                return claim
-            self.branches.clear_the_way(epoch)
-        raise self._stuck(epoch)
+        return self._at_once(epoch, lambda: self.open(epoch))
 
     def after_decision(self, epoch: SinkEpoch) -> Claim:
         """Claim the marker for publishing. A publisher of a lower token that makes progress is left to it."""
@@ -77,18 +68,8 @@ class Claims:
             claim.close()
         return claim
 
-    def _insert(self, claim: Claim) -> bool:
-        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
-        try:
-            claim.claimed = self.tables.insert_marker(claim.cursor, claim.epoch)
-        except psycopg2.Error as error:
-            claim.close()
-            if error.pgcode == errorcodes.LOCK_NOT_AVAILABLE:
-                return False
-            raise self.database.named(error, "inserting the marker", SinkUnavailable) from error
-        if not claim.claimed:
-            claim.close()
-        return True
+    def _insert_marker(self, claim: Claim) -> bool:
+        return self.tables.insert_marker(claim.cursor, claim.epoch)
 
     def _lock_out_publishers(self, claim: Claim) -> bool:
         """Take the publishers' lock; False if a lower token holds it and moves, or an equal or higher one does."""
@@ -121,9 +102,3 @@ class Claims:
             claim.cursor.execute("ROLLBACK TO SAVEPOINT waiting")
             return False
         return True
-
-    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
-        return SinkUnavailable(
-            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.branches.in_the_way(epoch)}; try again"
-        )

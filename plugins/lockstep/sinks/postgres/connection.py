@@ -164,6 +164,10 @@ class Database:
             return PreflightRefused(f"{text}; grant the role of connection {self.connection_id} what it lacks")
         return rejected(text)
 
+    def is_locked_out(self, error: LockstepError) -> bool:
+        """Whether `error` says that somebody else held a lock for too long."""
+        return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
+
     def _scrub(self, error: psycopg2.Error) -> str:
         text = " ".join(str(error).split())
         for secret in (parse_dsn(self.dsn).get("password"), parse_dsn(self.dsn).get("sslpassword"), self.dsn):
@@ -178,11 +182,6 @@ def is_lost(error: psycopg2.Error) -> bool:
         lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
         return lost or type(error) is psycopg2.DatabaseError
     return error.pgcode.startswith(("08", "57P0", "25P03", "25P04"))
-
-
-def is_locked_out(error: LockstepError) -> bool:
-    """Whether `error` says that somebody else held a lock for too long."""
-    return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
 
 
 def close_quietly(connection: Connection) -> None:

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres.branches import Branches
 from lockstep.sinks.postgres.claim import Claim, Claims
-from lockstep.sinks.postgres.connection import Database, close_quietly, is_locked_out
+from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.output import OutputTable
 from lockstep.sinks.postgres.target import Relation, TargetTables
@@ -95,9 +95,6 @@ class PostgresSink(TableSink):
 
     def _write(self, claim: Claim, batches: Batches, rejected: type[LockstepError]) -> int:
         return self._way(claim.epoch, batches.output, rejected).run(claim.cursor, batches)
-
-    def _is_locked_out(self, error: SinkUnavailable) -> bool:
-        return is_locked_out(error)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from lockstep.errors import LockstepError, SinkRejected
-from lockstep.sinks.base import Marker, SinkEpoch, Txn
-from lockstep.sinks.tables.claim import TableClaim
-
-AnyClaim: TypeAlias = TableClaim[Any, Any]
+from lockstep.sinks.base import Marker, SinkEpoch
 
 
 class Database(Protocol):
     """The way to the server, with errors that have Lockstep's names."""
+
+    @property
+    def sink(self) -> str: ...
+
+    @property
+    def lock_timeout(self) -> float: ...
 
     def transaction(
         self, doing: str, *, rejected: type[LockstepError] = SinkRejected
     ) -> AbstractContextManager[Any]: ...
 
     def naming(self, doing: str, rejected: type[LockstepError] = SinkRejected) -> AbstractContextManager[None]: ...
+
+    def is_locked_out(self, error: LockstepError) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -44,26 +49,6 @@ class TargetTables(Protocol):
     def record_rows(self, cursor: Any, epoch: SinkEpoch, rows: Mapping[str, int]) -> None: ...
 
     def missing_keys(self, cursor: Any, relation: Any) -> int: ...
-
-
-class Branches(Protocol):
-    """What waits on the server for a decision, and who is in the way."""
-
-    def pending(self) -> list[Txn]: ...
-
-    def is_pending(self, handle: str) -> bool: ...
-
-    def commit(self, handle: str) -> bool: ...
-
-    def roll_back(self, handle: str) -> None: ...
-
-    def end_sessions(self, epoch: SinkEpoch) -> None: ...
-
-
-class Claims(Protocol):
-    """How a sink comes to hold the marker of an epoch."""
-
-    def after_decision(self, epoch: SinkEpoch) -> AnyClaim: ...
 
 
 class Output(Protocol):

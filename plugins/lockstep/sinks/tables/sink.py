@@ -21,7 +21,9 @@ from lockstep.errors import (
 )
 from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.tables.server import AnyClaim, Branches, Claims, Database, Output, TargetTables
+from lockstep.sinks.tables.branches import TableBranches
+from lockstep.sinks.tables.claim import AnyClaim, TableClaims
+from lockstep.sinks.tables.server import Database, Output, TargetTables
 from lockstep.sinks.tables.upserts import Keys, Mode, Upserts
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
@@ -41,8 +43,8 @@ class TableSink(Sink):
     _database: Database
     _tables: Mapping[str, Output]  #: by output
     _own: TargetTables
-    _branches: Branches
-    _claims: Claims
+    _branches: TableBranches
+    _claims: TableClaims
 
     def __new__(cls, name: str, *, protocol: ProtocolName | None = None, mode: str = Mode.APPEND, **_: Any) -> Self:
         protocol = protocol or ("write_ahead" if mode == Mode.UPSERT else None)  # it holds no keys
@@ -133,10 +135,6 @@ class TableSink(Sink):
     @abstractmethod
     def _write(self, claim: AnyClaim, batches: Batches, rejected: type[LockstepError]) -> int:
         """Send an output's rows; returns how many. What the server refuses for its content is `rejected`."""
-
-    @abstractmethod
-    def _is_locked_out(self, error: SinkUnavailable) -> bool:
-        """Whether `error` says that somebody else held a lock for too long."""
 
     # --- identity ---
 
@@ -235,7 +233,7 @@ class TableSink(Sink):
             claim.rows[batches.output] = self._write(claim, batches, rejected)
         except SinkUnavailable as error:
             claim.close()
-            if self._is_locked_out(error):
+            if self._database.is_locked_out(error):
                 self._branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
                 self._tell_holders(claim.epoch, error)
             raise

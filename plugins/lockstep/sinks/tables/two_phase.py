@@ -10,7 +10,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import KeysHeld, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
-from lockstep.sinks.tables.server import AnyClaim
+from lockstep.sinks.tables.claim import AnyClaim
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 

@@ -14,8 +14,7 @@ from lockstep.epoch import Json, Vote
 from lockstep.errors import PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers.sent import SentCommitter, promised
-from lockstep.sinks.tables.claim import TableClaim
-from lockstep.sinks.tables.server import AnyClaim
+from lockstep.sinks.tables.claim import AnyClaim, TableClaim
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
@@ -124,7 +123,7 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
         try:
             return self._tried(epoch, wal)
         except SinkUnavailable as error:
-            if not self._is_locked_out(error):
+            if not self._database.is_locked_out(error):
                 raise
             return self._tried(epoch, wal)  # a stopped execution of a lower token had the keys; its session was ended
 
