@@ -149,6 +149,18 @@ class SourceChanged(Terminal):
     """A frozen input can't be read as it was when the epoch was planned."""
 
 
+class OffsetsExpired(SourceChanged):
+    """Records of a topic that an epoch has to read are older than what the brokers keep."""
+
+
+class LogTruncated(SourceChanged):
+    """A partition ends before offsets that epochs have read or planned."""
+
+
+class TopicRecreated(SourceChanged):
+    """A topic was deleted, or is another one of the same name."""
+
+
 class SourceClaimed(Terminal):
     """A file of this range already belongs to another epoch."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import InvalidPipeline, NotPrepared, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
+from lockstep.sources.base import SourceContext
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 
@@ -50,6 +52,10 @@ class Runtime:
 
     def sink_context(self) -> SinkContext:
         return SinkContext(self.ledger.deployment(), self.pipeline, self.connections)
+
+    def source_context(self, name: str) -> SourceContext:
+        """For a source that is asked about frozen ranges; to plan it needs to know more."""
+        return SourceContext(self.pipeline, name, partial(self.ledger.claimed, self.pipeline, name), self.connections)
 
     def sink_of(self, epoch: Epoch, name: str) -> Sink:
         """The sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""

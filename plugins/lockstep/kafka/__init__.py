@@ -1,0 +1,1 @@
+"""Clients of a Kafka cluster, for the source and the sink."""

@@ -1,0 +1,128 @@
+"""What a cluster says of itself: ids of topics, their settings and ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from lockstep.kafka.connection import Asker, Settings, client, code_of
+
+SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it stands. `id` changes when it is deleted and made anew. `in_sync`: the fewest of any partition."""
+
+    name: str
+    id: str
+    partitions: int
+    replicas: int
+    in_sync: int
+
+
+class Cluster:
+    """Questions to a cluster. Every one raises what its asker raises."""
+
+    def __init__(self, settings: Settings, who: Asker) -> None:
+        self._admin = AdminClient(client(settings))
+        self._who = who
+
+    def close(self) -> None:
+        """End the client's threads now: it has no other way to be told than to have nobody left who knows it."""
+        del self._admin
+
+    def topic(self, name: str) -> Topic | None:
+        """None if there is no such topic."""
+        with self._who.naming(f"looking at topic {name}"):
+            try:
+                futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
+                found = futures[name].result(SECONDS)
+            except KafkaException as error:
+                if code_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                raise
+        return Topic(
+            name,
+            str(found.topic_id),
+            len(found.partitions),
+            min((len(one.replicas) for one in found.partitions), default=0),
+            min((len(one.isr) for one in found.partitions), default=0),
+        )
+
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """With the cluster's own number of replicas; fine if it is there. Returns when the brokers know it."""
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
+        with self._who.naming(f"creating topic {name}"):
+            try:
+                self._admin.create_topics([topic], request_timeout=SECONDS)[name].result(SECONDS)
+            except KafkaException as error:
+                if code_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        deadline = time.monotonic() + SECONDS
+        while self.topic(name) is None:
+            if time.monotonic() > deadline:
+                raise self._who.unavailable(f"{self._who.name}: topic {name} was created, and no broker knows it")
+            time.sleep(0.02)
+
+    def topic_settings(self, name: str) -> Mapping[str, str]:
+        return self._settings(ConfigResource(ResourceType.TOPIC, name), f"reading the settings of topic {name}")
+
+    def broker_settings(self) -> Mapping[str, str]:
+        """Of any one broker: those that matter here are the same in all."""
+        with self._who.naming("asking for the brokers"):
+            broker = next(iter(self._admin.list_topics(timeout=SECONDS).brokers))
+        return self._settings(ConfigResource(ResourceType.BROKER, str(broker)), "reading a broker's settings")
+
+    def _settings(self, resource: Any, doing: str) -> Mapping[str, str]:
+        with self._who.naming(doing):
+            found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
+        return {name: entry.value or "" for name, entry in found.items()}
+
+    def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
+        """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
+        return self._offsets(topic, partitions, OffsetSpec.latest(), stable)
+
+    def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset of the oldest record that each partition still has; its end if it has none."""
+        return self._offsets(topic, partitions, OffsetSpec.earliest(), False)
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], time: datetime) -> dict[int, int | None]:
+        """The first offset of each partition with this timestamp or a later one; None if there is none."""
+        spec = OffsetSpec.for_timestamp(int(time.timestamp() * 1000))
+        found = self._offsets(topic, partitions, spec, False)
+        return {number: offset if offset >= 0 else None for number, offset in found.items()}
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, int]:
+        level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        asked = {TopicPartition(topic, number): spec for number in partitions}
+        if not asked:
+            return {}
+        with self._who.naming(f"asking for offsets of {topic}"):
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+            return {partition.partition: future.result(SECONDS).offset for partition, future in answers.items()}
+
+    def topics(self) -> list[str]:
+        """The names of all topics that the login may see, the brokers' own left out."""
+        with self._who.naming("listing the topics"):
+            return sorted(name for name in self._admin.list_topics(timeout=SECONDS).topics if name[:2] != "__")
+
+    def id(self) -> str:
+        """What tells this cluster from another one at the same address."""
+        with self._who.naming("asking for the cluster"):
+            return str(self._admin.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id)
+
+    def require_topic(self, name: str) -> Topic:
+        """Raises the asker's `refused` if there is none."""
+        found = self.topic(name)
+        if found is None:
+            raise self._who.refused(
+                f"{self._who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
+            )
+        return found

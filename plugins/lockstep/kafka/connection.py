@@ -1,0 +1,116 @@
+"""A connection to a Kafka cluster: what a user gives becomes librdkafka's settings, and its errors become ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
+
+try:
+    from confluent_kafka import KafkaError, KafkaException
+except ImportError as error:
+    raise InvalidPipeline("Kafka needs the package confluent-kafka: pip install 'lockstep[kafka]'") from error
+
+BOOTSTRAP = "bootstrap.servers"
+#: What this side decides by itself: the guarantee hangs on it.
+OURS = frozenset(
+    {"transactional.id", "enable.idempotence", "acks", "isolation.level", "group.id", "enable.auto.commit"}
+    | {"enable.partition.eof", "transaction.timeout.ms", "message.timeout.ms", "delivery.timeout.ms"}
+    | {"request.required.acks", "auto.offset.reset"}
+)
+#: Where an Airflow Connection's URI keeps an extra that isn't flat.
+NESTED = "__extra__"
+
+Settings = dict[str, str]
+
+
+def settings_of(given: str, who: str) -> Settings:
+    """librdkafka's settings from a connection. Raises `InvalidPipeline`, and never repeats what was given.
+
+    `given`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it of a Kafka
+    Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&….
+    """
+    text = given.strip()
+    if text.startswith("{"):
+        found = _of_json(text, who)
+    elif "://" in text:
+        found = _of_uri(text, who)
+    else:
+        found = {BOOTSTRAP: text}
+    if not found.get(BOOTSTRAP):
+        raise InvalidPipeline(f"{who}: the connection names no {BOOTSTRAP}")
+    if taken := sorted(OURS & found.keys()):
+        raise InvalidPipeline(f"{who}: the connection sets {', '.join(taken)}, which Lockstep does; leave it away")
+    return found
+
+
+def _of_json(text: str, who: str) -> Settings:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise InvalidPipeline(f"{who}: the connection looks like JSON, and isn't") from None
+    return {str(name): _text(value) for name, value in found.items()}
+
+
+def _of_uri(text: str, who: str) -> Settings:
+    parts = urlsplit(text)
+    if parts.scheme != "kafka":
+        raise InvalidPipeline(f"{who}: the connection is for {parts.scheme}, not for kafka")
+    found = dict(parse_qsl(parts.query))
+    nested = _of_json(found.pop(NESTED), who) if NESTED in found else {}
+    host = unquote(parts.netloc.rpartition("@")[2])
+    return ({BOOTSTRAP: host} if host else {}) | found | nested
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def client(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of one more client; what librdkafka would print goes nowhere, it is in the errors."""
+    return {**settings, "log_level": 0, "socket.keepalive.enable": "true"}
+
+
+def code_of(error: KafkaException) -> KafkaError:
+    """What an exception of confluent-kafka carries."""
+    found: KafkaError = error.args[0]
+    return found
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks a cluster, for messages, and what to raise when it doesn't answer, or refuses to."""
+
+    name: str
+    unavailable: type[LockstepError] = SinkUnavailable
+    refused: type[LockstepError] = PreflightRefused
+
+    @contextmanager
+    def naming(self, doing: str) -> Iterator[None]:
+        """Turn what the client raises into `unavailable` or `refused`."""
+        try:
+            yield
+        except KafkaException as error:
+            code = code_of(error)
+            text = f"{self.name}: {doing}: {code.name()}: {code.str()}"
+            if code.code() in _NOT_ALLOWED:
+                raise self.refused(f"{text}; grant it, or use another login") from None
+            raise self.unavailable(text) from None
+        except TimeoutError:
+            raise self.unavailable(f"{self.name}: {doing}: no answer") from None
+
+
+_NOT_ALLOWED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+    }
+)
