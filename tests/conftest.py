@@ -14,6 +14,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from stack.kafka import BROKER, KafkaBroker
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
 from stack.processes import Processes
@@ -141,6 +142,15 @@ def mariadb_dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
     yield mariadb_server.create_database(name)
     mariadb_server.start()
     mariadb_server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(memory_folder: Path) -> Iterator[KafkaBroker]:
+    """One broker on loopback. A test that stops it starts it again."""
+    if not BROKER.present:
+        pytest.skip("Kafka's jars are not here: `make kafka` fetches them")
+    with KafkaBroker(memory_folder / "kafka").for_a_while() as broker:
+        yield broker
 
 
 @pytest.fixture

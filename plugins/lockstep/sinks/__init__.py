@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
+    from lockstep.sinks.kafka import KafkaSink
     from lockstep.sinks.mysql import MySqlSink
     from lockstep.sinks.postgres import PostgresSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -27,6 +28,7 @@ __all__ = [
     "FileCommitter",
     "FileSink",
     "HttpSink",
+    "KafkaSink",
     "MySqlSink",
     "PostgresCommitter",
     "PostgresSink",
@@ -45,6 +47,7 @@ _HOMES = {
     "FileCommitter": "lockstep.sinks.committers",
     "FileSink": "lockstep.sinks.files",
     "HttpSink": "lockstep.sinks.append_only.http",
+    "KafkaSink": "lockstep.sinks.kafka",
     "MySqlSink": "lockstep.sinks.mysql",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PostgresSink": "lockstep.sinks.postgres",

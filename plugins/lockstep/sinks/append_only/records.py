@@ -71,6 +71,11 @@ def records_of(batches: Batches, origin: Origin) -> Iterator[Record]:
         raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
 
+def json_lines(batch: pa.RecordBatch, where: str) -> list[bytes]:
+    """Each row as a JSON object, without a key. Raises `SinkRejected` for a value that JSON can't say."""
+    return [_told(row, where).encode() for row in _rows_of(batch, where)]
+
+
 def refused_columns(schema: pa.Schema) -> str | None:
     """Why rows of this schema can't be records, or None."""
     if not schema.names:

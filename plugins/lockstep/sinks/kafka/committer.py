@@ -1,0 +1,118 @@
+"""KafkaSink's marker committer: an epoch's markers and records in the same transactions, one for each shard."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked
+from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
+from lockstep.sinks.kafka.records import KafkaRecord
+from lockstep.sinks.kafka.transaction import ShardTransaction, transactional_id
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+if TYPE_CHECKING:
+    from lockstep.sinks.kafka.sink import KafkaSink
+
+
+@dataclass
+class KafkaSession:
+    """The transactions of those shards that have not been committed by anyone yet."""
+
+    shards: int
+    open: dict[int, ShardTransaction] = field(default_factory=dict)
+    rows: int = 0
+
+    @property
+    def claimed(self) -> bool:
+        return bool(self.open)
+
+    def of(self, record: KafkaRecord, ordinal: int) -> ShardTransaction | None:
+        """Where a record belongs; records of one key stay in one shard, and so in their order. None: it was sent."""
+        if self.shards == 1:
+            return self.open.get(0)
+        number = ordinal if record.key is None else zlib.crc32(record.key)
+        return self.open.get(number % self.shards)
+
+
+class KafkaMarkerCommitter(CheckpointCommitter):
+    """Exactly once: a shard's marker is committed with its records or not at all."""
+
+    guarantee = Guarantee.EXACTLY_ONCE
+
+    def __init__(self, sink: KafkaSink, markers: MarkerTopic) -> None:
+        self._sink, self._markers = sink, markers
+
+    def create_resource(self) -> None:
+        self._markers.create()
+
+    def open(self) -> None:
+        """Clients are made when they are needed: a transaction wants a new producer each time."""
+
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        session = KafkaSession(self._sink.shards)
+        with ExitStack() as stack:
+            transactions = [stack.enter_context(closing(self._transaction(epoch, n))) for n in range(session.shards)]
+            for transaction in transactions:
+                transaction.open()
+            committed = self._found(epoch)  # only now: whatever an older process had open has ended
+            for number, transaction in enumerate(transactions):
+                if number not in committed:
+                    self._claim(epoch, number, transaction)
+                    session.open[number] = transaction
+            yield session
+            self._commit(session)
+
+    def _transaction(self, epoch: SinkEpoch, shard: int) -> ShardTransaction:
+        return self._sink.transaction(transactional_id(self._sink.owner, epoch, shard))
+
+    def _claim(self, epoch: SinkEpoch, shard: int, transaction: ShardTransaction) -> None:
+        topic = self._markers.create()
+        marker = ShardMarker(epoch.token, epoch.manifest_hash, self._sink.ends())
+        transaction.begin()
+        record = KafkaRecord(
+            self._markers.key(epoch.id, shard), marker.to_bytes(), partition=self._markers.partition(topic)
+        )
+        transaction.send(self._markers.name, record)
+
+    def _commit(self, session: KafkaSession) -> None:
+        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        for transaction in session.open.values():
+            transaction.commit()
+            reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        """The markers stand in the transactions already."""
+        assert isinstance(session, KafkaSession)
+        if session.shards == len(session.open) and session.rows != sum(t.sent - 1 for t in session.open.values()):
+            raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        """The epoch's marker once every shard has one."""
+        found = self._markers.find(epoch, self._sink.shards)
+        if len(found) < self._sink.shards:
+            return None
+        if len({marker.manifest_hash for marker in found.values()}) > 1:
+            raise OutcomeUnknown(
+                f"sink {self._sink.name}: the shards of epoch {epoch} carry markers of several manifests"
+            )
+        return found[0].of_epoch(epoch)
+
+    def _found(self, epoch: SinkEpoch) -> dict[int, ShardMarker]:
+        found = self._markers.find(epoch.id, self._sink.shards)
+        for marker in found.values():
+            if marker.manifest_hash != epoch.manifest_hash:
+                raise LedgerConflict(
+                    f"sink {self._sink.name}: epoch {epoch.id} carries the marker of manifest "
+                    f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+                )
+        return found

@@ -1,0 +1,60 @@
+"""What brokers allow and promise, asked before the decision: afterwards a refusal would block the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lockstep.errors import PreflightRefused
+from lockstep.kafka.cluster import Cluster, Topic
+
+#: What a batch of one record has around it, generously.
+RECORD_OVERHEAD = 200
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`record_bytes`: key, value and header of the largest record that the topic takes."""
+
+    record_bytes: int
+
+
+def limits_of(cluster: Cluster, topic: Topic, who: str) -> Limits:
+    settings = cluster.topic_settings(topic.name)
+    return Limits(int(settings.get("max.message.bytes", 1_048_588)) - RECORD_OVERHEAD)
+
+
+def require_transactions(cluster: Cluster, timeout: float, who: str) -> None:
+    """Raises `PreflightRefused` if brokers would end a transaction sooner than `timeout` seconds."""
+    most = int(cluster.broker_settings().get("transaction.max.timeout.ms", 900_000))
+    if timeout * 1000 > most:
+        raise PreflightRefused(
+            f"{who}: transaction_timeout is {timeout:.0f} s, the brokers' transaction.max.timeout.ms is {most}: "
+            "lower the one or raise the other"
+        )
+
+
+def require_durable(cluster: Cluster, topic: Topic, who: str) -> None:
+    """Raises `PreflightRefused` if a record that was acknowledged could be lost with one broker."""
+    faults = list(_not_durable(topic, cluster.topic_settings(topic.name)))
+    if faults:
+        raise PreflightRefused(f"{who}: topic {topic.name}: {'; '.join(faults)}")
+
+
+def require_keyed(cluster: Cluster, topic: Topic, key: str | None, who: str) -> None:
+    """Raises `PreflightRefused` for a compacted topic without keys: brokers refuse such records."""
+    if key is None and "compact" in cluster.topic_settings(topic.name).get("cleanup.policy", ""):
+        raise PreflightRefused(f"{who}: topic {topic.name} is compacted, so each record needs a key: give key=…")
+
+
+def _not_durable(topic: Topic, settings: Mapping[str, str]) -> Iterator[str]:
+    needed = int(settings.get("min.insync.replicas", 1))
+    if topic.replicas > 1 and needed < 2:
+        yield (
+            f"it has {topic.replicas} replicas and min.insync.replicas={needed}: a record that only one broker has "
+            "would count as safe; set it to 2"
+        )
+    if topic.in_sync < needed:
+        yield f"{topic.in_sync} replicas are in sync, min.insync.replicas is {needed}: nothing could be written now"
+    if settings.get("unclean.leader.election.enable") == "true":
+        yield "unclean.leader.election.enable=true lets a broker lead that lacks records; set it to false"

@@ -1,0 +1,127 @@
+"""KafkaSink without transactions: at least once, with every record's report awaited, or none at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from lockstep.errors import PublishBlocked, SinkUnavailable
+from lockstep.kafka.connection import Settings, client, code_of
+from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.committers import OutsideCommitter
+from lockstep.sinks.kafka.records import KafkaRecord
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+if TYPE_CHECKING:
+    from lockstep.sinks.kafka.sink import KafkaSink
+
+QUEUE_KIBIBYTES = 65_536
+
+
+class PlainProducer:
+    """Sends, and with `guarantee` at least once knows of every record that the brokers have it."""
+
+    def __init__(self, settings: Settings, who: str, guarantee: Guarantee, *, timeout: float, partitioner: str) -> None:
+        self._who, self._timeout = who, timeout
+        self._refused: KafkaError | None = None
+        safe = {"acks": "all", "enable.idempotence": "true"} if guarantee is Guarantee.AT_LEAST_ONCE else {"acks": "0"}
+        self._producer = Producer(
+            {"linger.ms": 20, "batch.size": 1_000_000, "partitioner": partitioner, **client(settings), **safe}
+            | {"message.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": QUEUE_KIBIBYTES}
+            | {"delivery.report.only.error": True, "on_delivery": self._note}
+        )
+
+    def _note(self, error: KafkaError | None, _: Message) -> None:
+        self._refused = self._refused or error
+
+    def send(self, topic: str, record: KafkaRecord) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, **record.arguments())
+                return
+            except BufferError:  # a record leaves the queue by its own timeout at the latest
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise self._told(code_of(error)) from None
+
+    def flush(self) -> None:
+        """Every record has been reported when this returns. Raises `SinkUnavailable`, `PublishBlocked`."""
+        deadline = time.monotonic() + self._timeout
+        while (waiting := self._producer.flush(1.0)) and time.monotonic() < deadline:
+            pass
+        if self._refused is not None:
+            raise self._told(self._refused)
+        if waiting:
+            raise SinkUnavailable(f"{self._who}: {waiting} records had no answer in {self._timeout:.0f} s")
+
+    def leave(self) -> None:
+        """Give what is under way one chance."""
+        self._producer.flush(5.0)
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _told(self, code: KafkaError) -> Exception:
+        text = f"{self._who}: sending: {code.name()}: {code.str()}"
+        if code.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return PublishBlocked(f"{text}; it was decided, so it has to be sent: raise the topic's limit")
+        return SinkUnavailable(text)
+
+
+@dataclass
+class PlainSession:
+    """No transaction: what was sent stays sent."""
+
+    producer: PlainProducer
+    claimed: bool = True
+    rows: int = 0
+
+    def of(self, record: KafkaRecord, ordinal: int) -> PlainProducer:
+        return self.producer
+
+
+class KafkaSentCommitter(CheckpointCommitter):
+    """The records, then what remembers them elsewhere, or nothing."""
+
+    def __init__(self, sink: KafkaSink, elsewhere: OutsideCommitter) -> None:
+        self._sink, self._elsewhere = sink, elsewhere
+        self.guarantee = elsewhere.guarantee  # type: ignore[misc]
+
+    def connect(self, context: SinkContext) -> None:
+        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
+        self._elsewhere.set_operator_id(self._sink.name)
+        self._elsewhere.connect(context)
+
+    def create_resource(self) -> None:
+        self._elsewhere.create_resource()
+
+    def open(self) -> None:
+        self._elsewhere.open()
+
+    def close(self) -> None:
+        self._elsewhere.close()
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        producer = self._sink.plain_producer()
+        try:
+            yield PlainSession(producer)
+        finally:
+            producer.close()
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, PlainSession)
+        if self.guarantee is Guarantee.NONE:
+            session.producer.leave()
+        else:
+            session.producer.flush()
+        self._elsewhere.commit_checkpoint(epoch, session)
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._elsewhere.is_checkpoint_committed(epoch)

@@ -1,0 +1,119 @@
+"""One shard of an epoch in one Kafka transaction: init, then read the marker, then send.
+
+The order is the point. `init_transactions` ends whatever an older process has open under this transactional id and
+fences it for good; a marker read before that could be committed right after it was looked for. Stable ids fence,
+random ones do not (KIP-98).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
+from lockstep.kafka.connection import Settings, client, code_of
+from lockstep.sinks.base import SinkEpoch
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.kafka.records import KafkaRecord
+
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+#: What one process holds of records that the broker has not taken yet, in KiB.
+QUEUE_KIBIBYTES = 65_536
+
+
+def transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
+    """Stable per (deployment, pipeline, sink, shard). With intervals by epoch, or parallel ones fence each other."""
+    whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
+    one = f"-{epoch.id}" if epoch.interval is not None else ""
+    return f"lockstep-{whose}{one}-{shard}"
+
+
+class ShardTransaction:
+    """A transactional producer. Errors after `open` are `PublishBusy`, `PublishBlocked` or `SinkUnavailable`."""
+
+    def __init__(self, settings: Settings, who: str, id: str, topic: str, *, timeout: float, partitioner: str) -> None:
+        """`timeout`: seconds after which the broker gives the transaction up."""
+        self._who, self._topic, self._timeout = who, topic, timeout
+        self.claimed = False
+        self.sent = 0
+        milliseconds = int(timeout * 1000)
+        self._producer = Producer(
+            {"linger.ms": 20, "batch.size": 1_000_000, "partitioner": partitioner, **client(settings)}
+            | {"transactional.id": id, "transaction.timeout.ms": milliseconds, "message.timeout.ms": milliseconds}
+            | {"queue.buffering.max.kbytes": QUEUE_KIBIBYTES, "delivery.report.only.error": True}
+        )
+
+    def open(self) -> None:
+        """Fence every older process of this id, and end what it had open."""
+        # without a broker at hand librdkafka asks for the coordinator again after half a second
+        self._do("finding a broker", lambda: self._producer.list_topics(topic=self._topic, timeout=self._timeout))
+        self._do("opening its transactions", lambda: self._producer.init_transactions(self._timeout))
+
+    def begin(self) -> None:
+        self._do("beginning a transaction", self._producer.begin_transaction)
+        self.claimed = True
+
+    def send(self, topic: str, record: KafkaRecord) -> None:
+        """Hand one record over; waits while too much is under way."""
+        deadline: float | None = None
+        while True:
+            try:
+                self._producer.produce(topic, **record.arguments())
+            except BufferError:
+                deadline = deadline or time.monotonic() + self._timeout
+                if time.monotonic() > deadline:
+                    raise self._late() from None
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                raise self._told("sending", error) from None
+            else:
+                self.sent += 1
+                return
+
+    def commit(self) -> None:
+        """Durable, and every record of it, when this returns.
+
+        Whatever stands in the way, the outcome is found by the marker when the epoch is published again.
+        """
+        self._do("committing", lambda: self._producer.commit_transaction(self._timeout))
+
+    def close(self) -> None:
+        """End without an outcome: what is open is aborted here, or by the next process that opens this id."""
+        with suppress(KafkaException):
+            if self.claimed:
+                self._producer.abort_transaction(5)
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.flush(1)
+        del self._producer
+
+    def _do(self, doing: str, step: Callable[[], object]) -> None:
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                step()
+                return
+            except KafkaException as error:
+                if not code_of(error).retriable() or time.monotonic() > deadline:
+                    raise self._told(doing, error) from None
+
+    def _told(self, doing: str, error: KafkaException) -> Exception:
+        code = code_of(error)
+        text = f"{self._who}: {doing}: {code.name()}: {code.str()}"
+        if code.code() in _FENCED:
+            return PublishBusy(f"{text}; somebody else publishes this epoch")
+        if code.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG):
+            return PublishBlocked(f"{text}; it was decided, so it has to be sent: raise the topic's limit")
+        if code.txn_requires_abort():
+            return PublishBlocked(f"{text}; nothing of it is visible, it will be sent again")
+        return SinkUnavailable(text)
+
+    def _late(self) -> PublishBlocked:
+        return PublishBlocked(
+            f"{self._who}: the brokers took too little in {self._timeout:.0f} s, the transaction's timeout; it will be "
+            "sent again: raise transaction_timeout, or use more shards"
+        )

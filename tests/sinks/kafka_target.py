@@ -1,0 +1,92 @@
+"""A topic of a real broker, as the behaviour suite sees it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.kafka.records import RecordColumns
+from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
+from stack.kafka import KafkaBroker
+
+PARTITIONS = 3
+
+
+class KafkaUnderTest(SinkUnderTest):
+    """Topics with names of their own. `more`: arguments of the sink."""
+
+    votes_with_data = False
+
+    def __init__(self, broker: KafkaBroker, **more: Any) -> None:
+        self.broker, self.more = broker, more
+        self.topic = self._new_topic()
+        self.guarantee = Guarantee(more.get("guarantee", Guarantee.EXACTLY_ONCE))
+
+    def _new_topic(self) -> str:
+        name = f"rows-{uuid.uuid4().hex[:12]}"
+        Cluster({"bootstrap.servers": self.broker.bootstrap}, Asker("test")).create_topic(name, PARTITIONS, {})
+        return name
+
+    def sink(self, *, shared: bool = False) -> Sink:
+        return self._sink(self.topic)
+
+    def _sink(self, topic: str) -> KafkaSink:
+        defaults: dict[str, Any] = {"key": "name", "transaction_timeout": 20}
+        return KafkaSink(
+            "rows",
+            output=OUTPUT,
+            topic=topic,
+            connection="kafka",
+            marker_topic=f"{topic}.markers",
+            **defaults | self.more,
+        )
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        sink = self._sink(self._new_topic())
+        with sink.opened(self.context()):
+            sink.preflight(None)
+        return sink, self.context()
+
+    def connections(self) -> dict[str, str]:
+        return {"kafka": self.broker.bootstrap}
+
+    def visible(self) -> pa.Table:
+        messages = committed(self.broker, self.topic)
+        return pa.Table.from_batches([RecordColumns(key="name").rows(messages, SCHEMA)])
+
+    def unsettled(self) -> list[str]:
+        cluster = Cluster({"bootstrap.servers": self.broker.bootstrap}, Asker("test"))
+        ends, stable = (cluster.ends(self.topic, range(PARTITIONS), stable=only) for only in (False, True))
+        return [f"an open transaction in partition {n}" for n in ends if ends[n] != stable[n]]
+
+    def lose(self, handle: str) -> None:
+        raise AssertionError("a redo sink has no handle")
+
+
+def committed(broker: KafkaBroker, topic: str) -> list[Any]:
+    """Every record that a reader of committed records sees now."""
+    reader = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+        | {"enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
+    )
+    found, waiting = [], set(range(PARTITIONS))
+    with closing(reader):
+        reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in waiting])
+        while waiting:
+            for message in reader.consume(10_000, timeout=1.0):
+                error = message.error()
+                if error is None:
+                    found.append(message)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    waiting.discard(message.partition())
+                else:
+                    raise AssertionError(error)
+    return found

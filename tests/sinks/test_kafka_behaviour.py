@@ -1,0 +1,63 @@
+"""KafkaSink against a real broker: the suite of all sinks, for each guarantee and for shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.sinks.base import Guarantee
+from lockstep.testing import behaviours
+from lockstep.testing.behaviour import CRASHES, Behaviour
+from stack.kafka import KafkaBroker
+from tests.sinks.guarantees import expect_row
+from tests.sinks.kafka_target import KafkaUnderTest
+
+
+class WeakerKafkaUnderTest(KafkaUnderTest):
+    guarantee = Guarantee.AT_LEAST_ONCE
+
+
+class NoPromiseKafkaUnderTest(KafkaUnderTest):
+    guarantee = Guarantee.NONE
+
+
+def _weaker(broker: KafkaBroker, folder: Path) -> WeakerKafkaUnderTest:
+    return WeakerKafkaUnderTest(broker, guarantee="at_least_once", committer=str(folder))
+
+
+@pytest.mark.parametrize("behaviour", behaviours(KafkaUnderTest), ids=lambda one: one.__name__)
+def test_an_exactly_once_sink(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
+    behaviour(KafkaUnderTest(kafka_broker))
+
+
+@pytest.mark.parametrize(
+    "behaviour", [one for one in behaviours(KafkaUnderTest) if one not in CRASHES], ids=lambda one: one.__name__
+)
+def test_a_sink_of_three_shards(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
+    behaviour(KafkaUnderTest(kafka_broker, shards=3))
+
+
+@pytest.mark.parametrize("behaviour", behaviours(WeakerKafkaUnderTest), ids=lambda one: one.__name__)
+def test_an_at_least_once_sink(behaviour: Behaviour, kafka_broker: KafkaBroker, tmp_path: Path) -> None:
+    behaviour(_weaker(kafka_broker, tmp_path))
+
+
+@pytest.mark.parametrize("behaviour", behaviours(NoPromiseKafkaUnderTest), ids=lambda one: one.__name__)
+def test_a_sink_that_promises_nothing(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
+    behaviour(NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("KafkaSink", {}), ("KafkaSink, three shards", {"shards": 3}), ("KafkaSink, none", {"guarantee": "none"})],
+    ids=["one shard", "three shards", "none"],
+)
+def test_the_page_of_guarantees_tells_the_truth(name: str, more: dict[str, Any], kafka_broker: KafkaBroker) -> None:
+    kind = NoPromiseKafkaUnderTest if more.get("guarantee") == "none" else KafkaUnderTest
+    expect_row(name, kind(kafka_broker, **more))
+
+
+def test_the_page_of_guarantees_tells_the_truth_of_at_least_once(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
+    expect_row("KafkaSink, at least once", _weaker(kafka_broker, tmp_path))

@@ -1,0 +1,231 @@
+"""What can happen to a KafkaSink besides its own crash: brokers die, transactions expire, topics go."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker
+from lockstep.sinks.base import Publication, SinkContext
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.testing import SCHEMA, SealedRows, sealed
+from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
+from stack.kafka import KafkaBroker
+from tests.sinks.kafka_target import KafkaUnderTest, committed
+
+
+@contextmanager
+def at(point: CrashPoint, action: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Do `action` when `point` is first reached."""
+    left = [action]
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    stop = crash.observe(lambda reached: left.pop()() if reached is point and left else None)
+    try:
+        yield
+    finally:
+        stop()
+
+
+def restart(broker: KafkaBroker) -> None:
+    broker.kill()
+    broker.start()
+
+
+@pytest.mark.parametrize("point", [CrashPoint.PUBLISH_AFTER_MARKER, CrashPoint.PUBLISH_BEFORE_SINK_COMMIT])
+def test_a_broker_that_is_killed_in_mid_publication_shows_every_record_once(
+    point: CrashPoint, kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, wal = KafkaUnderTest(kafka_broker), sealed(1000)
+    vote = prepare(target, epoch(), wal)
+    with at(point, lambda: restart(kafka_broker), monkeypatch):
+        publish(target, epoch(), vote, wal)
+    expect_rows(target, wal)
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+
+
+def test_a_broker_that_is_killed_between_vote_and_publication_changes_nothing(kafka_broker: KafkaBroker) -> None:
+    target, wal = KafkaUnderTest(kafka_broker), sealed(100)
+    vote = prepare(target, epoch(), wal)
+    restart(kafka_broker)
+    publish(target, epoch(), vote, wal)
+    expect_rows(target, wal)
+
+
+def test_a_transaction_that_outlives_its_timeout_is_sent_again(
+    kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, wal = KafkaUnderTest(kafka_broker, transaction_timeout=1.0), sealed(1000)
+    vote = prepare(target, epoch(), wal)
+
+    def until_it_is_aborted() -> None:
+        wait_until(lambda: bool(target.unsettled()), "the first record did not arrive")
+        wait_until(lambda: not target.unsettled(), "the broker did not abort the transaction")
+
+    late = at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, until_it_is_aborted, monkeypatch)
+    with late, opened(target) as sink, pytest.raises(PublishBlocked):
+        sink.publish(epoch(), vote, wal)
+    expect_rows(target)
+    publish(target, epoch(), vote, wal)
+    expect_rows(target, wal)
+
+
+@pytest.mark.parametrize("which", ["the topic", "the markers"])
+def test_a_topic_that_is_made_anew_is_another_target(which: str, kafka_broker: KafkaBroker) -> None:
+    target, wal = KafkaUnderTest(kafka_broker), sealed(100)
+    vote = prepare(target, epoch(), wal)
+    name = target.topic if which == "the topic" else f"{target.topic}.markers"
+    delete(kafka_broker, name)
+    with opened(target) as sink, pytest.raises(TargetChanged):
+        sink.publish(epoch(), vote, wal)
+    Cluster({"bootstrap.servers": kafka_broker.bootstrap}, Asker("test")).create_topic(
+        name, 3, {"cleanup.policy": "compact"}
+    )
+    with opened(target) as sink, pytest.raises(TargetChanged):
+        sink.publish(epoch(), vote, wal)
+    if which == "the markers":
+        expect_rows(target)
+
+
+def test_a_reader_of_committed_records_never_sees_half_an_epoch(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    votes = [(epoch(n), sealed(300, start=300 * n)) for n in range(1, 6)]
+    voted = [(at_, wal, prepare(target, at_, wal)) for at_, wal in votes]
+    done = threading.Event()
+
+    def publish_all() -> None:
+        for at_, wal, vote in voted:
+            publish(target, at_, vote, wal)
+        done.set()
+
+    publisher = threading.Thread(target=publish_all)
+    publisher.start()
+    seen = set()
+    while not done.is_set():
+        rows = len(committed(kafka_broker, target.topic))
+        seen.add(rows)
+    publisher.join()
+    assert len(committed(kafka_broker, target.topic)) == 1500
+    # partitions are read one after the other, so that a reader may be an epoch ahead in one of them; never back
+    assert max(seen) <= 1500
+
+
+def test_records_of_one_key_keep_the_order_of_the_wal(kafka_broker: KafkaBroker) -> None:
+    target, wal = KafkaUnderTest(kafka_broker, shards=2), sealed(1000)
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    places: dict[bytes | None, list[int]] = {}
+    for message in sorted(committed(kafka_broker, target.topic), key=lambda one: (one.partition(), one.offset())):
+        if message.key() is not None:
+            places.setdefault(message.key(), []).append(int(message.headers()[0][1].rpartition(b"/")[2]))
+    assert len(places) == 6
+    assert all(ordinals == sorted(ordinals) for ordinals in places.values())
+
+
+def test_key_value_time_and_partition_can_be_columns(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker, key="k", value="v", timestamp="t", partition="p")
+    schema = pa.schema({"k": pa.string(), "v": pa.binary(), "t": pa.timestamp("us", "UTC"), "p": pa.int32()})
+    rows = pa.table(
+        {"k": ["a", None], "v": [b"\x00\xff", None], "t": [1_000_000_000_000_000, 5_000], "p": [2, 0]}, schema
+    )
+    wal = [SealedRows(rows)]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    found = sorted(
+        (m.key(), m.value(), m.timestamp()[1], m.partition()) for m in committed(kafka_broker, target.topic) if m.key()
+    )
+    assert found == [(b"a", b"\x00\xff", 1_000_000_000_000, 2)]
+    with opened(target) as sink:
+        assert pa.Table.from_batches(list(sink.read(1, "rows", schema)), schema).sort_by("p") == rows.sort_by("p")
+
+
+@pytest.mark.parametrize(
+    ("more", "rows", "error", "says"),
+    [
+        ({"transaction_timeout": 1000}, sealed(1), PreflightRefused, r"transaction.max.timeout.ms"),
+        ({"key": "id"}, sealed(1), PreflightRefused, "cast it in the transform"),
+        ({"key": "nothing"}, sealed(1), PreflightRefused, "no such column"),
+        ({"value": "name"}, sealed(1), PreflightRefused, "would go nowhere"),
+        ({"timestamp": "name"}, sealed(1), PreflightRefused, "no timestamp column"),
+        ({"timestamp": "at"}, sealed(1), SinkRejected, "null"),
+        ({"timestamp": "at"}, [SealedRows(sealed(3)[0].table.slice(1, 1))], SinkRejected, "milliseconds"),
+        ({"partition": "id"}, sealed(4), SinkRejected, "partition 3, the topic has 3"),
+    ],
+    ids=["timeout", "key's type", "no key", "columns lost", "no time", "null time", "microseconds", "partition"],
+)
+def test_what_brokers_would_refuse_is_refused_before_the_decision(
+    more: dict[str, Any], rows: list[SealedRows], error: type[Exception], says: str, kafka_broker: KafkaBroker
+) -> None:
+    with pytest.raises(error, match=says):
+        prepare(KafkaUnderTest(kafka_broker, **more), epoch(), rows)
+
+
+def test_a_record_that_the_topic_wouldnt_take_is_refused_before_the_decision(kafka_broker: KafkaBroker) -> None:
+    row = sealed(2)[0].table.slice(1, 1)
+    large = row.set_column(1, SCHEMA.field("name"), pa.array(["x" * 2_000_000]))
+    with pytest.raises(SinkRejected, match=r"max\.message\.bytes"):
+        prepare(KafkaUnderTest(kafka_broker), epoch(), [SealedRows(large)])
+
+
+def test_markers_that_would_be_forgotten_are_refused(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    cluster = Cluster({"bootstrap.servers": kafka_broker.bootstrap}, Asker("test"))
+    cluster.create_topic(f"{target.topic}.markers", 1, {"cleanup.policy": "delete"})
+    with pytest.raises(PreflightRefused, match=r"cleanup\.policy"):
+        prepare(target, epoch(), sealed(1))
+
+
+def test_nothing_of_a_connection_is_told() -> None:
+    secret = "verysecret"
+    sink = KafkaSink("rows", output="rows", topic="t", connection="kafka")
+    settings = f'{{"bootstrap.servers": "127.0.0.1:1", "sasl.password": "{secret}", "acks": "1"}}'
+    with pytest.raises(InvalidPipeline, match="acks") as raised, sink.opened(_context(settings)):
+        pass
+    assert secret not in str(raised.value)
+    assert secret not in str(sink.spec())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"guarantee": "twice"},
+        {"guarantee": "at_least_once"},
+        {"guarantee": "none", "committer": "/tmp/x"},
+        {"guarantee": "none", "shards": 2},
+        {"shards": 0},
+        {"partitioner": "mine"},
+        {"transaction_timeout": 0},
+        {"marker_topic": "t"},
+    ],
+    ids=str,
+)
+def test_a_pipeline_with_wrong_arguments_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidPipeline):
+        KafkaSink("rows", output="rows", topic="t", connection="kafka", **wrong)
+
+
+def _context(settings: str) -> SinkContext:
+    return SinkContext(DEPLOYMENT, "pipe", {"kafka": settings})
+
+
+def delete(broker: KafkaBroker, topic: str) -> None:
+    """Delete a topic and wait until it is gone."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(30)
+    cluster = Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))
+    wait_until(lambda: cluster.topic(topic) is None, f"{topic} is still there")
+
+
+def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
