@@ -60,6 +60,9 @@ DEFAULTS: Mapping[str, Setting] = {
     "transaction.state.log.num.partitions": 4,
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": 0,
+    # a killed broker may come back once its last sign of life is that old
+    "broker.heartbeat.interval.ms": 200,
+    "broker.session.timeout.ms": 1000,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
 }
 

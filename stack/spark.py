@@ -12,6 +12,7 @@ from pathlib import Path
 from stack.errors import StackError
 from stack.home import import_path
 from stack.java import java_home
+from stack.kafka import SPARK_CONNECTOR
 from stack.postgres import HOST, free_port
 from stack.processes import Processes, Started, wait_until
 
@@ -52,7 +53,8 @@ class ConnectServer:
         self._port = free_port(self._port)
         self._scratch.mkdir(parents=True, exist_ok=True)
         properties = self._folder / "connect.conf"
-        _write_properties(properties, {**CONFIGURATION, **self._own_configuration(), **(configuration or {})})
+        own = {**self._own_configuration(), **kafka_connector()}
+        _write_properties(properties, {**CONFIGURATION, **own, **(configuration or {})})
         command = [str(_spark_home() / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", self._master]
         command += ["--name", "lockstep-connect", "--properties-file", str(properties)]
         return self._processes.start(
@@ -116,6 +118,11 @@ class StandaloneCluster:
             cwd=self._folder,
             log=self._folder / f"{name}.log",
         )
+
+
+def kafka_connector() -> dict[str, str]:
+    """What lets Spark read Kafka, once `make kafka` has fetched it."""
+    return {"spark.jars": ",".join(map(str, SPARK_CONNECTOR.paths()))} if SPARK_CONNECTOR.present else {}
 
 
 def spark_environment() -> dict[str, str]:

@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 from lockstep.compute.session import is_remote
 from lockstep.epoch import SourceRange
 from lockstep.sources.base import Source
-from lockstep.sources.files import FileSource
-from lockstep.sources.records import BAD, FILE, Records
+from lockstep.sources.records import BAD, FILE, Records, RecordSource
 from lockstep.wal.manifest import SourceCount
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
@@ -95,7 +94,7 @@ class Input:
     def quarantines(self) -> bool:
         """Whether malformed records go to quarantine."""
         marked = self.records.marked
-        return marked and isinstance(self.source, FileSource) and self.source.on_bad_records == "quarantine"
+        return marked and isinstance(self.source, RecordSource) and self.source.on_bad_records == "quarantine"
 
     def frame(self) -> DataFrame:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
@@ -130,7 +129,7 @@ class Input:
 
 
 def _records(spark: SparkSession, source: Source, found: SourceRange) -> Records:
-    if isinstance(source, FileSource):
+    if isinstance(source, RecordSource):
         return source.read_records(spark, found.start, found.end)
     return Records(source.read(spark, found.start, found.end), ())
 

@@ -6,7 +6,7 @@ import logging
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import IllegalTransition
+from lockstep.errors import IllegalTransition, LockstepError
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState, Role
 
@@ -18,12 +18,25 @@ def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
     return clean(runtime, runtime.epoch_of(runtime.attempt_of(run)), Role.CLEANUP)
 
 
+def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
+    """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it."""
+    for name, source in runtime.definition.sources.items() if runtime.definition else ():
+        if (found := epoch.plan.sources.get(name)) is None:
+            continue
+        try:
+            source.open(runtime.source_context(name))
+            source.published(found.start, found.end)
+        except LockstepError as error:
+            _log.warning("%s: source %s could not be told: %s", epoch, name, error)
+
+
 def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     """Keep the manifest and the quarantine, delete every WAL folder of the epoch, record it."""
     if epoch.state is EpochState.CLEANED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed")
+    _tell_sources(runtime, epoch)
     deployment = runtime.ledger.deployment()
     reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
     runtime.staging.archive(epoch.wal, deployment, epoch.pipeline, epoch.id)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch
 from lockstep.roles.lease import kept
 from lockstep.runtime import Runtime
-from lockstep.sources.base import SourceContext
 from lockstep.states import DECIDED, Role
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
@@ -101,8 +99,7 @@ def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
 
 def _open_sources(runtime: Runtime) -> None:
     for name, source in runtime.defined.sources.items():
-        claimed = partial(runtime.ledger.claimed, runtime.pipeline, name)
-        source.open(SourceContext(runtime.pipeline, name, claimed, runtime.connections))
+        source.open(runtime.source_context(name))
 
 
 def _check_sources(runtime: Runtime, epoch: Epoch) -> None:

@@ -10,6 +10,7 @@ from lockstep.sources.files import FileSource
 
 if TYPE_CHECKING:
     from lockstep.sources.data_source import DataSourceSource
+    from lockstep.sources.kafka import KafkaSource
     from lockstep.sources.sequence import SequenceSource
     from lockstep.sources.tables.mysql_table import MySqlTableSource
     from lockstep.sources.tables.postgres_table import PostgresTableSource
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DataSourceSource",
     "FileSource",
+    "KafkaSource",
     "MySqlTableSource",
     "PostgresTableSource",
     "SequenceSource",
@@ -26,6 +28,7 @@ __all__ = [
 
 _HOMES = {
     "DataSourceSource": "lockstep.sources.data_source",
+    "KafkaSource": "lockstep.sources.kafka",
     "MySqlTableSource": "lockstep.sources.tables.mysql_table",
     "PostgresTableSource": "lockstep.sources.tables.postgres_table",
     "SequenceSource": "lockstep.sources.sequence",

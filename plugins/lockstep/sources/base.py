@@ -66,6 +66,9 @@ class Source(ABC):
     def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
 
+    def published(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""
+
     def is_empty(self, start: Position | None, end: Position) -> bool:
         """Whether the range is known to hold nothing."""
         return False

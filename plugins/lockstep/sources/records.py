@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import gzip
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from lockstep.epoch import Position
+from lockstep.sources.base import Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +52,16 @@ class Records:
         return self.frame.where(f"{BAD} IS NOT NULL AND {self.every_column}").selectExpr(
             f"{FILE} AS file", f"{BAD} AS record"
         )
+
+
+class RecordSource(Source):
+    """A source whose records may be malformed. `on_bad_records`: "fail" or "quarantine"."""
+
+    on_bad_records: str
+
+    @abstractmethod
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+        """Every record of the frozen range, with the malformed ones marked."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +109,8 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
 
     Equal records get one line after the other. Reads the file once: only for messages about failures.
     """
+    if not path_of(uri).startswith("/"):
+        return [None for _ in records]  # no file: the URI says which record it is
     wanted = [(index, record.splitlines()[0] if record else record) for index, record in enumerate(records)]
     found: list[int | None] = [None] * len(wanted)
     path = Path(path_of(uri))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal
 
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
-from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.base import SourceContext
 from lockstep.sources.files.frozen import FrozenFile
 from lockstep.sources.files.growing import FrozenRange
 from lockstep.sources.files.late import EXPECTS
 from lockstep.sources.files.lines import read_ranges, require_lines
 from lockstep.sources.files.paths import files_at, interval_fields, pattern_of, require_local
 from lockstep.sources.files.watched import Watched
-from lockstep.sources.records import Reading, Records
+from lockstep.sources.records import Reading, Records, RecordSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +35,7 @@ _OURS = frozenset(
 
 
 @dataclass(eq=False, kw_only=True)
-class FileSource(Source):
+class FileSource(RecordSource):
     """Files on a mounted file system; relative paths start at LOCKSTEP_HOME, or at the current folder.
 
     `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
