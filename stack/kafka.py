@@ -1,6 +1,6 @@
 """A private Apache Kafka broker (KRaft, one node) on loopback, from the jars of Maven Central.
 
-python3 -m stack.kafka        fetches the broker, its tools and Spark's connector into the environment
+python3 -m stack.kafka        fetches the broker, its tools, Spark's connector and its Avro into the environment
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ SPARK_CONNECTOR = Jars(
         "org.apache.commons:commons-pool2:2.12.1",
     ),
 )
+#: Spark's from_avro, of the version that the registry has; with Spark's own otherwise.
+SPARK_AVRO = Jars("spark-avro", alone=("org.apache.spark:spark-avro_2.13:4.1.1",))
 START_SECONDS = 120
 
 Setting = str | int
@@ -70,9 +72,11 @@ DEFAULTS: Mapping[str, Setting] = {
 class KafkaBroker:
     """One broker with data, log and settings under `folder`."""
 
-    def __init__(self, folder: Path, *, port: int = 0, settings: Mapping[str, Setting] | None = None) -> None:
-        """`port` 0 takes a free one and keeps it."""
-        self.folder = folder.absolute()
+    def __init__(
+        self, folder: Path, *, port: int = 0, settings: Mapping[str, Setting] | None = None, optimised: bool = False
+    ) -> None:
+        """`port` 0 takes a free one and keeps it. `optimised`: as fast as Java gets, and slower to start."""
+        self.folder, self._optimised = folder.absolute(), optimised
         self.settings: dict[str, Setting] = {**DEFAULTS, **(settings or {})}
         self._processes = Processes(self.folder / "kafka.json")
         self._wanted_port = port
@@ -99,7 +103,7 @@ class KafkaBroker:
             self._format()
         self._started = self._processes.start(
             "kafka",
-            _java("kafka.Kafka", [str(self._properties)], memory="512m", log4j=self._log4j()),
+            self._java("kafka.Kafka", [str(self._properties)], memory="512m", log4j=self._log4j()),
             environment=dict(os.environ),
             cwd=self.folder,
             log=self.folder / "kafka.log",
@@ -135,7 +139,7 @@ class KafkaBroker:
 
     def run_tool(self, main: str, arguments: Sequence[str]) -> str:
         """What one of Kafka's own programs prints, for instance org.apache.kafka.tools.ProducerPerformance."""
-        done = subprocess.run(_java(main, arguments), capture_output=True, text=True, check=False, cwd=self.folder)
+        done = subprocess.run(self._java(main, arguments), capture_output=True, text=True, check=False, cwd=self.folder)
         if done.returncode:
             raise StackError(f"{main} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
@@ -180,17 +184,19 @@ class KafkaBroker:
         with socket.socket() as probe:
             return probe.connect_ex((HOST, self._port)) == 0
 
-
-def _java(main: str, arguments: Sequence[str], *, memory: str = "256m", log4j: Path | None = None) -> list[str]:
-    classpath = ":".join(map(str, BROKER.paths()))
-    logging = [f"-Dlog4j2.configurationFile={log4j}"] if log4j else []
-    options = [f"-Xmx{memory}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *logging]
-    return [str(find_java()), *options, "-cp", classpath, main, *arguments]
+    def _java(
+        self, main: str, arguments: Sequence[str], *, memory: str = "256m", log4j: Path | None = None
+    ) -> list[str]:
+        classpath = ":".join(map(str, BROKER.paths()))
+        logging = [f"-Dlog4j2.configurationFile={log4j}"] if log4j else []
+        speed = [] if self._optimised else ["-XX:TieredStopAtLevel=1"]
+        options = [f"-Xmx{memory}", "-XX:+UseSerialGC", *speed, *logging]
+        return [str(find_java()), *options, "-cp", classpath, main, *arguments]
 
 
 if __name__ == "__main__":
     try:
-        for jars in (BROKER, SPARK_CONNECTOR):
+        for jars in (BROKER, SPARK_CONNECTOR, SPARK_AVRO):
             print(f"{jars.name}: {'here already' if jars.present else 'fetching …'}", flush=True)
             jars.fetch()
     except StackError as error:

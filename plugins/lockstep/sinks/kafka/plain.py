@@ -23,21 +23,27 @@ if TYPE_CHECKING:
 QUEUE_KIBIBYTES = 65_536
 
 
+@dataclass
+class _Reports:
+    """The first refusal. Apart from the producer, which would otherwise know itself and live until it is collected."""
+
+    refused: KafkaError | None = None
+
+    def note(self, error: KafkaError | None, _: Message) -> None:
+        self.refused = self.refused or error
+
+
 class PlainProducer:
     """Sends, and with `guarantee` at least once knows of every record that the brokers have it."""
 
     def __init__(self, settings: Settings, who: str, guarantee: Guarantee, *, timeout: float, partitioner: str) -> None:
-        self._who, self._timeout = who, timeout
-        self._refused: KafkaError | None = None
+        self._who, self._timeout, self._reports = who, timeout, _Reports()
         safe = {"acks": "all", "enable.idempotence": "true"} if guarantee is Guarantee.AT_LEAST_ONCE else {"acks": "0"}
         self._producer = Producer(
             {"linger.ms": 20, "batch.size": 1_000_000, "partitioner": partitioner, **client(settings), **safe}
             | {"message.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": QUEUE_KIBIBYTES}
-            | {"delivery.report.only.error": True, "on_delivery": self._note}
+            | {"delivery.report.only.error": True, "on_delivery": self._reports.note}
         )
-
-    def _note(self, error: KafkaError | None, _: Message) -> None:
-        self._refused = self._refused or error
 
     def send(self, topic: str, record: KafkaRecord) -> None:
         while True:
@@ -54,8 +60,8 @@ class PlainProducer:
         deadline = time.monotonic() + self._timeout
         while (waiting := self._producer.flush(1.0)) and time.monotonic() < deadline:
             pass
-        if self._refused is not None:
-            raise self._told(self._refused)
+        if self._reports.refused is not None:
+            raise self._told(self._reports.refused)
         if waiting:
             raise SinkUnavailable(f"{self._who}: {waiting} records had no answer in {self._timeout:.0f} s")
 
@@ -66,6 +72,7 @@ class PlainProducer:
     def close(self) -> None:
         self._producer.purge()
         self._producer.flush(1)
+        del self._producer
 
     def _told(self, code: KafkaError) -> Exception:
         text = f"{self._who}: sending: {code.name()}: {code.str()}"
