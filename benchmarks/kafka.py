@@ -1,0 +1,72 @@
+"""`python -m benchmarks.kafka`: rows a second out of Kafka and into it, against what does it without Lockstep.
+
+One interleaved run on one broker: each round measures every way once. Quote ratios, not seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import kafka_source
+from benchmarks.ways import Way, medians
+from stack.home import Home
+from stack.kafka import KafkaBroker
+
+app = typer.Typer(pretty_exceptions_enable=False)
+_err = Console(stderr=True)
+
+#: What is measured: given a broker, an empty folder and the number of rows, its ways while their servers run.
+PARTS: dict[str, Callable[[KafkaBroker, Path, int], AbstractContextManager[list[Way]]]] = {
+    "source": kafka_source.ways,
+}
+
+
+@app.command()
+def main(
+    rows: Annotated[int, typer.Option(min=1000, help="Records of 100 bytes.")] = 1_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
+    only: Annotated[str | None, typer.Option(help=f"Measure this alone: {', '.join(PARTS)}.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure each way in turn, print rows a second and shares."""
+    if only is not None and only not in PARTS:
+        raise typer.BadParameter(f"{only!r} is none of {', '.join(PARTS)}", param_hint="--only")
+    folder = Home.from_environment().root / "bench-kafka"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with ExitStack() as stack:
+            broker = stack.enter_context(KafkaBroker(folder / "broker").for_a_while())
+            ways = _measured(stack, broker, folder, rows, rounds, [only] if only else list(PARTS))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if as_json:
+        typer.echo(json.dumps([way.to_json(rows) for way in ways]))
+    else:
+        Console(width=max(Console().width, 110)).print(medians(ways, rows, f"{rows:,} records, medians"))
+
+
+def _measured(
+    stack: ExitStack, broker: KafkaBroker, folder: Path, rows: int, rounds: int, parts: list[str]
+) -> list[Way]:
+    ways = []
+    for part in parts:
+        _err.print(f"{part}: making {rows:,} records …")
+        (folder / part).mkdir(parents=True)
+        ways += stack.enter_context(PARTS[part](broker, folder / part, rows))
+    for number in range(rounds):
+        _err.print(f"round {number + 1} of {rounds} …")
+        for way in ways:
+            way.seconds.append(way.run())
+    return ways
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,45 @@
+"""What is measured: ways to do one thing, each run once a round, and the table of their medians."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+
+from rich.table import Table
+
+
+@dataclass
+class Way:
+    """One way to do it. `run` gives the seconds that it took; the first way of a `group` is what others are shares of.
+
+    `of`: another way of the group that this one is also compared with.
+    """
+
+    group: str
+    name: str
+    run: Callable[[], float]
+    of: str | None = None
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    def to_json(self, rows: int) -> dict[str, object]:
+        return {"group": self.group, "way": self.name, "rows": rows, "seconds": self.seconds}
+
+
+def medians(ways: list[Way], rows: int, title: str) -> Table:
+    """Rows a second of each way, and its speed as a share of its group's first one, and of the one that it names."""
+    table = Table(title=title, title_justify="left")
+    for column in ("what", "way", "s", "min-max", "k rows/s", "of the first", "of"):
+        table.add_column(column, justify="left" if column in ("what", "way", "of") else "right")
+    for way in ways:
+        group = [one for one in ways if one.group == way.group]
+        spread = f"{min(way.seconds):.2f}-{max(way.seconds):.2f}"
+        share = f"{group[0].median / way.median:.0%}"
+        other = next((f"{one.median / way.median:.0%} of {one.name}" for one in group if one.name == way.of), "")
+        speed = f"{rows / way.median / 1000:.0f}"
+        table.add_row(way.group, way.name, f"{way.median:.2f}", spread, speed, share, other)
+    return table
