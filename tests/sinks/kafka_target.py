@@ -75,18 +75,20 @@ def committed(broker: KafkaBroker, topic: str) -> list[Any]:
     """Every record that a reader of committed records sees now."""
     reader = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
-        | {"enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0}
+        | {"enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0, "fetch.wait.max.ms": 20}
     )
     found, waiting = [], set(range(PARTITIONS))
     with closing(reader):
+        reader.list_topics(topic, timeout=30)  # without a broker at hand it would wait
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in waiting])
         while waiting:
-            for message in reader.consume(10_000, timeout=1.0):
-                error = message.error()
-                if error is None:
-                    found.append(message)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    waiting.discard(message.partition())
-                else:
-                    raise AssertionError(error)
+            message = reader.poll(30)
+            assert message is not None, "the broker doesn't answer"
+            error = message.error()
+            if error is None:
+                found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                waiting.discard(message.partition())
+            else:
+                raise AssertionError(error)
     return found

@@ -89,7 +89,7 @@ def test_a_topic_that_is_made_anew_is_another_target(which: str, kafka_broker: K
     with opened(target) as sink, pytest.raises(TargetChanged):
         sink.publish(epoch(), vote, wal)
     Cluster({"bootstrap.servers": kafka_broker.bootstrap}, Asker("test")).create_topic(
-        name, 3, {"cleanup.policy": "compact"}
+        name, 8, {"cleanup.policy": "compact"}
     )
     with opened(target) as sink, pytest.raises(TargetChanged):
         sink.publish(epoch(), vote, wal)

@@ -64,16 +64,19 @@ def records_of(batches: Batches, origin: Origin) -> Iterator[Record]:
     ordinal = 0
     for batch in batches:
         for row in _rows_of(batch, f"output {batches.output}, the rows from {ordinal} on"):
-            told = _told(row, f"output {batches.output}, row {ordinal}")
+            told = json_text(row, f"output {batches.output}, row {ordinal}")
             yield Record(origin.key(ordinal), f'{opening},"ordinal":{ordinal}}},{told[1:]}'.encode())
             ordinal += 1
     if ordinal != batches.rows:
         raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
 
-def json_lines(batch: pa.RecordBatch, where: str) -> list[bytes]:
-    """Each row as a JSON object, without a key. Raises `SinkRejected` for a value that JSON can't say."""
-    return [_told(row, where).encode() for row in _rows_of(batch, where)]
+def json_text(value: object, where: str) -> str:
+    """One value as the records have it. Raises `SinkRejected` for one that JSON can't say."""
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SinkRejected(f"{where}: JSON can't say this: {_first_line(error)}") from error
 
 
 def refused_columns(schema: pa.Schema) -> str | None:
@@ -112,13 +115,6 @@ def _rows_of(batch: pa.RecordBatch, where: str) -> list[dict[str, Any]]:
     except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
         raise SinkRejected(f"{where}: a value can't be read: {_first_line(error)}") from error
     return rows
-
-
-def _told(row: dict[str, Any], where: str) -> str:
-    try:
-        return _ENCODER.encode(row)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SinkRejected(f"{where}: JSON can't say this: {_first_line(error)}") from error
 
 
 def _first_line(error: BaseException) -> str:

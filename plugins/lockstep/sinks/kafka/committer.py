@@ -12,7 +12,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked
 from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
-from lockstep.sinks.kafka.records import KafkaRecord
+from lockstep.sinks.kafka.records import Record, Records
 from lockstep.sinks.kafka.transaction import ShardTransaction, transactional_id
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
@@ -32,12 +32,25 @@ class KafkaSession:
     def claimed(self) -> bool:
         return bool(self.open)
 
-    def of(self, record: KafkaRecord, ordinal: int) -> ShardTransaction | None:
-        """Where a record belongs; records of one key stay in one shard, and so in their order. None: it was sent."""
+    def send(self, records: Records) -> None:
+        """Each record into its shard, unless that was committed before."""
+        self.rows += len(records)
         if self.shards == 1:
-            return self.open.get(0)
-        number = ordinal if record.key is None else zlib.crc32(record.key)
-        return self.open.get(number % self.shards)
+            for transaction in self.open.values():
+                transaction.send(records)
+            return
+        first = self.rows - len(records)
+        for number, mine in self._divided(records, first).items():
+            if number in self.open:
+                self.open[number].send(mine)
+
+    def _divided(self, records: Records, first: int) -> dict[int, list[Record]]:
+        """By shard; records of one key stay in one shard, and so in their order."""
+        found: dict[int, list[Record]] = {}
+        for ordinal, record in enumerate(records, first):
+            number = ordinal if record[0] is None else zlib.crc32(record[0])
+            found.setdefault(number % self.shards, []).append(record)
+        return found
 
 
 class KafkaMarkerCommitter(CheckpointCommitter):
@@ -76,13 +89,10 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         return self._sink.transaction(transactional_id(self._sink.owner, epoch, shard))
 
     def _claim(self, epoch: SinkEpoch, shard: int, transaction: ShardTransaction) -> None:
-        topic = self._markers.create()
+        self._markers.require_lasting()
         marker = ShardMarker(epoch.token, epoch.manifest_hash, self._sink.ends())
-        transaction.begin()
-        record = KafkaRecord(
-            self._markers.key(epoch.id, shard), marker.to_bytes(), partition=self._markers.partition(topic)
-        )
-        transaction.send(self._markers.name, record)
+        key = self._markers.key(epoch.id, shard)
+        transaction.begin(self._markers.name, key, marker.to_bytes(), self._markers.partition)
 
     def _commit(self, session: KafkaSession) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
@@ -93,7 +103,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         """The markers stand in the transactions already."""
         assert isinstance(session, KafkaSession)
-        if session.shards == len(session.open) and session.rows != sum(t.sent - 1 for t in session.open.values()):
+        if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
             raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:

@@ -14,14 +14,17 @@ RECORD_OVERHEAD = 200
 
 @dataclass(frozen=True)
 class Limits:
-    """`record_bytes`: key, value and header of the largest record that the topic takes."""
+    """`batch_bytes`: the topic's limit. `record_bytes`: key, value and header of the largest record that it takes."""
 
-    record_bytes: int
+    batch_bytes: int
+
+    @property
+    def record_bytes(self) -> int:
+        return self.batch_bytes - RECORD_OVERHEAD
 
 
-def limits_of(cluster: Cluster, topic: Topic, who: str) -> Limits:
-    settings = cluster.topic_settings(topic.name)
-    return Limits(int(settings.get("max.message.bytes", 1_048_588)) - RECORD_OVERHEAD)
+def limits_of(cluster: Cluster, topic: str) -> Limits:
+    return Limits(int(cluster.topic_settings(topic).get("max.message.bytes", 1_048_588)))
 
 
 def require_transactions(cluster: Cluster, timeout: float, who: str) -> None:

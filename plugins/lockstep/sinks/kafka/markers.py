@@ -2,7 +2,8 @@
 
 A marker's key is (deployment, pipeline, sink, epoch, shard), never the attempt. It is looked for by reading one
 partition to the end that it has *now*, open transactions included: a reader of committed records stops at the oldest
-open transaction, behind which a marker may stand that was committed already.
+open transaction, behind which a marker may stand that was committed already. What was read to such an end can't change
+any more, so that a second look begins there.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
@@ -22,6 +23,7 @@ from lockstep.kafka.reading import at_hand, committed_reader
 from lockstep.sinks.base import Marker
 from lockstep.sinks.handles import SinkName
 
+#: A marker's partition is one of the first eight for good: partitions that are added later hide none.
 PARTITIONS = 8
 SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}
 
@@ -48,6 +50,14 @@ class ShardMarker:
         return Marker(epoch, self.token, self.manifest_hash)
 
 
+@dataclass
+class _Seen:
+    """An epoch's markers that stand before `end`."""
+
+    end: int = 0
+    markers: dict[int, ShardMarker] = field(default_factory=dict)
+
+
 class MarkerTopic:
     """One cluster's markers."""
 
@@ -56,57 +66,71 @@ class MarkerTopic:
         self._cluster, self._settings, self.name = cluster, settings, name
         self._owner, self._patience = owner, patience
         self._who = Asker(f"sink {owner.sink}")
+        whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
+        self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
+        self._seen: dict[int, _Seen] = {}
 
     def create(self) -> Topic:
-        """Raises `PreflightRefused` if the topic would forget markers."""
+        """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
         self._cluster.create_topic(self.name, PARTITIONS, SETTINGS)
         found = self._cluster.require_topic(self.name)
+        self.require_lasting()
+        if found.partitions < PARTITIONS:
+            raise PreflightRefused(
+                f"{self._who.name}: topic {self.name} has {found.partitions} partitions, markers need {PARTITIONS}"
+            )
+        return found
+
+    def require_lasting(self) -> None:
+        """Raises `PreflightRefused` if the topic would forget markers."""
         if (policy := self._cluster.topic_settings(self.name).get("cleanup.policy")) != "compact":
             raise PreflightRefused(
                 f"{self._who.name}: topic {self.name} has cleanup.policy={policy}, so it forgets: set it to compact"
             )
-        return found
 
-    def partition(self, topic: Topic) -> int:
-        """Every marker of a sink stands in the same partition."""
-        return (
-            zlib.crc32(f"{self._owner.deployment}/{self._owner.pipeline}/{self._owner.sink}".encode())
-            % topic.partitions
-        )
+    def id(self) -> str | None:
+        """Of the topic, and where it begins if it doesn't at 0: records were deleted then, which compaction never does.
+
+        None if there is no topic.
+        """
+        found = self._cluster.topic(self.name)
+        if found is None:
+            return None
+        begin = self._cluster.beginnings(self.name, [self.partition])[self.partition]
+        return f"{found.id}@{begin}" if begin else found.id
 
     def key(self, epoch: int, shard: int) -> bytes:
-        owner = self._owner
-        return f"{owner.deployment}/{owner.pipeline}/{owner.sink}/{epoch}/{shard}".encode()
+        return b"%s/%d/%d" % (self._prefix, epoch, shard)
 
     def find(self, epoch: int, shards: int) -> dict[int, ShardMarker]:
-        """The epoch's committed markers by shard. Raises `PublishBusy` while another's transaction is in the way."""
-        topic = self._cluster.require_topic(self.name)
-        number = self.partition(topic)
-        end = self._cluster.ends(self.name, [number])[number]
+        """The epoch's committed markers by shard, a copy. Raises `PublishBusy` while another's transaction is in the
+        way, `PreflightRefused` if the topic is gone."""
+        self._cluster.require_topic(self.name)
+        end = self._cluster.ends(self.name, [self.partition])[self.partition]
+        seen = self._seen.setdefault(epoch, _Seen())
         wanted = {self.key(epoch, shard): shard for shard in range(shards)}
-        found: dict[int, ShardMarker] = {}
-        for key, value in self._committed(number, end):
+        for key, value in self._committed(seen.end, end):
             if key in wanted:
-                found[wanted[key]] = ShardMarker.from_bytes(value)
-        return found
+                seen.markers[wanted[key]] = ShardMarker.from_bytes(value)
+        seen.end = max(seen.end, end)
+        return dict(seen.markers)
 
-    def _committed(self, number: int, end: int) -> list[tuple[bytes, bytes]]:
-        """Every committed record before `end`, once none of them can still be decided otherwise."""
-        records: list[tuple[bytes, bytes]] = []
-        if end == 0:
-            return records
+    def _committed(self, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """Every committed record from `start` on and before `end`; ends once none of them can be decided otherwise."""
+        if start >= end:
+            return
         deadline = time.monotonic() + self._patience
-        at_start = TopicPartition(self.name, number, OFFSET_BEGINNING)
-        with self._who.naming(f"reading {self.name}"), committed_reader(self._settings, [at_start]) as reader:
+        place = TopicPartition(self.name, self.partition, start or OFFSET_BEGINNING)
+        with self._who.naming(f"reading {self.name}"), committed_reader(self._settings, [place]) as reader:
             while time.monotonic() < deadline:
                 for message in at_hand(reader, deadline):
                     error = message.error()
                     if error is None:
-                        records.append((message.key(), message.value()))
+                        yield message.key(), message.value()
                     elif error.code() != KafkaError._PARTITION_EOF:
                         raise KafkaException(error)
                     elif message.offset() >= end:
-                        return records
+                        return
         raise PublishBusy(
             f"{self._who.name}: a transaction is open in {self.name}, and may hide this epoch's marker: waited "
             f"{self._patience:.0f} s for it to end; it ends with its timeout at the latest"

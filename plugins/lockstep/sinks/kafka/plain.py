@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from lockstep.errors import PublishBlocked, SinkUnavailable
-from lockstep.kafka.connection import Settings, client, code_of
+from lockstep.kafka.connection import Settings, code_of
 from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter
-from lockstep.sinks.kafka.records import KafkaRecord
+from lockstep.sinks.kafka.records import Record, Records
+from lockstep.sinks.kafka.sending import producer, send
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 if TYPE_CHECKING:
     from lockstep.sinks.kafka.sink import KafkaSink
-
-QUEUE_KIBIBYTES = 65_536
 
 
 @dataclass
@@ -36,24 +35,37 @@ class _Reports:
 class PlainProducer:
     """Sends, and with `guarantee` at least once knows of every record that the brokers have it."""
 
-    def __init__(self, settings: Settings, who: str, guarantee: Guarantee, *, timeout: float, partitioner: str) -> None:
-        self._who, self._timeout, self._reports = who, timeout, _Reports()
+    def __init__(
+        self,
+        settings: Settings,
+        who: str,
+        topic: str,
+        guarantee: Guarantee,
+        *,
+        timeout: float,
+        partitioner: str,
+        most_bytes: int,
+    ) -> None:
+        self._who, self._topic, self._timeout, self._reports = who, topic, timeout, _Reports()
         safe = {"acks": "all", "enable.idempotence": "true"} if guarantee is Guarantee.AT_LEAST_ONCE else {"acks": "0"}
-        self._producer = Producer(
-            {"linger.ms": 20, "batch.size": 1_000_000, "partitioner": partitioner, **client(settings), **safe}
-            | {"message.timeout.ms": int(timeout * 1000), "queue.buffering.max.kbytes": QUEUE_KIBIBYTES}
-            | {"delivery.report.only.error": True, "on_delivery": self._reports.note}
-        )
+        own = {"message.timeout.ms": int(timeout * 1000), "partitioner": partitioner, "on_delivery": self._reports.note}
+        self._producer = producer(settings, most_bytes, safe | own)
 
-    def send(self, topic: str, record: KafkaRecord) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, **record.arguments())
-                return
-            except BufferError:  # a record leaves the queue by its own timeout at the latest
-                self._producer.poll(0.1)
-            except KafkaException as error:
-                raise self._told(code_of(error)) from None
+    def open(self) -> None:
+        """Raises `SinkUnavailable` if no broker answers."""
+        try:
+            # without a broker at hand librdkafka asks for a producer's number again after half a second
+            self._producer.list_topics(topic=self._topic, timeout=self._timeout)
+        except KafkaException as error:
+            raise self._told(code_of(error)) from None
+
+    def send(self, records: Iterable[Record]) -> None:
+        try:
+            send(self._producer, self._topic, records, self._timeout)
+        except BufferError:
+            raise SinkUnavailable(f"{self._who}: the brokers took nothing in {self._timeout:.0f} s") from None
+        except KafkaException as error:
+            raise self._told(code_of(error)) from None
 
     def flush(self) -> None:
         """Every record has been reported when this returns. Raises `SinkUnavailable`, `PublishBlocked`."""
@@ -87,10 +99,9 @@ class PlainSession:
 
     producer: PlainProducer
     claimed: bool = True
-    rows: int = 0
 
-    def of(self, record: KafkaRecord, ordinal: int) -> PlainProducer:
-        return self.producer
+    def send(self, records: Records) -> None:
+        self.producer.send(records)
 
 
 class KafkaSentCommitter(CheckpointCommitter):
@@ -116,11 +127,9 @@ class KafkaSentCommitter(CheckpointCommitter):
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        producer = self._sink.plain_producer()
-        try:
+        with closing(self._sink.plain_producer()) as producer:
+            producer.open()
             yield PlainSession(producer)
-        finally:
-            producer.close()
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         assert isinstance(session, PlainSession)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -15,41 +16,72 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, json_lines
+from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.base import Batches
 from lockstep.sinks.kafka.bodies import json_columns
+from lockstep.sinks.kafka.objects import json_objects
 
 HEADER = ENVELOPE
+#: What a producer takes for "the brokers' clock" and "as the partitioner says".
+NO_TIME, NO_PARTITION = 0, -1
+
+#: Key, value, partition, milliseconds since 1970, header; a tuple, as making anything else of a row takes longer than
+#: sending it.
+Record = tuple[bytes | None, bytes | None, int, int, bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaRecord:
-    """`timestamp`: milliseconds since 1970, 0 leaves it to the broker; `partition` -1 leaves it to the partitioner."""
+@dataclass(frozen=True)
+class Records:
+    """The records of one batch by column, in the order of the WAL: binary but for `times` and `partitions`."""
 
-    key: bytes | None
-    value: bytes | None
-    timestamp: int = 0
-    partition: int = -1
-    header: bytes | None = None
+    keys: pa.Array | None
+    values: pa.Array
+    partitions: pa.Array | None
+    times: pa.Array | None
+    headers: pa.Array
 
-    def arguments(self) -> dict[str, Any]:
-        """What `Producer.produce` takes."""
-        return {
-            "key": self.key,
-            "value": self.value,
-            "timestamp": self.timestamp,
-            "partition": self.partition,
-            "headers": [(HEADER, self.header)] if self.header is not None else None,
-        }
+    def __len__(self) -> int:
+        return len(self.headers)
 
-    @property
-    def name(self) -> str:
-        return (self.header or b"").decode()
+    def __iter__(self) -> Iterator[Record]:
+        return zip(
+            _listed(self.keys, None),
+            self.values.to_pylist(),
+            _listed(self.partitions, NO_PARTITION),
+            _listed(self.times, NO_TIME),
+            self.headers.to_pylist(),
+            strict=False,  # what is left away has no end
+        )
 
-    @property
-    def size(self) -> int:
-        """Bytes of it that a limit counts; the format's own come on top."""
-        return len(self.key or b"") + len(self.value or b"") + len(HEADER) + len(self.header or b"")
+    def require_fitting(self, most_bytes: int, partitions: int) -> None:
+        """Raises `SinkRejected`, naming the first record that brokers would refuse."""
+        sizes = [pc.fill_null(pc.binary_length(one), 0) for one in (self.keys, self.values, self.headers) if one]
+        total = sizes[0].cast(pa.int64())
+        for more in sizes[1:]:
+            total = pc.add(total, more.cast(pa.int64()))
+        if (place := _first_outside(total, 0, most_bytes - len(HEADER))) is not None:
+            size = total[place].as_py() + len(HEADER)
+            raise SinkRejected(
+                f"{self._name(place)} has {size} bytes, the topic's max.message.bytes leaves {most_bytes}"
+            )
+        if self.partitions is not None and (place := _first_outside(self.partitions, 0, partitions - 1)) is not None:
+            raise SinkRejected(
+                f"{self._name(place)} is for partition {self.partitions[place].as_py()}, the topic has {partitions}"
+            )
+
+    def _name(self, place: int) -> str:
+        return f"record {self.headers[place].as_py().decode()}"
+
+
+def _listed(column: pa.Array | None, otherwise: Any) -> Any:
+    return repeat(otherwise) if column is None else column.to_pylist()
+
+
+def _first_outside(column: pa.Array, least: int, most: int) -> int | None:
+    """Where the first value stands that is null or not in least … most."""
+    within = pc.fill_null(pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most)), False)
+    place: int = pc.index(within, False).as_py()
+    return None if place < 0 else place
 
 
 @dataclass(frozen=True)
@@ -76,26 +108,18 @@ class RecordColumns:
     def check(self, batches: Batches, origin: Origin, most_bytes: int, partitions: int) -> int:
         """The rows, once every record is found to be one that brokers take. Raises `SinkRejected`, naming the first."""
         rows = 0
-        for record in self.records(batches, origin):
-            if record.size > most_bytes:
-                raise SinkRejected(
-                    f"record {record.name} has {record.size} bytes, the topic's max.message.bytes leaves {most_bytes}"
-                )
-            if not -1 <= record.partition < partitions:
-                raise SinkRejected(
-                    f"record {record.name} is for partition {record.partition}, the topic has {partitions}"
-                )
-            rows += 1
+        for records in self.records(batches, origin):
+            records.require_fitting(most_bytes, partitions)
+            rows += len(records)
         return rows
 
-    def records(self, batches: Batches, origin: Origin) -> Iterator[KafkaRecord]:
+    def records(self, batches: Batches, origin: Origin) -> Iterator[Records]:
         """Every row in the order of the WAL. Raises `SinkRejected`."""
         prefix = origin.key(0)[:-1]
         ordinal = 0
         for batch in batches:
-            for key, value, timestamp, partition in self._columns(batch, batches.output):
-                yield KafkaRecord(key, value, timestamp, partition, f"{prefix}{ordinal}".encode())
-                ordinal += 1
+            yield self._records(batch, f"output {batches.output}", _numbered(prefix, ordinal, batch.num_rows))
+            ordinal += batch.num_rows
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
@@ -116,13 +140,14 @@ class RecordColumns:
                 arrays.append(pa.array(values, pa.binary()).cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _columns(self, batch: pa.RecordBatch, output: str) -> Iterator[tuple[bytes | None, bytes | None, int, int]]:
-        nothing = [None] * batch.num_rows
-        keys = _bytes(batch.column(self.key)) if self.key else nothing
-        values = _bytes(batch.column(self.value)) if self.value else json_lines(self._body(batch), f"output {output}")
-        times = _milliseconds(batch.column(self.timestamp)) if self.timestamp else [0] * batch.num_rows
-        partitions = batch.column(self.partition).to_pylist() if self.partition else [-1] * batch.num_rows
-        return zip(keys, values, times, partitions, strict=True)
+    def _records(self, batch: pa.RecordBatch, where: str, headers: pa.Array) -> Records:
+        return Records(
+            batch.column(self.key).cast(pa.binary()) if self.key else None,
+            batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where),
+            batch.column(self.partition) if self.partition else None,
+            _milliseconds(batch.column(self.timestamp)) if self.timestamp else None,
+            headers,
+        )
 
     def _others(self) -> set[str | None]:
         return {self.value, self.timestamp, self.partition}
@@ -146,12 +171,12 @@ def _is(schema: pa.Schema, name: str, fits: object) -> bool:
     return schema.get_field_index(name) >= 0 and bool(fits(schema.field(name).type))  # type: ignore[operator]
 
 
-def _bytes(column: pa.Array) -> list[bytes | None]:
-    found: list[bytes | None] = column.cast(pa.binary()).to_pylist()
-    return found
+def _numbered(prefix: str, first: int, rows: int) -> pa.Array:
+    ordinals = pa.array(range(first, first + rows), pa.int64()).cast(pa.string())
+    return pc.binary_join_element_wise(prefix, ordinals, "").cast(pa.binary())
 
 
-def _milliseconds(column: pa.Array) -> list[int]:
+def _milliseconds(column: pa.Array) -> pa.Array:
     """Raises `SinkRejected` for what a record's time can't say: null, parts of a millisecond, times before 1970."""
     try:
         exact = pc.cast(column, pa.timestamp("ms", column.type.tz)).cast(pa.int64())
@@ -161,8 +186,7 @@ def _milliseconds(column: pa.Array) -> list[int]:
         ) from None
     if column.null_count or (len(column) and pc.min(exact).as_py() <= 0):
         raise SinkRejected("a record's time can't be null, nor before 1970")
-    found: list[int] = exact.to_pylist()
-    return found
+    return exact
 
 
 def _times(milliseconds: list[int], dtype: pa.TimestampType) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,11 +22,12 @@ from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
 from lockstep.sinks.kafka.limits import limits_of, require_durable, require_keyed, require_transactions
 from lockstep.sinks.kafka.markers import MarkerTopic
 from lockstep.sinks.kafka.plain import KafkaSentCommitter, PlainProducer, PlainSession
-from lockstep.sinks.kafka.records import RecordColumns
+from lockstep.sinks.kafka.records import HEADER, RecordColumns
 from lockstep.sinks.kafka.transaction import ShardTransaction
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 MARKER_TOPIC = "lockstep.markers"
+_SEPARATOR = " "
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")
 
 
@@ -149,14 +151,14 @@ class KafkaSink(WriteAheadSink):
 
     def transaction(self, id: str) -> ShardTransaction:
         """A new transactional producer. Nothing is sent before its `open`."""
-        return ShardTransaction(
-            self._settings, self._who, id, self._topic, timeout=self._timeout, partitioner=self._partitioner
-        )
+        return ShardTransaction(self._settings, self._who, id, self._topic, **self._sending())
 
     def plain_producer(self) -> PlainProducer:
-        return PlainProducer(
-            self._settings, self._who, self.guarantee, timeout=self._timeout, partitioner=self._partitioner
-        )
+        return PlainProducer(self._settings, self._who, self._topic, self.guarantee, **self._sending())
+
+    def _sending(self) -> dict[str, Any]:
+        most = limits_of(self._cluster, self._topic).batch_bytes
+        return {"timeout": self._timeout, "partitioner": self._partitioner, "most_bytes": most}
 
     # --- before the decision ---
 
@@ -178,19 +180,34 @@ class KafkaSink(WriteAheadSink):
 
     def target_id(self) -> str:
         """Of the topic as it was made, and of the markers': one that is deleted and made anew is another target."""
-        topics = [self._topic] if self.guarantee is not Guarantee.EXACTLY_ONCE else [self._topic, self._marker_topic]
-        ids = []
-        for name in topics:
-            found = self._cluster.topic(name)
-            if found is None:
-                raise TargetChanged(f"{self._who}: topic {name} is gone; nothing was sent")
-            ids.append(found.id)
-        return "+".join(ids)
+        return _SEPARATOR.join(self._ids().values())
+
+    def _ids(self) -> dict[str, str]:
+        found = self._cluster.topic(self._topic)
+        ids = {self._topic: found and found.id}
+        if self.guarantee is Guarantee.EXACTLY_ONCE:
+            ids[self._marker_topic] = self._markers.id()
+        for name, id in ids.items():
+            if id is None:
+                raise self._changed(f"topic {name} is gone")
+        return {name: str(id) for name, id in ids.items()}
+
+    def _require_target(self, vote: Vote) -> None:
+        for (name, found), voted in zip(self._ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
+            if voted != found:
+                raise self._changed(f"topic {name} is {found}, and was {voted} when it voted")
+
+    def _changed(self, what: str) -> TargetChanged:
+        return TargetChanged(
+            f"{self._who}: {what}: the connection leads elsewhere, or the topic was deleted, or some of its records "
+            "were. Nothing was sent. Point the connection back. If the topic is gone for good, look for the epoch's "
+            f"records by their header {HEADER}, and say `lockstep resolve … applied`, or `not-applied`, which sends it"
+        )
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
         topic = self._cluster.require_topic(self._topic)
-        limits = limits_of(self._cluster, topic, self._who)
+        limits = limits_of(self._cluster, self._topic)
         rows: dict[str, int] = {}
         for batches in wal:
             rows[batches.output] = self._columns.check(
@@ -203,11 +220,8 @@ class KafkaSink(WriteAheadSink):
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, KafkaSession | PlainSession)
         try:
-            for record in self._columns.records(batches, self._origin(batches.output, epoch.id)):
-                to = session.of(record, session.rows)
-                session.rows += 1
-                if to is not None:
-                    to.send(self._topic, record)
+            for records in self._columns.records(batches, self._origin(batches.output, epoch.id)):
+                session.send(records)
         except SinkRejected as error:  # by another version of this code than the one that voted
             raise PublishBlocked(f"{error}; it was decided, so it has to be sent") from error
         reach(CrashPoint.PUBLISH_AFTER_WRITE)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
-from lockstep.kafka.connection import Settings, client, code_of
+from lockstep.kafka.connection import Settings, code_of
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka.records import KafkaRecord
+from lockstep.sinks.kafka.records import Record
+from lockstep.sinks.kafka.sending import producer, send
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
-#: What one process holds of records that the broker has not taken yet, in KiB.
-QUEUE_KIBIBYTES = 65_536
 
 
 def transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
@@ -35,17 +34,24 @@ def transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
 class ShardTransaction:
     """A transactional producer. Errors after `open` are `PublishBusy`, `PublishBlocked` or `SinkUnavailable`."""
 
-    def __init__(self, settings: Settings, who: str, id: str, topic: str, *, timeout: float, partitioner: str) -> None:
-        """`timeout`: seconds after which the broker gives the transaction up."""
+    def __init__(
+        self,
+        settings: Settings,
+        who: str,
+        id: str,
+        topic: str,
+        *,
+        timeout: float,
+        partitioner: str,
+        most_bytes: int,
+    ) -> None:
+        """`timeout`: seconds after which the broker gives the transaction up. `most_bytes`: the topic's, of a batch."""
         self._who, self._topic, self._timeout = who, topic, timeout
         self.claimed = False
-        self.sent = 0
+        self.sent = 0  #: records, the marker not among them
         milliseconds = int(timeout * 1000)
-        self._producer = Producer(
-            {"linger.ms": 20, "batch.size": 1_000_000, "partitioner": partitioner, **client(settings)}
-            | {"transactional.id": id, "transaction.timeout.ms": milliseconds, "message.timeout.ms": milliseconds}
-            | {"queue.buffering.max.kbytes": QUEUE_KIBIBYTES, "delivery.report.only.error": True}
-        )
+        own = {"transactional.id": id, "transaction.timeout.ms": milliseconds, "message.timeout.ms": milliseconds}
+        self._producer = producer(settings, most_bytes, {"partitioner": partitioner, **own})
 
     def open(self) -> None:
         """Fence every older process of this id, and end what it had open."""
@@ -53,26 +59,20 @@ class ShardTransaction:
         self._do("finding a broker", lambda: self._producer.list_topics(topic=self._topic, timeout=self._timeout))
         self._do("opening its transactions", lambda: self._producer.init_transactions(self._timeout))
 
-    def begin(self) -> None:
+    def begin(self, marker_topic: str, key: bytes, marker: bytes, partition: int) -> None:
+        """Begin with the marker."""
         self._do("beginning a transaction", self._producer.begin_transaction)
         self.claimed = True
+        self._do("sending the marker", lambda: self._producer.produce(marker_topic, marker, key, partition))
 
-    def send(self, topic: str, record: KafkaRecord) -> None:
-        """Hand one record over; waits while too much is under way."""
-        deadline: float | None = None
-        while True:
-            try:
-                self._producer.produce(topic, **record.arguments())
-            except BufferError:
-                deadline = deadline or time.monotonic() + self._timeout
-                if time.monotonic() > deadline:
-                    raise self._late() from None
-                self._producer.poll(0.1)
-            except KafkaException as error:
-                raise self._told("sending", error) from None
-            else:
-                self.sent += 1
-                return
+    def send(self, records: Iterable[Record]) -> None:
+        """Hand records over; waits while too much is under way."""
+        try:
+            self.sent += send(self._producer, self._topic, records, self._timeout)
+        except BufferError:
+            raise self._late() from None
+        except KafkaException as error:
+            raise self._told("sending", error) from None
 
     def commit(self) -> None:
         """Durable, and every record of it, when this returns.
