@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.compute.enrich import enrich
+    from lockstep.keyed_state import KeyedState
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch
     from lockstep.sinks.base import Guarantee
     from lockstep.sinks.files import files
+    from lockstep.windows import Windows
 
-__all__ = ["Guarantee", "Pipeline", "enrich", "epoch_dag", "files", "recover", "run_epoch"]
+__all__ = ["Guarantee", "KeyedState", "Pipeline", "Windows", "enrich", "epoch_dag", "files", "recover", "run_epoch"]
 
 _HOMES = {
     "Guarantee": "lockstep.sinks.base",
+    "KeyedState": "lockstep.keyed_state",
     "Pipeline": "lockstep.pipeline",
+    "Windows": "lockstep.windows",
     "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.orchestration.dag",
     "files": "lockstep.sinks.files",

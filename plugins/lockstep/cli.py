@@ -24,7 +24,7 @@ from typing import Annotated
 import typer
 
 from lockstep.cli_connections import EnvironmentConnections
-from lockstep.cli_tables import show_epochs, show_history, show_problems, show_verifications
+from lockstep.cli_tables import show_epochs, show_history, show_problems, show_savepoint, show_verifications
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -34,6 +34,9 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.recover import recover as recover_pipeline
+from lockstep.roles.savepoint import export as export_savepoint
+from lockstep.roles.savepoint import start as start_from_savepoint
+from lockstep.roles.savepoint import summary_of
 from lockstep.roles.verify import verify as verify_epoch
 from lockstep.runtime import Runtime
 from lockstep.sources.files.changed import changed_files
@@ -42,6 +45,8 @@ from lockstep.states import DECIDED, Role
 from lockstep.wal.staging import Staging
 
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
+savepoints = typer.Typer(help="Take a pipeline's state out, or begin with one.", no_args_is_help=True)
+app.add_typer(savepoints, name="savepoint")
 
 TERMINAL_EXIT, DISAGREES_EXIT, RETRYABLE_EXIT = 1, 3, 75  # 75: EX_TEMPFAIL of sysexits.h
 
@@ -50,6 +55,9 @@ StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGIN
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
 PipelineArgument = Annotated[str, typer.Argument(help="Name of the pipeline.")]
+DefinitionOption = Annotated[
+    str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
+]
 EpochArgument = Annotated[int, typer.Argument(help="Number of the epoch; see `lockstep status`.")]
 
 
@@ -144,9 +152,7 @@ def replan(
     ledger: LedgerOption,
     staging: StagingOption,
     reason: ReasonOption,
-    definition: Annotated[
-        str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
-    ] = None,
+    definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Freeze an undecided epoch anew: today's range, today's sinks."""
@@ -182,6 +188,34 @@ def resolve(
     """Say what became of a decided epoch in a sink, where nobody can prove it."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
         _say(as_json, "resolved", operate.resolve(runtime, epoch, sink, word.value, reason))
+
+
+@savepoints.command()
+def export(
+    pipeline: PipelineArgument,
+    to: Annotated[str, typer.Option("--to", help="Folder to write to: an absolute path, or a URI.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    epoch: Annotated[int | None, typer.Option(help="Number of a decided epoch; default: the last one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy an epoch's state, and the positions it was read up to, to a folder of its own."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        _print(as_json, summary_of(export_savepoint(runtime, to, epoch)), show_savepoint)
+
+
+@savepoints.command()
+def start(
+    pipeline: PipelineArgument,
+    source: Annotated[str, typer.Option("--from", help="Folder that holds a savepoint.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a pipeline that has no epoch yet go on where a savepoint ends."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
+        _print(as_json, summary_of(start_from_savepoint(runtime, source)), show_savepoint)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lockstep.epoch import Json
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.roles.recover import RecoveryReport
 from lockstep.roles.verify import Verification
@@ -95,6 +96,13 @@ def show_problems(reports: Sequence[RecoveryReport]) -> None:
         _out().print(f"{one.pipeline}: {', '.join(done)}")
         for problem in one.problems:
             _say(f"[bold red]problem[/]: {escape(problem)}")
+
+
+def show_savepoint(found: Json) -> None:
+    """`lockstep savepoint`: which epoch it is of, and each state's rows and bytes."""
+    _out().print(f"savepoint of {found['pipeline']} epoch {found['epoch']}, {found['hash'][:12]}")
+    for name, size in found["state"].items():
+        _say(f"{escape(name)}: {size['rows']:,} rows, {size['bytes']:,} bytes")
 
 
 def _say(line: str) -> None:

@@ -141,6 +141,7 @@ class Epoch:
     manifest_hash: str | None = None  #: sha256 of the manifest, 64 hex digits
     code_version: str | None = None
     summary: Json = None  #: counts and digests per output, counts per source: what stays after cleanup
+    based_on: str | None = None  #: with state: the manifest hash of the epoch before, "" without one
     reason: str | None = None  #: why it is void, or why the last abort happened
 
     def __str__(self) -> str:

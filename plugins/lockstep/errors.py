@@ -66,6 +66,10 @@ class StageFailed(Retryable):
     """The Spark job failed, or what it wrote is not what it counted; this execution's folder is rubbish."""
 
 
+class Unbalanced(StageFailed):
+    """Rows that went in are not those that were accounted for; nothing was sealed."""
+
+
 class SparkUnavailable(Retryable):
     """Spark can't be reached."""
 
@@ -191,6 +195,10 @@ class TargetChanged(Terminal):
 
 class SinkRejected(Terminal):
     """A sink refuses the epoch's rows (constraint, type, value); nothing of it is shown."""
+
+
+class StateRejected(Terminal):
+    """A transform's changes can't become state: two rows of one key, or a null in it."""
 
 
 class SparkRefused(Terminal):

@@ -8,17 +8,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from lockstep.epoch import Identity, require_name
 from lockstep.errors import InvalidPipeline
+from lockstep.keyed_state import KeyedState
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import Source
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-Transform: TypeAlias = "Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]"
+#: (inputs) -> outputs, or with state (inputs, state) -> (outputs, changes); each a mapping of DataFrames by name
+Transform: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,13 @@ class Pipeline:
     """What moves from where to where.
 
     `transform` gets one DataFrame a source and returns one a named output; it may run again until the WAL is sealed and
-    never after the decision. `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long
-    `recover` leaves an undecided attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
+    never after the decision. With `state`, which only a cursor pipeline may declare, it gets the `StateRows` of each
+    name as second argument, and returns two mappings: the outputs, and the changes of each state. A version of the
+    state goes once `keep_state` further epochs are published. `drop_state`: names that earlier epochs had and that may
+    go; a state that is simply no longer declared is refused.
+
+    `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long `recover` leaves an undecided
+    attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
     """
 
     name: str
@@ -36,6 +40,9 @@ class Pipeline:
     sinks: Sequence[Sink]
     max_in_flight: int = 2
     hold: timedelta = timedelta(hours=2)
+    state: Mapping[str, KeyedState] = field(default_factory=dict)
+    keep_state: int = 10
+    drop_state: Sequence[str] = ()
     version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
     identity: Identity = field(init=False)
 
@@ -56,12 +63,26 @@ class Pipeline:
                 f"pipeline {self.name}: its sources mix intervals and cursors; an epoch is named by one of them"
             )
         object.__setattr__(self, "identity", identities.pop())
+        self._require_sound_state()
         holding = [sink.name for sink in self.sinks if sink.holds_keys]
         if self.identity is Identity.INTERVAL and len(holding) > 1:
             raise InvalidPipeline(
                 f"pipeline {self.name}: sinks {holding} upsert with protocol='two_phase': two epochs could each hold "
                 "keys in one that the other one waits for; say protocol='write_ahead' in all of them but one"
             )
+
+    def _require_sound_state(self) -> None:
+        for name in self.state:
+            require_name("state", name)
+        if self.state and self.identity is Identity.INTERVAL:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: its epochs are intervals, which run in any order; state goes from one epoch to "
+                "the next, so it needs sources with a cursor"
+            )
+        if self.keep_state < 1:
+            raise InvalidPipeline(f"pipeline {self.name}: keep_state must be at least 1, is {self.keep_state}")
+        if both := sorted(set(self.state) & set(self.drop_state)):
+            raise InvalidPipeline(f"pipeline {self.name}: states {both} are declared and dropped at once")
 
     @property
     def outputs(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
+from lockstep.wal.state_staging import StateStaging
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Runtime:
     def source_context(self, name: str) -> SourceContext:
         """For a source that is asked about frozen ranges; to plan it needs to know more."""
         return SourceContext(self.pipeline, name, partial(self.ledger.claimed, self.pipeline, name), self.connections)
+
+    def states(self) -> StateStaging:
+        """Where the pipeline's keyed state is."""
+        return self.staging.state(self.ledger.deployment(), self.pipeline)
 
     def sink_of(self, epoch: Epoch, name: str) -> Sink:
         """The sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""

@@ -80,6 +80,7 @@ class Input:
     range: SourceRange
     records: Records
     observed: Observed | None
+    seen: Observed | None = None  #: whatever reads what was kept, if somebody has to know
 
     @classmethod
     def plan(cls, spark: SparkSession, name: str, source: Source, found: SourceRange) -> Input:
@@ -104,7 +105,8 @@ class Input:
 
     def uses(self, outputs: Iterable[DataFrame]) -> int:
         """How often the outputs' plans read this input."""
-        return sum(self.observed.uses_in(output) for output in outputs) if self.observed else 0
+        observed = self.seen or self.observed
+        return sum(observed.uses_in(output) for output in outputs) if observed else 0
 
     def kept(self) -> Input:
         """Read the range now, once; whatever reads this input afterwards sees the same rows.
@@ -115,6 +117,14 @@ class Input:
         if self.observed is None:
             return self
         return replace(self, records=replace(self.records, frame=self.observed.checkpointed()))
+
+    def kept_in_sight(self) -> Input:
+        """`kept`, such that `uses` can still tell who reads it."""
+        kept = self.kept()
+        if kept.observed is None:
+            return kept
+        seen = Observed.of(kept.records.frame, rows="count(1)")
+        return replace(kept, records=replace(kept.records, frame=seen.frame), seen=seen)
 
     def count(self, spark: SparkSession) -> SourceCount:
         """Rows read, and of them malformed; reads the range now if the optimizer found no need to."""

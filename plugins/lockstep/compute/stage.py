@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.compute.bad_records import settle
+from lockstep.compute.balances import Balances, balanced
 from lockstep.compute.by_value import ship_by_value
 from lockstep.compute.enrich import Enrichments, asked_once, collected
 from lockstep.compute.failures import translated
 from lockstep.compute.inputs import Input, Observed
 from lockstep.compute.session import tagged
+from lockstep.compute.state import StateRows, states_of
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.wal.manifest import SourceCount
@@ -47,19 +50,25 @@ def run_request(request_uri: str, spark: SparkSession, pipeline: Pipeline) -> St
 
 
 def stage_epoch(spark: SparkSession, pipeline: Pipeline, request: StageRequest) -> StageResult:
-    """Write `request.outputs` as Parquet under `request.folder`, and count what was read and written.
+    """Write `request.outputs` as Parquet under `request.folder`, the next version of each state beside it, and count
+    what was read and written.
 
-    An input that is read more than once, or may go to quarantine, is read once and kept. Raises `SourceChanged`,
-    `BadRecords`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
+    An input that is read more than once, or may go to quarantine, or is folded into state, is read once and kept.
+    Raises `SourceChanged`, `BadRecords`, `StateRejected`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
     """
     _require_same_sources(pipeline, request)
     ship_by_value(pipeline)
     with tagged(spark, request.token), _checked(pipeline, request), translated(f"pipeline {pipeline.name}"):
-        inputs, outputs = _planned(spark, pipeline, request)
+        states = states_of(spark, pipeline.state, request.state)
+        balances = Balances()
+        inputs, frames = _planned(spark, pipeline, request, states, balances)
         early = _settled(spark, [found for found in inputs if found.quarantines], request)
-        rows = {name: _write(frame, f"{request.folder}/{name}") for name, frame in outputs.items()}
+        rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}") for name in request.outputs}
+        folder = request.state.folder if request.state else ""
+        written = {name: state.write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()}
         late = _settled(spark, [found for found in inputs if found.name not in early], request)
-    return StageResult(rows, {**early, **late}, pipeline.code_version())
+        settled = balances.settled(frames.by_name().values())
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled)
 
 
 def _require_same_sources(pipeline: Pipeline, request: StageRequest) -> None:
@@ -86,30 +95,85 @@ def _checked(pipeline: Pipeline, request: StageRequest) -> Iterator[None]:
         raise
 
 
+@dataclass(frozen=True)
+class _Frames:
+    """What one run of a transform returns: a DataFrame an output, and one a state that changes."""
+
+    outputs: Mapping[str, DataFrame]
+    changes: Mapping[str, DataFrame]
+
+    def by_name(self) -> dict[str, DataFrame]:
+        """All of them, under names that can't meet."""
+        return {**self.outputs, **{f"state:{name}": frame for name, frame in self.changes.items()}}
+
+    @classmethod
+    def of(cls, frames: Mapping[str, DataFrame]) -> _Frames:
+        outputs = {name: frame for name, frame in frames.items() if ":" not in name}
+        return cls(outputs, {name.partition(":")[2]: frame for name, frame in frames.items() if ":" in name})
+
+
 def _planned(
-    spark: SparkSession, pipeline: Pipeline, request: StageRequest
-) -> tuple[list[Input], Mapping[str, DataFrame]]:
+    spark: SparkSession,
+    pipeline: Pipeline,
+    request: StageRequest,
+    states: Mapping[str, StateRows],
+    balances: Balances,
+) -> tuple[list[Input], _Frames]:
     planned = [Input.plan(spark, name, pipeline.sources[name], found) for name, found in request.sources.items()]
-    inputs = [found.kept() if found.quarantines else found for found in planned]
+    if states:  # its transform may run jobs on them, to find what it needs of the state
+        inputs = [found.kept_in_sight() for found in planned]
+    else:
+        inputs = [found.kept() if found.quarantines else found for found in planned]
     enrichments = Enrichments()
-    with collected(enrichments):
-        outputs = _transformed(pipeline, request, inputs)  # plans; nothing is read or asked yet
-    uses = {found.name: found.uses(outputs.values()) for found in inputs if not found.quarantines}
+    with collected(enrichments), balanced(balances):
+        frames = _transformed(pipeline, request, inputs, states)  # plans; of a source nothing is read yet
+    every = frames.by_name().values()
+    uses = {found.name: found.uses(every) for found in inputs if states or not found.quarantines}
     _require_used(pipeline, inputs, uses)
-    if all(count < 2 for count in uses.values()) and enrichments.first_shared(outputs.values()) is None:
-        return inputs, outputs
-    inputs = [found.kept() if uses.get(found.name, 0) > 1 else found for found in inputs]
-    return inputs, asked_once(lambda: _transformed(pipeline, request, inputs))
+    twice = not states and any(count > 1 for count in uses.values())
+    if not twice and enrichments.first_shared(every) is None:
+        return inputs, frames
+    inputs = [found.kept() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
+
+    def again() -> Mapping[str, DataFrame]:
+        with balanced(balances):
+            return _transformed(pipeline, request, inputs, states).by_name()
+
+    return inputs, _Frames.of(asked_once(again))
 
 
-def _transformed(pipeline: Pipeline, request: StageRequest, inputs: list[Input]) -> Mapping[str, DataFrame]:
-    outputs = pipeline.transform({found.name: found.frame() for found in inputs})
+def _transformed(
+    pipeline: Pipeline, request: StageRequest, inputs: list[Input], states: Mapping[str, StateRows]
+) -> _Frames:
+    frames = {found.name: found.frame() for found in inputs}
+    if states:
+        outputs, changes = _with_state(pipeline, frames, states)
+    else:
+        outputs, changes = pipeline.transform(frames), {}
     if set(outputs) != set(request.outputs):
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: its transform returns {sorted(outputs)}, "
             f"its sinks take {sorted(request.outputs)}"
         )
-    return {name: outputs[name] for name in request.outputs}
+    return _Frames(outputs, changes)
+
+
+def _with_state(
+    pipeline: Pipeline, frames: Mapping[str, DataFrame], states: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    match pipeline.transform(frames, states):
+        case (outputs, changes) if isinstance(outputs, Mapping) and isinstance(changes, Mapping):
+            pass
+        case _:
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name} has state: its transform must return two mappings, the outputs and the "
+                "changes of each state"
+            )
+    if unknown := sorted(set(changes) - set(states)):
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: its transform returns changes of {unknown}, it declares {sorted(states)}"
+        )
+    return outputs, changes
 
 
 def _require_used(pipeline: Pipeline, inputs: list[Input], uses: Mapping[str, int]) -> None:

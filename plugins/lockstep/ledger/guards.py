@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from lockstep.epoch import Attempt, Epoch, Json, Participant, Plan, RunKey
-from lockstep.errors import EpochBusy, Fenced, IllegalTransition, NotPrepared, OutOfOrder, UnknownEpoch
+from lockstep.errors import EpochBusy, Fenced, IllegalTransition, LedgerConflict, NotPrepared, OutOfOrder, UnknownEpoch
 from lockstep.ledger.rows import to_participant
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
@@ -89,6 +89,20 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
         )
 
 
+def require_state_goes_on(tx: Transaction, row: Row) -> None:
+    """The state that is to be decided was made from the decided state of the epoch before."""
+    if row["based_on"] is None:
+        return
+    before = tx.one("find_predecessor", pipeline=row["pipeline"], epoch=row["id"])
+    decided = before["manifest_hash"] if before else ""
+    if row["based_on"] != decided:
+        raise LedgerConflict(
+            f"{name(row)}: its state was made from manifest {row['based_on'] or 'none'}, the epoch before was decided "
+            f"with {decided or 'none'}: nothing is decided; `lockstep replan {row['pipeline']} {row['id']} --reason …` "
+            "stages it anew"
+        )
+
+
 def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, sink: str) -> None:
     """For cursor pipelines; void epochs, and those that `sink` has no part in, don't count."""
     before = tx.one("find_predecessor_of_sink", pipeline=pipeline, epoch=epoch, sink=sink)
@@ -118,7 +132,7 @@ def gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json |
     for source in sorted(planned.keys() | (replaced["sources"].keys() if replaced else set())):
         of = {"pipeline": pipeline, "epoch": epoch, "source": source}
         before, after = tx.one("find_source_before", **of), tx.one("find_source_after", **of)
-        end = before["end"] if before else None
+        end = before["end"] if before else _started_at(tx, pipeline, source)
         joins = []
         if source in planned:
             joins.append((end, planned[source]["start"]))
@@ -129,6 +143,12 @@ def gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json |
             if end != start:
                 return f"source {source} would end at {json.dumps(end)} and go on at {json.dumps(start)}"
     return None
+
+
+def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:
+    """Where the savepoint that the pipeline began with ended."""
+    found = tx.one("find_savepoint", pipeline=pipeline)
+    return found["savepoint"]["positions"].get(source) if found else None
 
 
 def plan_as_stored(plan: Plan) -> Json:

@@ -58,8 +58,19 @@ class Ledger(Beginning, Operating):
 
     # --- stage, prepare, commit ---
 
-    def seal_epoch(self, attempt: Attempt, wal: str, manifest_hash: str, summary: Json, code_version: str) -> Epoch:
-        """planned → staged, once. The epoch as another execution left it when that one has sealed already."""
+    def seal_epoch(
+        self,
+        attempt: Attempt,
+        wal: str,
+        manifest_hash: str,
+        summary: Json,
+        code_version: str,
+        based_on: str | None = None,
+    ) -> Epoch:
+        """planned → staged, once. The epoch as another execution left it when that one has sealed already.
+
+        `based_on`: with state, the manifest hash of the epoch before, "" where there is none.
+        """
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_current(tx, attempt)
@@ -74,6 +85,7 @@ class Ledger(Beginning, Operating):
                 manifest_hash=manifest_hash,
                 summary=Jsonb(summary),
                 code_version=code_version,
+                based_on=based_on,
             )
             return to_epoch(guards.required(sealed))
 
@@ -109,7 +121,8 @@ class Ledger(Beginning, Operating):
     def commit_epoch(self, attempt: Attempt) -> Epoch:
         """The decision: staged → committed when this attempt's votes are exactly the plan's sinks.
 
-        Raises `NotPrepared`, `Fenced`, and `OutOfOrder` when a cursor pipeline's earlier epoch isn't decided.
+        Raises `NotPrepared`, `Fenced`, `OutOfOrder` when a cursor pipeline's earlier epoch isn't decided, and
+        `LedgerConflict` when the epoch's state wasn't made from that epoch's.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -120,6 +133,7 @@ class Ledger(Beginning, Operating):
             guards.require_votes(tx, row)
             if row["span"] is None:
                 guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
+                guards.require_state_goes_on(tx, row)
             return to_epoch(guards.required(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))
 
         return self._connection.run(Role.COMMIT, work)

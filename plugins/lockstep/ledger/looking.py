@@ -67,11 +67,16 @@ class Looking:
         guards.require_current(row, attempt)
 
     def require_predecessor_decided(self, epoch: Epoch) -> None:
-        """Raises `OutOfOrder`: a cursor pipeline prepares n+1 after n is committed."""
+        """Raises `OutOfOrder`: a cursor pipeline prepares n+1, and makes its state, after n is committed."""
         if epoch.interval is None:
             self._connection.run(
                 Role.PREPARE, lambda tx: guards.require_predecessor_decided(tx, epoch.pipeline, epoch.id)
             )
+
+    def predecessor(self, epoch: Epoch) -> Epoch | None:
+        """The epoch that a cursor epoch follows; void ones don't count."""
+        row = self._look("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id)
+        return to_epoch(row) if row else None
 
     def require_predecessor_published(self, epoch: Epoch, sink: str) -> None:
         """Raises `OutOfOrder`: a sink publishes a cursor pipeline's epochs in order."""
@@ -97,9 +102,12 @@ class Looking:
         return to_epoch(row) if row else None
 
     def source_end(self, pipeline: str, source: str, before: int) -> Position | None:
-        """Where a cursor source ended in the last epoch before epoch `before` that names it, void or not."""
+        """Where a cursor source ended in the last epoch before epoch `before` that names it, void or not, or else in
+        the savepoint that the pipeline began with."""
         row = self._look("find_source_before", pipeline=pipeline, source=source, epoch=before)
-        return row["end"] if row else None
+        if row is None:
+            return (self.savepoint(pipeline) or {"positions": {}})["positions"].get(source)
+        return row["end"]
 
     def abandoned_epoch(self, pipeline: str) -> Epoch | None:
         """A cursor pipeline's lowest undecided epoch whose lease has run out."""
@@ -114,6 +122,19 @@ class Looking:
     def unfinished_epochs(self, pipeline: str) -> list[Epoch]:
         """Everything but cleaned and void, in order."""
         return [to_epoch(row) for row in self._look_all("list_unfinished_epochs", pipeline=pipeline)]
+
+    def sealed_epochs(self, pipeline: str, oldest: int) -> list[Epoch]:
+        """Those from epoch `oldest` on that have a sealed WAL, cleaned or not, in order."""
+        return [to_epoch(row) for row in self._look_all("list_sealed_epochs", pipeline=pipeline, oldest=oldest)]
+
+    def savepoint(self, pipeline: str) -> Json | None:
+        """What the pipeline began with, as `start_from` was given it."""
+        row = self._look("find_savepoint", pipeline=pipeline)
+        return row["savepoint"] if row else None
+
+    def has_claims(self, pipeline: str) -> bool:
+        """Whether an epoch of the pipeline owns files."""
+        return self._look("find_any_claim", pipeline=pipeline) is not None
 
     def abandoned_epochs(self, pipeline: str, hold: timedelta) -> list[Epoch]:
         """Undecided, unleased, and without a sign of life for longer than `hold`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Claim, Epoch, Plan
+from lockstep.epoch import Claim, Epoch, Json, Plan
 from lockstep.errors import IllegalTransition
 from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
@@ -73,6 +73,32 @@ class Operating(Looking):
             tx.do("write_note", **key, state=state, attempt=row["attempt"], token=None)
 
         self._connection.run(Role.OPERATOR, work, reason)
+
+    def require_unstarted(self, pipeline: str, savepoint_hash: str) -> None:
+        """Raises `IllegalTransition` if the pipeline has epochs, or began with another savepoint."""
+        self._connection.run(Role.OPERATOR, lambda tx: self._unstarted(tx, pipeline, savepoint_hash))
+
+    def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
+        """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
+
+        def work(tx: Transaction) -> None:
+            if self._unstarted(tx, pipeline, savepoint_hash):
+                values = {"savepoint": Jsonb(savepoint), "hash": savepoint_hash, "actor": tx.actor}
+                tx.do("insert_savepoint", pipeline=pipeline, **values)
+
+        self._connection.run(Role.OPERATOR, work)
+
+    @staticmethod
+    def _unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
+        """False if it began with this very savepoint already."""
+        last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
+        found = tx.one("find_savepoint", pipeline=pipeline)
+        if found and found["hash"] == savepoint_hash:
+            return False
+        if found or last:
+            begun = "began with another savepoint" if found else f"has {last} epochs"
+            raise IllegalTransition(f"pipeline {pipeline} {begun}: only a new one can begin with a savepoint")
+        return True
 
     @staticmethod
     def _require_joins(tx: Transaction, row: Row, plan: Plan) -> None:

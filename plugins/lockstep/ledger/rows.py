@@ -23,6 +23,7 @@ def to_epoch(row: Row) -> Epoch:
         manifest_hash=row["manifest_hash"],
         code_version=row["code_version"],
         summary=row["summary"],
+        based_on=row["based_on"],
         reason=row["reason"],
     )
 

@@ -17,6 +17,7 @@ from lockstep.errors import (
     TooManyInFlight,
     WalCorrupt,
 )
+from lockstep.roles.state import check_own_state
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
@@ -138,11 +139,11 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
-    if last is None:
-        return None
-    if source in last.plan.sources:
+    if last is not None and source in last.plan.sources:
         return last.plan.sources[source].end
-    return runtime.ledger.source_end(runtime.pipeline, source, before=last.id)
+    if runtime.defined.identity is Identity.INTERVAL:
+        return None
+    return runtime.ledger.source_end(runtime.pipeline, source, before=last.id if last else 1)
 
 
 def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
@@ -200,7 +201,9 @@ def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:
     if epoch.state is not EpochState.STAGED:
         return epoch
     try:
-        open_wal(runtime.staging, epoch).check()
+        wal = open_wal(runtime.staging, epoch)
+        wal.check()
+        check_own_state(runtime, epoch, wal.manifest)
     except WalCorrupt as error:
         _log.warning("%s is staged again: %s", epoch, error)
         own = Attempt(epoch.pipeline, epoch.id, epoch.attempt)  # not the run's: a retry may have opened a younger one

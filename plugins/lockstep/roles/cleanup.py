@@ -7,6 +7,7 @@ import logging
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError
+from lockstep.roles.state import release_state
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState, Role
 
@@ -42,6 +43,7 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     runtime.staging.archive(epoch.wal, deployment, epoch.pipeline, epoch.id)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
+    release_state(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_RECORD)
     epoch = runtime.ledger.record_cleanup(epoch, role)
     reach(CrashPoint.CLEANUP_AFTER_RECORD)

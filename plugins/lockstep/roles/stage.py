@@ -9,6 +9,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch
 from lockstep.roles.lease import kept
+from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
@@ -22,7 +23,8 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
     """Stage and seal this run's epoch, unless it is staged already.
 
     `reference`: where another process imports the pipeline, `module:name`. Trusts the manifest that it makes and never
-    the job's status. Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`.
+    the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
+    `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
     attempt = runtime.attempt_of(run)
     epoch = runtime.epoch_of(attempt)
@@ -31,6 +33,8 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
             runtime.ledger.require_current(attempt)
         _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
         return epoch
+    if runtime.defined.state:
+        runtime.ledger.require_predecessor_decided(epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     try:
         token = runtime.ledger.take_token(attempt, Role.STAGE)
@@ -45,7 +49,8 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
     _require_same_sources(runtime, epoch)
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
-    request = _request(runtime, epoch, token, folder, reference)
+    before = state_before(runtime, epoch)
+    request = _request(runtime, epoch, token, folder, reference, before)
     _open_sources(runtime)
     _check_sources(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
@@ -53,10 +58,12 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    launch(staging.address_of(f"{folder}/{REQUEST}"))
+    with state_blamed(runtime, before):
+        launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
     _check_sources(runtime, epoch)
+    state = sealed_state(runtime, epoch, token, result.state, before)
     manifest = staging.seal(
         folder,
         deployment=deployment,
@@ -66,16 +73,27 @@ def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch:
         outputs=request.outputs,
         observed=result.rows,
         sources=result.sources,
+        state=state,
+        balances=result.balances,
     )
     reach(CrashPoint.STAGE_BEFORE_SEAL)
-    sealed = runtime.ledger.seal_epoch(attempt, folder, manifest.hash, manifest.summary(), result.code_version)
+    sealed = runtime.ledger.seal_epoch(
+        attempt,
+        folder,
+        manifest.hash,
+        manifest.summary(),
+        result.code_version,
+        state.based_on if state else None,
+    )
     reach(CrashPoint.STAGE_AFTER_SEAL)
     if sealed.wal != folder:
         _log.info("%s: another execution sealed first; %s is rubbish", epoch, folder)
     return sealed
 
 
-def _request(runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str) -> StageRequest:
+def _request(
+    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: StateBefore | None
+) -> StageRequest:
     return StageRequest(
         pipeline=reference,
         epoch=epoch.id,
@@ -85,6 +103,7 @@ def _request(runtime: Runtime, epoch: Epoch, token: int, folder: str, reference:
         sources=epoch.plan.sources,
         timestamp=epoch.planned_at,
         interval=epoch.interval,
+        state=state_request(runtime, epoch, token, before) if before else None,
     )
 
 

@@ -89,7 +89,7 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
 
 
 def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
-    """Delete the WAL folders that can never be read again; the number of folders deleted."""
+    """Delete the folders of WALs and of state that can never be read again; the number of folders deleted."""
     listed = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
     swept = 0
     for epoch_id, token, folder in listed:
@@ -99,7 +99,26 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
         if _is_rubbish(epoch, token, folder):
             runtime.staging.discard(folder)
             swept += 1
+    return swept + _sweep_states(runtime, only)
+
+
+def _sweep_states(runtime: Runtime, only: int | None) -> int:
+    states, swept = runtime.states(), 0
+    for found in states.executions():
+        if found.epoch == 0 or (only is not None and found.epoch != only):  # 0: of the savepoint it started from
+            continue
+        epoch = _known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
+        if _is_rubbish_state(epoch, found.token):
+            states.discard(found)
+            swept += 1
     return swept
+
+
+def _is_rubbish_state(epoch: Epoch, token: int) -> bool:
+    """The state of a sealed execution outlives its WAL: later epochs go on from it. See `release_state`."""
+    if epoch.wal is not None and token == int(epoch.wal.rpartition("/")[2]):
+        return False
+    return token < epoch.attempt or epoch.state in (EpochState.CLEANED, EpochState.VOID)
 
 
 def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:

@@ -15,11 +15,12 @@ def delete_folder(storage: Storage, folder: str, before: CrashPoint, after: Cras
     """
     with suppress(FileNotFoundError):
         for entry in tree(storage, folder):
-            _delete(storage, entry.path, entry.kind, before, after)
-        _delete(storage, folder, Kind.FOLDER, before, after)
+            delete_entry(storage, entry.path, entry.kind, before, after)
+        delete_entry(storage, folder, Kind.FOLDER, before, after)
 
 
-def _delete(storage: Storage, path: str, kind: Kind, before: CrashPoint, after: CrashPoint) -> None:
+def delete_entry(storage: Storage, path: str, kind: Kind, before: CrashPoint, after: CrashPoint) -> None:
+    """Delete a file or an empty folder, a crash point on either side; fine when it is gone already."""
     reach(before)
     with suppress(FileNotFoundError):
         if kind is Kind.FOLDER:

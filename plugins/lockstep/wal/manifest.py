@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,9 +12,11 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
+from lockstep.wal.manifest_values import FILE_NAME, number, text
+from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 
 MANIFEST_FORMAT = 1
-_FILE_NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*")
+STATE_FORMAT = 2  #: of a manifest that speaks of state: an older Lockstep must not go on without it
 
 
 def canonical(value: Json) -> bytes:
@@ -38,7 +39,7 @@ class WalFile:
     sha256: str
 
     def __post_init__(self) -> None:
-        if not _FILE_NAME.fullmatch(self.path):
+        if not FILE_NAME.fullmatch(self.path):
             raise WalCorrupt(f"manifest names the file {self.path!r}: expected a plain name inside its output's folder")
 
 
@@ -77,6 +78,8 @@ class Manifest:
     outputs: Mapping[str, OutputManifest]
     sources: Mapping[str, SourceCount]
     digest_version: int
+    state: SealedState | None = None
+    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,18 +100,19 @@ class Manifest:
         try:
             value = json.loads(data)
             found = value["format"]
-            if found == MANIFEST_FORMAT:
+            if found in (MANIFEST_FORMAT, STATE_FORMAT):
                 manifest = _from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
-        if found != MANIFEST_FORMAT:
-            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
+        if found not in (MANIFEST_FORMAT, STATE_FORMAT):
+            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads up to {STATE_FORMAT}: upgrade it")
         object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
         return manifest
 
     def summary(self) -> Json:
-        """What stays in the ledger after cleanup: rows, digest, bytes per output; rows, quarantined per source."""
-        return {
+        """What stays in the ledger after cleanup: rows, digest, bytes per output; rows, quarantined per source; rows,
+        bytes, buckets per state; the counts that were compared."""
+        summary: dict[str, Json] = {
             "digest_version": self.digest_version,
             "outputs": {
                 name: {"rows": output.rows, "digest": output.digest, "bytes": output.bytes, "files": len(output.files)}
@@ -116,10 +120,15 @@ class Manifest:
             },
             "sources": {name: _count(count) for name, count in self.sources.items()},
         }
+        if self.state is not None:
+            summary["state"] = self.state.summary()
+        if self.balances:
+            summary["balances"] = {name: dict(counts) for name, counts in self.balances.items()}
+        return summary
 
 
 def _to_json(manifest: Manifest) -> Json:
-    return {
+    value: dict[str, Json] = {
         "format": MANIFEST_FORMAT,
         "deployment": manifest.deployment,
         "pipeline": manifest.pipeline,
@@ -129,6 +138,11 @@ def _to_json(manifest: Manifest) -> Json:
         "outputs": {name: _output(output) for name, output in manifest.outputs.items()},
         "sources": {name: _count(count) for name, count in manifest.sources.items()},
     }
+    if manifest.state is not None:
+        value |= {"format": STATE_FORMAT, "state": state_to_json(manifest.state)}
+    if manifest.balances:
+        value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
+    return value
 
 
 def _output(output: OutputManifest) -> Json:
@@ -148,35 +162,28 @@ def _count(count: SourceCount) -> Json:
 
 def _from_json(value: Json) -> Manifest:
     return Manifest(
-        deployment=_text(value["deployment"]),
-        pipeline=_text(value["pipeline"]),
-        epoch=_number(value["epoch"]),
-        token=_number(value["token"]),
+        deployment=text(value["deployment"]),
+        pipeline=text(value["pipeline"]),
+        epoch=number(value["epoch"]),
+        token=number(value["token"]),
         outputs={name: _output_of(name, output) for name, output in value["outputs"].items()},
         sources={
-            name: SourceCount(_number(count["rows"]), _number(count["quarantined"]))
+            name: SourceCount(number(count["rows"]), number(count["quarantined"]))
             for name, count in value["sources"].items()
         },
-        digest_version=_number(value["digest_version"]),
+        digest_version=number(value["digest_version"]),
+        state=state_of(value["state"]) if "state" in value else None,
+        balances={
+            name: {part: number(count) for part, count in counts.items()}
+            for name, counts in value.get("balances", {}).items()
+        },
     )
 
 
 def _output_of(name: str, value: Json) -> OutputManifest:
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
     files = tuple(
-        WalFile(_text(file["path"]), _number(file["bytes"]), _number(file["rows"]), _text(file["sha256"]))
+        WalFile(text(file["path"]), number(file["bytes"]), number(file["rows"]), text(file["sha256"]))
         for file in value["files"]
     )
-    return OutputManifest(name, schema, _number(value["rows"]), _text(value["digest"]), files)
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, found {value!r}")
-    return value
-
-
-def _number(value: Json) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"expected a count, found {value!r}")
-    return value
+    return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files)

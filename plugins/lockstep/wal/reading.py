@@ -72,7 +72,8 @@ class OutputBatches:
         self._compare("all files", "rows", sum(file.rows for file in self._manifest.files), self.rows)
 
     def _open(self, file: WalFile) -> ParquetRows:
-        rows = ParquetRows(self._storage, f"{self._folder}/{file.path}", self._verified(file))
+        path = f"{self._folder}/{file.path}"
+        rows = ParquetRows(self._storage, path, verified(self._storage, path, file.bytes, file.sha256))
         try:
             self._compare(file.path, "rows in the footer", rows.rows, file.rows)
             if not bare(rows.schema).equals(self.schema):
@@ -82,26 +83,29 @@ class OutputBatches:
             raise
         return rows
 
-    def _verified(self, file: WalFile) -> Fingerprint:
-        try:
-            return self._hash(file, fresh=False)
-        except WalCorrupt:  # a stale page of a network file system looks like this
-            return self._hash(file, fresh=True)
-
-    def _hash(self, file: WalFile, fresh: bool) -> Fingerprint:
-        path = f"{self._folder}/{file.path}"
-        with sealed(self._storage, path):
-            found = fingerprint(self._storage, path, fresh)
-        self._compare(file.path, "bytes", found.size, file.bytes)
-        self._compare(file.path, "sha256", found.sha256, file.sha256)
-        return found
-
     def _compare(self, path: str, what: str, found: object, expected: object) -> None:
         if found != expected:
             self._differs(path, what, found, expected)
 
     def _differs(self, path: str, what: str, found: object, expected: object) -> None:
         raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
+
+
+def verified(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:
+    """The file's fingerprint, if it has so many bytes and hashes to that. Raises `WalCorrupt`."""
+    try:
+        return _hashed(storage, path, size, sha256, fresh=False)
+    except WalCorrupt:  # a stale page of a network file system looks like this
+        return _hashed(storage, path, size, sha256, fresh=True)
+
+
+def _hashed(storage: Storage, path: str, size: int, sha256: str, fresh: bool) -> Fingerprint:
+    with sealed(storage, path):
+        found = fingerprint(storage, path, fresh)
+    for what, value, expected in (("bytes", found.size, size), ("sha256", found.sha256, sha256)):
+        if value != expected:
+            raise WalCorrupt(f"{path}: {what} found {value}, the manifest has {expected}")
+    return found
 
 
 @contextmanager

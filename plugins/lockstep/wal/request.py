@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
@@ -16,10 +16,36 @@ from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
+from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
+from lockstep.wal.state_staging import WrittenState
 
 REQUEST = "_request.json"
 RESULT = "_result.json"
 ERROR = "_error.json"
+
+
+@dataclass(frozen=True)
+class StateRequest:
+    """Where an execution reads and writes keyed state. `uris`: of each file of a version before, in its order."""
+
+    folder: str  #: absolute URI; each state is written to <folder>/<name>/
+    before: Mapping[str, StateVersion]
+    uris: Mapping[str, tuple[str, ...]]
+
+    def to_json(self) -> Json:
+        return {
+            "folder": self.folder,
+            "before": {name: version_to_json(version) for name, version in self.before.items()},
+            "uris": {name: list(uris) for name, uris in self.uris.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> StateRequest:
+        return cls(
+            value["folder"],
+            {name: version_of(version) for name, version in value["before"].items()},
+            {name: tuple(uris) for name, uris in value["uris"].items()},
+        )
 
 
 @dataclass(frozen=True)
@@ -34,6 +60,7 @@ class StageRequest:
     sources: Mapping[str, SourceRange]
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
+    state: StateRequest | None = None  #: of a pipeline that has state
 
     def to_json(self) -> Json:
         return {
@@ -45,6 +72,7 @@ class StageRequest:
             "sources": {name: {"start": r.start, "end": r.end} for name, r in self.sources.items()},
             "timestamp": self.timestamp.isoformat(),
             "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
+            "state": self.state.to_json() if self.state else None,
         }
 
     @classmethod
@@ -59,28 +87,35 @@ class StageRequest:
             sources={name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
             timestamp=datetime.fromisoformat(value["timestamp"]),
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
+            state=StateRequest.from_json(value["state"]) if value["state"] else None,
         )
 
 
 @dataclass(frozen=True)
 class StageResult:
-    """What Spark counted. `rows`: per output, by DataFrame.observe; the seal compares it with the files."""
+    """What Spark counted. `rows`: per output, by DataFrame.observe; the seal compares it with the files. `balances`:
+    counts that agreed, by name."""
 
     rows: Mapping[str, int]
     sources: Mapping[str, SourceCount]
     code_version: str
+    state: Mapping[str, WrittenState] = field(default_factory=dict)
+    balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         return {
             "rows": dict(self.rows),
             "sources": {name: {"rows": c.rows, "quarantined": c.quarantined} for name, c in self.sources.items()},
             "code_version": self.code_version,
+            "state": {name: written.to_json() for name, written in self.state.items()},
+            "balances": {name: dict(counts) for name, counts in self.balances.items()},
         }
 
     @classmethod
     def from_json(cls, value: Json) -> StageResult:
         counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
-        return cls(dict(value["rows"]), counts, value["code_version"])
+        state = {name: WrittenState.from_json(written) for name, written in value["state"].items()}
+        return cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
 
 
 def read_request(request_uri: str) -> StageRequest:

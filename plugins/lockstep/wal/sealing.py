@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockstep.errors import StageFailed, WalCorrupt
 from lockstep.wal.digest import RowDigest
@@ -20,10 +22,13 @@ _THREADS = max(2, min(4, os.cpu_count() or 1))
 
 
 @dataclass(frozen=True)
-class _SealedFile:
+class SealedFile:
+    """What a file was found to hold. `least`: the smallest value of the column that was asked about."""
+
     file: WalFile
     schema: pa.Schema
     digest: RowDigest
+    least: Any = None
 
 
 def seal_outputs(
@@ -36,32 +41,41 @@ def seal_outputs(
     type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
-    names = [(output, entry) for output, entries in found.items() for entry in entries]
-    with ThreadPoolExecutor(_THREADS, "seal") as pool:
-        sealed = list(pool.map(lambda name: _seal_file(storage, name[1]), names))
-    by_output: dict[str, list[_SealedFile]] = {output: [] for output in found}
-    for (output, _), file in zip(names, sealed, strict=True):
-        by_output[output].append(file)
-    manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in by_output.items()}
-    _sync_folders(storage, folder, found)
+    sealed = seal_files(storage, found)
+    manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
+    sync_folders(storage, folder, found)
     return manifests
+
+
+def seal_files(
+    storage: Storage, found: Mapping[str, Sequence[Entry]], least: str | None = None
+) -> dict[str, list[SealedFile]]:
+    """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted."""
+    names = [(name, entry) for name, entries in found.items() for entry in entries]
+    with ThreadPoolExecutor(_THREADS, "seal") as pool:
+        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least), names))
+    by_name: dict[str, list[SealedFile]] = {name: [] for name in found}
+    for (name, _), file in zip(names, sealed, strict=True):
+        by_name[name].append(file)
+    return by_name
 
 
 def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> dict[str, list[Entry]]:
     with reported("list", folder):
         folders = [
-            entry for entry in plain_children(storage, folder) if not _hidden(entry) and entry.name != QUARANTINE
+            entry for entry in plain_children(storage, folder) if not is_hidden(entry) and entry.name != QUARANTINE
         ]
     wrong = [entry.name for entry in folders if entry.kind is not Kind.FOLDER or entry.name not in outputs]
     missing = sorted(set(outputs) - {entry.name for entry in folders})
     if wrong or missing:
         raise StageFailed(f"{folder}: the job left {wrong or 'nothing else'}, and no folder for {missing or 'none'}")
-    return {entry.name: _list_files(storage, entry.path) for entry in folders}
+    return {entry.name: list_files(storage, entry.path) for entry in folders}
 
 
-def _list_files(storage: Storage, folder: str) -> list[Entry]:
+def list_files(storage: Storage, folder: str) -> list[Entry]:
+    """The Parquet files that Spark left in `folder`: at least one, and nothing else. Raises `StageFailed`."""
     with reported("list", folder):
-        files = [entry for entry in plain_children(storage, folder) if not _hidden(entry)]
+        files = [entry for entry in plain_children(storage, folder) if not is_hidden(entry)]
     wrong = [entry.name for entry in files if entry.kind is not Kind.FILE or not entry.name.endswith(".parquet")]
     if wrong:
         raise StageFailed(f"{folder}: expected Parquet files only, found {wrong}; outputs can't be partitioned")
@@ -70,29 +84,32 @@ def _list_files(storage: Storage, folder: str) -> list[Entry]:
     return files
 
 
-def _hidden(entry: Entry) -> bool:
+def is_hidden(entry: Entry) -> bool:
     """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
     return entry.name.startswith(("_", "."))
 
 
-def _seal_file(storage: Storage, entry: Entry) -> _SealedFile:
+def _seal_file(storage: Storage, entry: Entry, least: str | None) -> SealedFile:
     _sync(storage, entry.path)
     with reported("read", entry.path):
         hashed = fingerprint(storage, entry.path)
     try:
         with ParquetRows(storage, entry.path, hashed) as rows:
             schema = bare(rows.schema)
-            digest = RowDigest(schema)
+            digest, found = RowDigest(schema), []
             for batch in rows.batches(schema):
                 digest.update(batch)
+                if least is not None:
+                    found.append(pc.min(batch.column(least)).as_py())
     except WalCorrupt as error:
         raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
     if digest.rows != rows.rows:
         raise StageFailed(f"{entry.path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
-    return _SealedFile(WalFile(entry.name, hashed.size, rows.rows, hashed.sha256), schema, digest)
+    file = WalFile(entry.name, hashed.size, rows.rows, hashed.sha256)
+    return SealedFile(file, schema, digest, min((value for value in found if value is not None), default=None))
 
 
-def _output_manifest(output: str, files: list[_SealedFile], observed: int | None) -> OutputManifest:
+def _output_manifest(output: str, files: list[SealedFile], observed: int | None) -> OutputManifest:
     first = files[0]
     total = RowDigest(first.schema)
     for file in files:
@@ -107,7 +124,7 @@ def _output_manifest(output: str, files: list[_SealedFile], observed: int | None
     return OutputManifest(output, first.schema, total.rows, total.hexdigest(), tuple(file.file for file in files))
 
 
-def _sync_folders(storage: Storage, folder: str, outputs: Iterable[str]) -> None:
+def sync_folders(storage: Storage, folder: str, outputs: Iterable[str]) -> None:
     """Make every name on the way to a file durable; parents may have been made by another execution a moment ago."""
     for output in outputs:
         _sync(storage, f"{folder}/{output}")

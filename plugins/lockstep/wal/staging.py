@@ -1,7 +1,8 @@
 """Staging: where WALs live. `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
 
 Each execution has a folder of its own, and only the one whose manifest the ledger knows by hash is a WAL; the others
-are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/` and `quarantine/`.
+are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/` and `quarantine/`, and
+what each epoch hands to the next in `state/`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from lockstep.wal.manifest import Manifest, SourceCount, canonical
 from lockstep.wal.object_storage import ObjectStorage
 from lockstep.wal.reading import SealedWal, sealed
 from lockstep.wal.sealing import QUARANTINE, seal_outputs
+from lockstep.wal.state_manifest import SealedState
+from lockstep.wal.state_staging import STATE, StateStaging
 from lockstep.wal.storage import Entry, Kind, Storage, reported
 
 MANIFEST = "_manifest.json"
@@ -52,7 +55,7 @@ class Staging:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
-        self._storage: Storage = _storage_at(uri)
+        self._storage: Storage = storage_at(uri)
 
     # --- an execution's folder ---
 
@@ -107,12 +110,14 @@ class Staging:
         outputs: tuple[str, ...],
         observed: Mapping[str, int],
         sources: Mapping[str, SourceCount],
+        state: SealedState | None = None,
+        balances: Mapping[str, Mapping[str, int]] | None = None,
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
-        `observed` gives the rows per output from `DataFrame.observe`. Raises `StageFailed` when the files aren't what
-        was counted or can't be made durable, `StagingRefused` if there is a manifest. After any error the folder is
-        rubbish.
+        `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made. Raises
+        `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there is a
+        manifest. After any error the folder is rubbish.
         """
         if folder != self.folder(deployment, pipeline, epoch, token):
             raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
@@ -120,7 +125,9 @@ class Staging:
             if require_name("output", output) == QUARANTINE:
                 raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
         sealed_outputs = seal_outputs(self._storage, folder, outputs, observed)
-        manifest = Manifest(deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION)
+        manifest = Manifest(
+            deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION, state, balances or {}
+        )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
         reach(CrashPoint.STAGE_AFTER_MANIFEST)
@@ -134,6 +141,18 @@ class Staging:
         if named != wal:
             raise WalCorrupt(f"{wal} holds the manifest of {named}")
         return SealedWal(self._storage, wal, manifest)
+
+    def state(self, deployment: str, pipeline: str) -> StateStaging:
+        """Where the pipeline's keyed state is."""
+        return StateStaging(self._storage, _home(deployment, pipeline))
+
+    def manifest(self, wal: str, manifest_hash: str) -> Manifest:
+        """The manifest of a sealed WAL, whether it is still there or was cleaned up. Raises `WalCorrupt`."""
+        deployment, pipeline, epoch = _parse(wal)
+        try:
+            return self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
+        except WalCorrupt:
+            return self.kept_manifest(deployment, pipeline, epoch, manifest_hash)
 
     def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
         """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
@@ -172,7 +191,7 @@ class Staging:
                         found.append(Execution(int(epoch[1]), int(inner.name), inner.path))
                     else:
                         strange.append(inner.path)
-            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE):
+            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE):
                 strange.append(entry.path)
         return sorted(found), strange
 
@@ -262,12 +281,13 @@ def _kept(deployment: str, pipeline: str, epoch: int) -> str:
     return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
 
 
-def _parse(folder: str) -> None:
-    """Raise `StagingRefused` unless the whole of `folder` is the name of an execution's folder."""
+def _parse(folder: str) -> tuple[str, str, int]:
+    """Deployment, pipeline and epoch; `StagingRefused` unless all of `folder` is the name of an execution's folder."""
     parts = folder.split("/")
     if len(parts) != 4 or not _EPOCH.fullmatch(parts[2]) or not _TOKEN.fullmatch(parts[3]):
         raise StagingRefused(f"{folder!r} isn't <deployment>/<pipeline>/epoch=<id>/<token>")
     _home(parts[0], parts[1])
+    return parts[0], parts[1], int(parts[2].partition("=")[2])
 
 
 def _small(name: str) -> str:
@@ -276,7 +296,8 @@ def _small(name: str) -> str:
     return name
 
 
-def _storage_at(uri: str) -> Storage:
+def storage_at(uri: str) -> Storage:
+    """What stands behind a URI. Raises `StagingRefused` for one that can't be understood, or carries a login."""
     parts = urlsplit(uri)
     if parts.username or parts.password:
         raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")

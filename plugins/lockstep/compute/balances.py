@@ -1,0 +1,122 @@
+"""Counts that must agree before an epoch is sealed: rows in against what became of them, each counted where it happens.
+
+The counts of rows in come from reading them, those of what became of them from what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lockstep.compute.inputs import Observed
+from lockstep.errors import InvalidPipeline, StageFailed, Unbalanced
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Part:
+    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it."""
+
+    what: str
+    observed: Observed
+
+
+@dataclass(frozen=True)
+class Balance:
+    """`read`: counts of the rows when they were read: "in", what was left out on purpose ("filtered"), and details.
+
+    `written` adds `terms`, which with "filtered" must make "in".
+    """
+
+    name: str
+    read: Mapping[str, int]
+    written: Sequence[Part]
+    terms: Sequence[str]
+
+    def settled(self, frames: Collection[DataFrame]) -> dict[str, int]:
+        """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
+
+        Raises `Unbalanced` if rows in are not those that were accounted for.
+        """
+        found = dict.fromkeys(self.terms, 0)
+        for part in self.written:
+            for term, rows in self._counts_of(part, frames).items():
+                found[term] += rows
+        counts = {**self.read, **found}
+        if counts["in"] != sum(found.values()) + counts["filtered"]:
+            told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
+            sides = " + ".join([*self.terms, "filtered"])
+            raise Unbalanced(
+                f"balance of {self.name}: in must be {sides}, found {told}; nothing was sealed. Is what the "
+                "transform does to the rows before deterministic, and does it write whole what it was handed?"
+            )
+        return counts
+
+    def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
+        if not any(part.observed.uses_in(frame) for frame in frames):
+            raise InvalidPipeline(
+                f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
+            )
+        return counted(part.observed)
+
+
+@dataclass
+class Balances:
+    """Those that a run of a transform makes, by name."""
+
+    made: dict[str, Balance] = field(default_factory=dict)
+
+    def add(self, balance: Balance) -> None:
+        """Raises `InvalidPipeline` for a second one of a name."""
+        if balance.name in self.made:
+            raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
+        self.made[balance.name] = balance
+
+    def settled(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
+        """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
+
+        Raises `Unbalanced`, `InvalidPipeline`.
+        """
+        return {name: balance.settled(frames) for name, balance in self.made.items()}
+
+
+_made: ContextVar[Balances | None] = ContextVar("balances", default=None)
+
+
+@contextmanager
+def balanced() -> Iterator[Balances]:
+    """While this lasts, what must agree is told to the `Balances` that this gives."""
+    balances = Balances()
+    token = _made.set(balances)
+    try:
+        yield balances
+    finally:
+        _made.reset(token)
+
+
+def forget_balances() -> None:
+    """The transform runs again: what its last run registered is written by nobody."""
+    if (balances := _made.get()) is not None:
+        balances.made.clear()
+
+
+def counted(observed: Observed) -> dict[str, int]:
+    """What `observed` counted; counts now if the optimizer cut a frame without rows out of the plan."""
+    if not (counts := observed.counts()):
+        observed.checkpointed()
+        counts = observed.counts()
+    if not counts:
+        raise StageFailed("Spark read rows and didn't say how many")
+    return counts
+
+
+def register(balance: Balance) -> Balance:
+    """Tell whoever runs the transform; outside of a stage nobody."""
+    if (balances := _made.get()) is not None:
+        balances.add(balance)
+    return balance

@@ -1,0 +1,227 @@
+"""Keyed state as a transform sees it: the rows that the epoch before left; and how the next version is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, TimestampType
+
+from lockstep.compute.ddl import struct_of
+from lockstep.compute.inputs import Observed
+from lockstep.errors import InvalidPipeline, PlanMismatch, StateRejected
+from lockstep.keyed_state import DELETED, KeyedState
+from lockstep.wal.request import StateRequest
+from lockstep.wal.state_manifest import StateFile, StateVersion
+from lockstep.wal.state_staging import BUCKET, WrittenState
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+class StateRows:
+    """One declared state as the epoch before left it: empty in the first epoch.
+
+    Every call reads files that never change, so a transform that runs again sees the same rows. What was read is
+    compared with the manifest before the epoch is sealed.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        name: str,
+        declared: KeyedState,
+        before: StateVersion | None = None,
+        uris: tuple[str, ...] = (),
+    ) -> None:
+        self.spark, self.name, self.declared = spark, name, declared
+        self.schema = _schema_of(name, declared)
+        self._before = _require_readable(name, declared, self.schema, before)
+        self._files = list(zip(before.files, uris, strict=True)) if before else []
+        self._frame: DataFrame | None = None
+        self.read: set[int] = set()  #: buckets of the version before that somebody asked for
+
+    @classmethod
+    def of_frame(cls, spark: SparkSession, declared: KeyedState, frame: DataFrame, name: str = "state") -> Self:
+        """State that holds the rows of `frame`, for tests of a transform."""
+        made = cls(spark, name, declared)
+        made._frame = frame.select(made.schema.names)
+        return made
+
+    def rows(self) -> DataFrame:
+        """Every row."""
+        return self._rows(self._files)
+
+    def of(self, keys: DataFrame) -> DataFrame:
+        """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
+
+        Runs a small job on `keys` at once, to learn their buckets: the others aren't read.
+        """
+        self._require_columns(keys)
+        wanted = keys.select(*self.declared.key)
+        if self._before is None:
+            found = self.rows()
+        else:
+            rows = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
+            found = self.in_buckets({row[BUCKET] for row in rows})
+        return found.join(wanted.distinct(), list(self.declared.key), "left_semi").select(*self.schema.names)
+
+    def until(self, bound: datetime) -> DataFrame:
+        """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
+        column = self.declared.expires
+        if column is None:
+            raise InvalidPipeline(f"state {self.name} has no column by which its rows expire: declare expires=")
+        if bound.tzinfo is None:
+            raise InvalidPipeline(f"state {self.name}: the bound {bound.isoformat()} has no time zone")
+        due = [(file, uri) for file, uri in self._files if not _is_later(file, column, self._before, bound)]
+        return self._rows(due).where(F.col(column) <= F.lit(bound))
+
+    def in_buckets(self, buckets: Collection[int]) -> DataFrame:
+        """The rows of some buckets of the version before."""
+        return self._rows([(file, uri) for file, uri in self._files if file.bucket in buckets])
+
+    def _rows(self, files: list[tuple[StateFile, str]]) -> DataFrame:
+        if self._frame is not None:
+            return self._frame
+        if not files:
+            return self.spark.createDataFrame([], self.schema)
+        self.read.update(file.bucket for file, _ in files)
+        return self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
+
+    def _require_columns(self, frame: DataFrame) -> None:
+        if missing := [column for column in self.declared.key if column not in frame.columns]:
+            raise InvalidPipeline(f"state {self.name}: the frame lacks its key's columns {missing}")
+
+    # --- the next version ---
+
+    def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
+        """Write the buckets that `changes` touches to `folder`, whole; what became of this state.
+
+        Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
+        """
+        moved = self._before is not None and self._before.buckets != self.declared.buckets
+        if changes is None and not moved:
+            return self._written(frozenset(), 0)
+        kept = self._kept(changes if changes is not None else self.spark.createDataFrame([], self.schema))
+        touched = self._touched(kept)
+        if moved:
+            touched = frozenset(range(self.declared.buckets))
+        if not touched:
+            return self._written(frozenset(), 0)
+        old = self.rows() if moved else self.in_buckets(touched)
+        standing = old.join(kept, list(self.declared.key), "left_anti").select(*self.schema.names)
+        after = standing.unionByName(kept.where(~F.col(DELETED)).drop(DELETED))
+        observed = Observed.of(after, rows="count(1)")
+        cut = observed.frame.withColumn(BUCKET, bucket_of(self.declared.key, self.declared.buckets))
+        cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
+            f"{folder}/{self.name}"
+        )
+        return self._written(touched, observed.counts().get("rows", 0))
+
+    def _kept(self, changes: DataFrame) -> DataFrame:
+        """The changes under the declared types, computed once."""
+        names = {*self.schema.names, DELETED}
+        wrong, missing = set(changes.columns) - names, set(self.schema.names) - set(changes.columns)
+        if wrong or missing:
+            raise InvalidPipeline(
+                f"state {self.name}: its changes have the columns {changes.columns}, expected {self.schema.names} and, "
+                f"if need be, {DELETED}"
+            )
+        deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
+        typed = changes.select(
+            *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.schema.fields),
+            deleted.alias(DELETED),
+        )
+        return Observed.of(typed, rows="count(1)").checkpointed()
+
+    def _touched(self, kept: DataFrame) -> frozenset[int]:
+        key = list(self.declared.key)
+        null = F.greatest(*(F.col(column).isNull().cast("int") for column in key), F.lit(0))
+        counted = kept.groupBy(*key).agg(F.count(F.lit(1)).alias("n")).withColumn("null", null)
+        found = (
+            counted.groupBy(bucket_of(self.declared.key, self.declared.buckets).alias(BUCKET))
+            .agg(F.max("n").alias("most"), F.max("null").alias("null"))
+            .collect()
+        )
+        if any(row["most"] > 1 for row in found) or any(row["null"] for row in found):
+            self._refuse(counted)
+        return frozenset(int(row[BUCKET]) for row in found)
+
+    def _refuse(self, counted: DataFrame) -> None:
+        wrong = counted.where("n > 1 OR `null` > 0").limit(3).collect()
+        shown = "; ".join(f"{[row[column] for column in self.declared.key]} ({row['n']} rows)" for row in wrong)
+        raise StateRejected(
+            f"state {self.name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
+            f"{', '.join(self.declared.key)} in the transform"
+        )
+
+    def _written(self, rewritten: frozenset[int], rows: int) -> WrittenState:
+        declared = self.declared
+        return WrittenState(
+            declared.schema,
+            tuple(declared.key),
+            declared.buckets,
+            declared.expires,
+            rewritten,
+            frozenset(self.read),
+            rows,
+        )
+
+
+def states_of(
+    spark: SparkSession, declared: Mapping[str, KeyedState], request: StateRequest | None
+) -> dict[str, StateRows]:
+    """The states that a transform gets, by name."""
+    before = request.before if request else {}
+    uris = request.uris if request else {}
+    return {name: StateRows(spark, name, one, before.get(name), uris.get(name, ())) for name, one in declared.items()}
+
+
+def bucket_of(key: Collection[str], buckets: int) -> Column:
+    """The bucket of a row: Spark's xxhash64 of the key's columns, modulo their number."""
+    return F.pmod(F.xxhash64(*(F.col(column) for column in key)), F.lit(buckets)).cast("int")
+
+
+def _schema_of(name: str, declared: KeyedState) -> StructType:
+    schema = struct_of(declared.schema)
+    named = {field.name: field.dataType for field in schema.fields}
+    for column in {DELETED, BUCKET} & set(named):
+        raise InvalidPipeline(f"state {name}: the column {column} is Lockstep's own, take another name")
+    if len(named) < len(schema.fields):
+        raise InvalidPipeline(f"state {name}: a column stands twice in {declared.schema!r}")
+    if missing := [column for column in declared.key if column not in named]:
+        raise InvalidPipeline(f"state {name}: its key's columns {missing} don't stand in {declared.schema!r}")
+    if declared.expires is not None and not isinstance(named.get(declared.expires), TimestampType):
+        raise InvalidPipeline(f"state {name}: expires={declared.expires!r} must be a column of type TIMESTAMP")
+    return schema
+
+
+def _require_readable(
+    name: str, declared: KeyedState, schema: StructType, before: StateVersion | None
+) -> StateVersion | None:
+    """Columns may be added; whatever else differs would be read as something it isn't."""
+    if before is None:
+        return None
+    was, now = struct_of(before.schema), {field.name: field.dataType for field in schema.fields}
+    changed = [field.name for field in was.fields if now.get(field.name) != field.dataType]
+    if tuple(declared.key) != before.key or changed:
+        raise PlanMismatch(
+            f"state {name} was sealed with the key {list(before.key)} and the schema {before.schema!r}; the pipeline "
+            f"declares {list(declared.key)} and {declared.schema!r} (differs: {changed or 'the key'}): columns may be "
+            "added, for anything else give the state another name and fill it from this one"
+        )
+    return before
+
+
+def _is_later(file: StateFile, column: str, before: StateVersion | None, bound: datetime) -> bool:
+    """Whether the file is known to have no row that expires by `bound`."""
+    if before is None or before.expires != column:
+        return False
+    return file.earliest is None or datetime.fromisoformat(file.earliest) > bound
+
+
+def _literal(uri: str) -> str:
+    """The URI with what Hadoop would take for a pattern escaped."""
+    return "".join(f"\\{character}" if character in "*?[]{}\\" else character for character in uri)

@@ -1,0 +1,1 @@
+SELECT FROM lockstep.claim WHERE pipeline = %(pipeline)s LIMIT 1

@@ -1,0 +1,1 @@
+SELECT savepoint, hash FROM lockstep.savepoint WHERE pipeline = %(pipeline)s

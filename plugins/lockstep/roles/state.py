@@ -1,0 +1,144 @@
+"""Keyed state between epochs: from which version the next is made, and which versions nobody needs any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lockstep.epoch import Epoch
+from lockstep.errors import PlanMismatch, WalCorrupt
+from lockstep.runtime import Runtime
+from lockstep.wal.manifest import Manifest
+from lockstep.wal.request import StateRequest
+from lockstep.wal.savepoint import Savepoint
+from lockstep.wal.state_manifest import SealedState, StateFile, StateVersion
+from lockstep.wal.state_staging import WrittenState
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class StateBefore:
+    """What an epoch's state is made from. `based_on`: the manifest hash of the epoch before, "" without one."""
+
+    based_on: str
+    versions: Mapping[str, StateVersion]
+    savepoint: str | None = None
+
+
+def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
+    """The decided versions that `epoch` goes on from; None for a pipeline that has no state, and never had.
+
+    Raises `PlanMismatch` for a state that would be lost, `WalCorrupt` if the manifest before isn't as it was sealed.
+    """
+    declared = runtime.defined.state
+    before = runtime.ledger.predecessor(epoch) if declared or epoch.interval is None else None
+    if not declared and (before is None or before.based_on is None):
+        return None
+    if before is None:
+        return _started(runtime, epoch)
+    manifest = _manifest_of(runtime, before)
+    state = manifest.state
+    versions = state.versions if state else {}
+    _require_none_lost(runtime, epoch, versions)
+    return StateBefore(manifest.hash, versions) if declared else None
+
+
+def _started(runtime: Runtime, epoch: Epoch) -> StateBefore:
+    """What a pipeline's first epoch begins with: nothing, or a savepoint."""
+    found = runtime.ledger.savepoint(runtime.pipeline)
+    if found is None:
+        return StateBefore("", {})
+    savepoint = Savepoint.from_json(found)
+    _require_none_lost(runtime, epoch, savepoint.versions)
+    return StateBefore("", savepoint.versions, savepoint.hash)
+
+
+def _require_none_lost(runtime: Runtime, epoch: Epoch, before: Mapping[str, StateVersion]) -> None:
+    known = {*runtime.defined.state, *runtime.defined.drop_state}
+    if lost := sorted(set(before) - known):
+        raise PlanMismatch(
+            f"{epoch}: the epoch before left the state {', '.join(lost)}, which the pipeline doesn't declare: declare "
+            "it, or give it up with drop_state="
+        )
+
+
+def state_request(runtime: Runtime, epoch: Epoch, token: int, before: StateBefore) -> StateRequest:
+    """What the Spark job of execution `token` is told."""
+    staging, states = runtime.staging, runtime.states()
+    return StateRequest(
+        staging.uri_of(states.folder(epoch.id, token)),
+        dict(before.versions),
+        {
+            name: tuple(staging.uri_of(states.path_of(name, file)) for file in version.files)
+            for name, version in before.versions.items()
+        },
+    )
+
+
+@contextmanager
+def state_blamed(runtime: Runtime, before: StateBefore | None) -> Iterator[None]:
+    """When the job fails, look whether the state that it reads is still as it was sealed: `WalCorrupt` if not."""
+    try:
+        yield
+    except Exception as error:
+        for name, version in before.versions.items() if before else ():
+            try:
+                runtime.states().check(name, version.files)
+            except WalCorrupt as damage:
+                raise damage from error
+        raise
+
+
+def sealed_state(
+    runtime: Runtime, epoch: Epoch, token: int, written: Mapping[str, WrittenState], before: StateBefore | None
+) -> SealedState | None:
+    """The versions that this execution made, durable and checked."""
+    if before is None:
+        return None
+    versions = runtime.states().seal(epoch.id, token, written, before.versions)
+    return SealedState(before.based_on, runtime.defined.keep_state, versions, before.savepoint)
+
+
+def check_own_state(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> None:
+    """Compare the state files that a sealed epoch wrote itself with its manifest. Raises `WalCorrupt`."""
+    states = runtime.states()
+    for name, file in manifest.state.files() if manifest.state else []:
+        if file.epoch == epoch.id:
+            states.check(name, [file])
+
+
+# --- letting go ---
+
+
+def release_state(runtime: Runtime, epoch: Epoch) -> None:
+    """Delete the state that no epoch needs any more, now that `epoch` is published.
+
+    A version is kept until `keep` further epochs are published. Files of older epochs that a kept version still names
+    stay. Raises `WalCorrupt`, with nothing deleted, if a manifest that is kept isn't as it was sealed.
+    """
+    state = _manifest_of(runtime, epoch).state
+    if state is None:
+        return
+    states, oldest = runtime.states(), epoch.id - state.keep + 1
+    found = [execution for execution in states.executions() if execution.epoch < oldest]
+    if not found:
+        return
+    live = frozenset(
+        states.path_of(name, file)
+        for kept in runtime.ledger.sealed_epochs(runtime.pipeline, oldest)
+        for name, file in _files_of(runtime, kept)
+    )
+    deleted = sum(states.release(execution, live) for execution in found)
+    _log.info("%s: %s files of older state are gone", epoch, deleted)
+
+
+def _files_of(runtime: Runtime, epoch: Epoch) -> list[tuple[str, StateFile]]:
+    state = _manifest_of(runtime, epoch).state
+    return state.files() if state else []
+
+
+def _manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
+    return runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "")

@@ -1,0 +1,148 @@
+"""A savepoint: the state of one epoch with the positions it was read up to, in a folder of its own.
+
+What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
+it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from lockstep.epoch import Json, Position
+from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
+from lockstep.wal.manifest import canonical
+from lockstep.wal.manifest_values import number, text
+from lockstep.wal.reading import verified
+from lockstep.wal.staging import storage_at
+from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
+from lockstep.wal.state_staging import BUCKET, StateStaging
+from lockstep.wal.storage import Storage, reported
+
+SAVEPOINT_FORMAT = 1
+NAME = "_savepoint.json"
+START = 0  #: the number that stands for an epoch before the first; also its token
+
+
+@dataclass(frozen=True)
+class Savepoint:
+    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from."""
+
+    deployment: str
+    pipeline: str
+    epoch: int
+    manifest_hash: str
+    positions: Mapping[str, Position]
+    versions: Mapping[str, StateVersion]
+
+    @property
+    def hash(self) -> str:
+        """sha256 of its JSON, 64 hex digits."""
+        return hashlib.sha256(canonical(self.to_json())).hexdigest()
+
+    def to_json(self) -> Json:
+        return {
+            "format": SAVEPOINT_FORMAT,
+            "deployment": self.deployment,
+            "pipeline": self.pipeline,
+            "epoch": self.epoch,
+            "manifest_hash": self.manifest_hash,
+            "positions": dict(self.positions),
+            "versions": {name: version_to_json(version) for name, version in self.versions.items()},
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> Savepoint:
+        """Raises `WalCorrupt` for anything else than a savepoint, `FormatUnknown` for one of a newer Lockstep."""
+        try:
+            if value["format"] != SAVEPOINT_FORMAT:
+                raise FormatUnknown(
+                    f"savepoint has format {value['format']!r}, this Lockstep reads {SAVEPOINT_FORMAT}: upgrade it"
+                )
+            return cls(
+                text(value["deployment"]),
+                text(value["pipeline"]),
+                number(value["epoch"]),
+                text(value["manifest_hash"]),
+                dict(value["positions"]),
+                {name: version_of(version) for name, version in value["versions"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise WalCorrupt(f"this is no savepoint: {type(error).__name__}: {error}") from error
+
+
+def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoint:
+    """Copy every file of `found` from staging to the folder `uri`, checked, and describe them there, last.
+
+    Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` if a file isn't as it was sealed. Holds one
+    file, which is one bucket, in memory at a time.
+    """
+    target = storage_at(uri)
+    if target.exists(NAME):
+        raise StagingRefused(f"{uri} holds a savepoint already: give a folder of its own")
+    versions = {
+        name: replace(version, files=tuple(_copied(states, name, file, target) for file in version.files))
+        for name, version in found.versions.items()
+    }
+    written = replace(found, versions=versions)
+    with reported("write", f"{uri}/{NAME}"):
+        target.replace(NAME, canonical(written.to_json()))
+    return written
+
+
+def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -> StateFile:
+    moved = replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
+    content = _content(states.storage, states.path_of(name, file), file)
+    path = _path_of(name, moved)
+    with reported("write", path):
+        target.replace(path, content)
+    return moved
+
+
+def read_savepoint(uri: str) -> Savepoint:
+    """The description of the savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
+    storage = storage_at(uri)
+    with reported("read", f"{uri}/{NAME}"):
+        if not storage.exists(NAME):
+            raise StagingRefused(f"{uri} holds no savepoint: {NAME} is missing")
+        with closing(storage.open(NAME)) as file:
+            data = file.read()
+    try:
+        return Savepoint.from_json(json.loads(data))
+    except ValueError as error:
+        raise WalCorrupt(f"{uri}/{NAME} isn't JSON: {error}") from error
+
+
+def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
+    """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
+    source = storage_at(uri)
+    for name, file in files_of(found):
+        content = _content(source, _path_of(name, file), file)
+        path = states.path_of(name, file)
+        with reported("write", path):
+            states.storage.replace(path, content)
+
+
+def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
+    """Every file with the name of its state."""
+    for name, version in found.versions.items():
+        for file in version.files:
+            yield name, file
+
+
+def _path_of(name: str, file: StateFile) -> str:
+    return f"{name}/{BUCKET}={file.bucket}/{file.path}"
+
+
+def _content(storage: Storage, path: str, file: StateFile) -> bytes:
+    hashed = verified(storage, path, file.bytes, file.sha256)
+    if hashed.content is not None:
+        return hashed.content
+    with reported("read", path), closing(storage.open(path)) as opened:
+        content = opened.read()
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise WalCorrupt(f"{path} changed while it was read")
+    return content

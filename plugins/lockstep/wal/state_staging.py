@@ -1,0 +1,235 @@
+"""Where keyed state is staged: beside the epochs, so that cleanup never takes it along with a WAL.
+
+`<deployment>/<pipeline>/state/epoch=<id>/<token>/<state>/lockstep_bucket=<n>/part-*.parquet`. An execution writes the
+buckets it touched; its manifest names those, and the files of older epochs that hold the others. A file goes when no
+manifest that is kept names it any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import Json
+from lockstep.errors import StageFailed
+from lockstep.wal.discarding import delete_entry, delete_folder, forget_epoch
+from lockstep.wal.reading import verified
+from lockstep.wal.sealing import SealedFile, is_hidden, list_files, seal_files, sync_folders
+from lockstep.wal.state_manifest import StateFile, StateVersion
+from lockstep.wal.storage import Entry, Kind, Storage, plain_children, reported, tree
+
+STATE = "state"
+BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_EPOCH = re.compile(f"epoch={_NUMBER}")
+_TOKEN = re.compile(_NUMBER)
+_BUCKET = re.compile(f"{BUCKET}={_NUMBER}")
+_THREADS = 4
+
+
+@dataclass(frozen=True)
+class WrittenState:
+    """What a job says of one state: as it was declared, which buckets it wrote anew, their rows, what it read of the
+    version before (bucket numbers of that version)."""
+
+    schema: str
+    key: tuple[str, ...]
+    buckets: int
+    expires: str | None
+    rewritten: frozenset[int]
+    read: frozenset[int]
+    rows: int
+
+    def to_json(self) -> Json:
+        return {
+            "schema": self.schema,
+            "key": list(self.key),
+            "buckets": self.buckets,
+            "expires": self.expires,
+            "rewritten": sorted(self.rewritten),
+            "read": sorted(self.read),
+            "rows": self.rows,
+        }
+
+    @classmethod
+    def from_json(cls, value: Json) -> WrittenState:
+        return cls(
+            value["schema"],
+            tuple(value["key"]),
+            value["buckets"],
+            value["expires"],
+            frozenset(value["rewritten"]),
+            frozenset(value["read"]),
+            value["rows"],
+        )
+
+
+class StateExecution(NamedTuple):
+    """The state folder of one execution of `stage`, relative to staging."""
+
+    epoch: int
+    token: int
+    folder: str
+
+
+@dataclass(frozen=True)
+class StateStaging:
+    """The state of one pipeline. `home`: `<deployment>/<pipeline>`. Raises what `Staging` raises."""
+
+    storage: Storage
+    home: str
+
+    def folder(self, epoch: int, token: int) -> str:
+        """`<home>/state/epoch=<id>/<token>`; makes nothing."""
+        return f"{self.home}/{STATE}/epoch={epoch}/{token}"
+
+    def path_of(self, name: str, file: StateFile) -> str:
+        """Where a file of state `name` is, relative to staging."""
+        return f"{self.folder(file.epoch, file.token)}/{name}/{BUCKET}={file.bucket}/{file.path}"
+
+    # --- sealing and checking ---
+
+    def seal(
+        self,
+        epoch: int,
+        token: int,
+        written: Mapping[str, WrittenState],
+        before: Mapping[str, StateVersion],
+    ) -> dict[str, StateVersion]:
+        """The versions that execution `token` leaves: the buckets that it wrote, made durable, and the files of
+        `before` for the others.
+
+        First checks what it read of `before` against its manifest. Raises `WalCorrupt` where that differs,
+        `StageFailed` when the new files aren't what the job counted or can't be made durable.
+        """
+        folder = self.folder(epoch, token)
+        for name, wrote in written.items():
+            if name in before:
+                self.check(name, [file for file in before[name].files if file.bucket in wrote.read])
+        self._require_only(folder, [name for name, wrote in written.items() if wrote.rewritten])
+        return {
+            name: self._seal(StateExecution(epoch, token, folder), name, wrote, before.get(name))
+            for name, wrote in written.items()
+        }
+
+    def _seal(self, of: StateExecution, name: str, wrote: WrittenState, before: StateVersion | None) -> StateVersion:
+        found = self._written_files(f"{of.folder}/{name}", wrote)
+        sealed = seal_files(self.storage, {str(bucket): entries for bucket, entries in found.items()}, wrote.expires)
+        _require_alike(name, [file for files in sealed.values() for file in files], wrote)
+        if wrote.rewritten:
+            sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in found])
+        carried = [] if before is None or before.buckets != wrote.buckets else before.files
+        kept = [file for file in carried if file.bucket not in wrote.rewritten]
+        new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
+        files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
+        return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files)
+
+    def _written_files(self, folder: str, wrote: WrittenState) -> dict[int, list[Entry]]:
+        entries: list[Entry] = []
+        with reported("list", folder), suppress(FileNotFoundError):
+            entries = [entry for entry in plain_children(self.storage, folder) if not is_hidden(entry)]
+        found: dict[int, list[Entry]] = {}
+        for entry in entries:
+            bucket = _BUCKET.fullmatch(entry.name)
+            if entry.kind is not Kind.FOLDER or bucket is None or int(bucket[1]) not in wrote.rewritten:
+                raise StageFailed(
+                    f"{entry.path}: the job says that it wrote the buckets {sorted(wrote.rewritten)} only; does this "
+                    "Spark hash keys as the one did that wrote the state before?"
+                )
+            found[int(bucket[1])] = list_files(self.storage, entry.path)
+        return found
+
+    def _require_only(self, folder: str, names: Sequence[str]) -> None:
+        with reported("list", folder), suppress(FileNotFoundError):
+            wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in names]
+            if wrong:
+                raise StageFailed(f"{folder}: the job left {wrong}, it says that it wrote {list(names) or 'no state'}")
+
+    def check(self, name: str, files: Iterable[StateFile]) -> None:
+        """Compare size and sha256 of files of state `name`. Raises `WalCorrupt`, `StagingUnavailable`."""
+
+        def checked(file: StateFile) -> None:
+            verified(self.storage, self.path_of(name, file), file.bytes, file.sha256)
+
+        with ThreadPoolExecutor(_THREADS, "state") as pool:
+            list(pool.map(checked, files))
+
+    # --- what lies around ---
+
+    def executions(self) -> list[StateExecution]:
+        """Each execution's state folder, in order. What isn't named like one is left alone."""
+        found = []
+        for epoch in self._folders(f"{self.home}/{STATE}", _EPOCH):
+            number = int(epoch.name.partition("=")[2])
+            found += [
+                StateExecution(number, int(entry.name), entry.path) for entry in self._folders(epoch.path, _TOKEN)
+            ]
+        return sorted(found)
+
+    def _folders(self, folder: str, name: re.Pattern[str]) -> list[Entry]:
+        with reported("list", folder), suppress(FileNotFoundError):
+            return [
+                entry
+                for entry in self.storage.children(folder)
+                if entry.kind is Kind.FOLDER and name.fullmatch(entry.name)
+            ]
+        return []
+
+    # --- letting go ---
+
+    def discard(self, found: StateExecution) -> None:
+        """Delete all that an execution left; fine when it, or part of it, is gone. Ask the ledger first."""
+        before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
+        with reported("delete", found.folder):
+            delete_folder(self.storage, found.folder, before, after)
+            forget_epoch(self.storage, found.folder.rpartition("/")[0])
+
+    def release(self, found: StateExecution, live: frozenset[str]) -> int:
+        """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
+
+        Returns the number of state files deleted.
+        """
+        before, after, deleted = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE, 0
+        with reported("delete", found.folder):
+            entries: list[Entry] = []
+            with suppress(FileNotFoundError):
+                entries = [*tree(self.storage, found.folder), Entry(found.folder, Kind.FOLDER)]
+            for entry in entries:
+                with suppress(FileNotFoundError):  # an object store's folder goes with its last file
+                    if entry.path in live or (entry.kind is Kind.FOLDER and self.storage.children(entry.path)):
+                        continue
+                    delete_entry(self.storage, entry.path, entry.kind, before, after)
+                    deleted += entry.kind is Kind.FILE and not is_hidden(entry)
+            forget_epoch(self.storage, found.folder.rpartition("/")[0])
+        return deleted
+
+
+def _require_alike(name: str, files: list[SealedFile], wrote: WrittenState) -> None:
+    rows = sum(file.file.rows for file in files)
+    if rows != wrote.rows:
+        raise StageFailed(f"state {name}: Spark observed {wrote.rows} rows, the files hold {rows}")
+    if any(not file.schema.equals(files[0].schema) for file in files):
+        raise StageFailed(f"state {name}: its new files have different schemas")
+
+
+def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFile:
+    least = sealed.least
+    if isinstance(least, datetime):
+        least = (least if least.tzinfo else least.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    return StateFile(
+        of.epoch,
+        of.token,
+        bucket,
+        sealed.file.path,
+        sealed.file.bytes,
+        sealed.file.rows,
+        sealed.file.sha256,
+        sealed.digest.hexdigest(),
+        least,
+    )

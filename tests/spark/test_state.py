@@ -1,0 +1,406 @@
+"""Keyed state: what one epoch leaves is what the next one finds, whatever was killed, retried or swept in between."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg2
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+from lockstep import KeyedState, Pipeline, files, run_epoch
+from lockstep.compute.state import StateRows
+from lockstep.epoch import RunKey
+from lockstep.errors import (
+    IllegalTransition,
+    InvalidPipeline,
+    LedgerConflict,
+    OutOfOrder,
+    PlanMismatch,
+    StageFailed,
+    StagingRefused,
+    StateRejected,
+    WalCorrupt,
+)
+from lockstep.ledger import Ledger, migrate
+from lockstep.roles.begin import begin
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.recover import recover
+from lockstep.roles.savepoint import export, start
+from lockstep.roles.stage import stage
+from lockstep.run import in_process
+from lockstep.runtime import Runtime
+from lockstep.sinks import FileSink
+from lockstep.sources import FileSource, SequenceSource
+from lockstep.wal.staging import Staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS, KEYS = 100, 7
+TOTALS = KeyedState("k BIGINT, n BIGINT, total BIGINT", key=["k"], buckets=4)
+
+
+def summed(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """Totals by key, over all epochs; each epoch gives out those that it changed."""
+    new = (
+        inputs["numbers"]
+        .groupBy((F.col("value") % KEYS).alias("k"))
+        .agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    )
+    old = state["totals"].of(new)
+    after = old.unionByName(new).groupBy("k").agg(F.sum("n").alias("n"), F.sum("total").alias("total"))
+    return {"totals": after}, {"totals": after}
+
+
+class Summing:
+    """A pipeline with state, its ledger and its folders."""
+
+    def __init__(self, spark: str, ledger: str, folder: Path, **arguments: Any) -> None:
+        migrate(ledger)
+        self.spark, self.ledger, self.folder, self.staging = spark, ledger, folder, folder / "staging"
+        self.pipeline = Pipeline(
+            **{
+                "name": "summing",
+                "sources": {"numbers": SequenceSource(ROWS)},
+                "transform": summed,
+                "sinks": [FileSink("out", output="totals", path=str(folder / "out"))],
+                "state": {"totals": TOTALS},
+                **arguments,
+            }
+        )
+
+    def change(self, **arguments: Any) -> None:
+        self.pipeline = replace(self.pipeline, **arguments)
+
+    def run(self, times: int = 1) -> None:
+        for _ in range(times):
+            run_epoch(self.pipeline, spark=self.spark, ledger=self.ledger, staging=str(self.staging), connections={})
+
+    def runtime(self) -> Runtime:
+        return Runtime.of(self.pipeline, Ledger(self.ledger), Staging(str(self.staging)), {})
+
+    def staged(self, name: str) -> RunKey:
+        run = RunKey("test", name)
+        begin(self.runtime(), run)
+        stage(self.runtime(), run, in_process(self.pipeline, self.spark))
+        return run
+
+    def decide(self, run: RunKey) -> None:
+        prepare(self.runtime(), run, "out")
+        commit(self.runtime(), run)
+
+    def state(self, epoch: int) -> dict[int, tuple[int, int]]:
+        """What the manifest of `epoch` says that the state is, by key."""
+        runtime = self.runtime()
+        found = runtime.ledger.epoch(self.pipeline.name, epoch)
+        version = self.version(epoch)
+        rows = [
+            row
+            for file in version.files
+            for row in pq.read_table(
+                self.staging / runtime.states().path_of("totals", file), partitioning=None
+            ).to_pylist()
+        ]
+        assert found.summary["state"]["totals"]["rows"] == len(rows)
+        assert len({row["k"] for row in rows}) == len(rows)
+        return {row["k"]: (row["n"], row["total"]) for row in rows}
+
+    def version(self, epoch: int) -> Any:
+        runtime = self.runtime()
+        found = runtime.ledger.epoch(self.pipeline.name, epoch)
+        return runtime.staging.manifest(found.wal, found.manifest_hash).state.versions["totals"]
+
+    def folders(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for execution in self.runtime().states().executions():
+            found.setdefault(execution.epoch, []).append(execution.token)
+        return found
+
+
+def expected(epochs: int, keys: int = KEYS) -> dict[int, tuple[int, int]]:
+    values = range(ROWS * epochs)
+    counts = Counter(value % keys for value in values)
+    return {k: (n, sum(value for value in values if value % keys == k)) for k, n in counts.items()}
+
+
+@pytest.fixture
+def summing(spark_connect: str, ledger_dsn: str, tmp_path: Path) -> Summing:
+    return Summing(spark_connect, ledger_dsn, tmp_path)
+
+
+def test_each_epoch_goes_on_from_the_state_of_the_one_before(summing: Summing) -> None:
+    summing.run(3)
+    assert [summing.state(epoch) for epoch in (1, 2, 3)] == [expected(epochs) for epochs in (1, 2, 3)]
+    shown = [row for path in files(str(summing.folder / "out")) for row in pq.ParquetFile(path).read().to_pylist()]
+    assert sorted(row["total"] for row in shown) == sorted(
+        total for epochs in (1, 2, 3) for _, total in expected(epochs).values()
+    )
+
+
+def few(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """One key an epoch: the first epoch makes all of them."""
+    rows = inputs["numbers"].where(f"value < {ROWS} OR value % {ROWS} = 0").selectExpr(f"value % {ROWS - 1} k")
+    after = rows.selectExpr("k", "1L n", "2L total")
+    return {"totals": after}, {"totals": after.dropDuplicates(["k"])}
+
+
+def test_buckets_without_a_changed_key_are_carried_over_by_reference(summing: Summing) -> None:
+    summing.change(transform=few, state={"totals": replace(TOTALS, buckets=8)})
+    summing.run(2)
+    before, after = summing.version(1), summing.version(2)
+    assert len(before.files) == 8 and {file.epoch for file in before.files} == {1}
+    assert Counter(file.epoch for file in after.files) == {1: 7, 2: 1}
+    assert after.rows == before.rows == ROWS - 1
+    assert [file for file in after.files if file.epoch == 1] == [
+        file for file in before.files if file.bucket not in {file.bucket for file in after.files if file.epoch == 2}
+    ]
+
+
+def forgetting(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    rows = inputs["numbers"].where("value < 10")
+    gone = state["totals"].rows().where("k >= 3").selectExpr("k", "null n", "null total", "true _deleted")
+    return {"totals": inputs["numbers"]}, {
+        "totals": rows.selectExpr("value k", "1 n", "2 total", "false _deleted").unionByName(gone)
+    }
+
+
+def test_a_key_that_is_deleted_is_gone(summing: Summing) -> None:
+    summing.change(transform=forgetting)
+    summing.run(2)
+    assert sorted(summing.state(1)) == list(range(10)) and sorted(summing.state(2)) == [0, 1, 2]
+
+
+def doubled(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    return {"totals": inputs["numbers"]}, {"totals": inputs["numbers"].selectExpr("value % 60 k", "1 n", "2 total")}
+
+
+def nulls(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    return {"totals": inputs["numbers"]}, {
+        "totals": inputs["numbers"].selectExpr("nullif(value, 5) k", "1 n", "2 total")
+    }
+
+
+def unread(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    return {"totals": state["totals"].rows()}, {}
+
+
+@pytest.mark.parametrize(
+    ("transform", "error", "message"),
+    [
+        (doubled, StateRejected, r"\(2 rows\)"),
+        (nulls, StateRejected, r"\[None\] \(1 rows\)"),
+        (unread, InvalidPipeline, r"no output reads the sources \['numbers'\]"),
+        (lambda inputs, state: {"totals": inputs["numbers"]}, InvalidPipeline, "must return two mappings"),
+        (lambda inputs, state: ({"totals": inputs["numbers"]}, {"others": None}), InvalidPipeline, "'others'"),
+        (
+            lambda inputs, state: ({"totals": inputs["numbers"]}, {"totals": inputs["numbers"]}),
+            InvalidPipeline,
+            r"columns \['value'\], expected \['k', 'n', 'total'\]",
+        ),
+    ],
+    ids=["two rows of a key", "a null key", "a source unread", "no changes", "an unknown state", "other columns"],
+)
+def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
+    summing: Summing, transform: Any, error: type[Exception], message: str
+) -> None:
+    summing.change(transform=transform)
+    with pytest.raises(error, match=message):
+        summing.run()
+    assert summing.runtime().ledger.epoch("summing", 1).wal is None and summing.folders() == {}
+
+
+def test_stage_waits_until_the_epoch_before_is_decided(summing: Summing) -> None:
+    first = summing.staged("first")
+    second = RunKey("test", "second")
+    begin(summing.runtime(), second)
+    with pytest.raises(OutOfOrder, match="epoch 1 is staged"):
+        stage(summing.runtime(), second, in_process(summing.pipeline, summing.spark))
+    summing.decide(first)
+    found = stage(summing.runtime(), second, in_process(summing.pipeline, summing.spark))
+    assert found.based_on == summing.runtime().ledger.epoch("summing", 1).manifest_hash
+    assert summing.state(2) == expected(2)
+
+
+def test_an_aborted_or_voided_epoch_leaves_no_trace_in_the_state(summing: Summing) -> None:
+    summing.run()
+    first = summing.staged("dead")
+    token = summing.folders()[2]
+    begin(summing.runtime(), first)  # a new attempt keeps the seal
+    assert summing.folders()[2] == token
+    summing.runtime().ledger.void_epoch("summing", 2, "test")
+    recover(summing.runtime())
+    assert 2 not in summing.folders()
+    summing.run()
+    assert summing.version(3).rows == KEYS  # of the rows of epoch 3; those of epoch 2 were given up
+    assert sum(n for n, _ in summing.state(3).values()) == 2 * ROWS
+
+
+def test_the_state_of_an_execution_that_never_sealed_is_swept(summing: Summing) -> None:
+    def dies(request: str) -> None:
+        in_process(summing.pipeline, summing.spark)(request)
+        raise StageFailed("the task died here")
+
+    run = RunKey("test", "first")
+    begin(summing.runtime(), run)
+    with pytest.raises(StageFailed):
+        stage(summing.runtime(), run, dies)
+    assert len(summing.folders()[1]) == 1
+    begin(summing.runtime(), run)
+    assert summing.folders() == {}
+    stage(summing.runtime(), run, in_process(summing.pipeline, summing.spark))
+    assert summing.state(1) == expected(1)
+
+
+def test_a_version_goes_once_enough_epochs_are_published_and_files_still_named_stay(summing: Summing) -> None:
+    summing.change(transform=few, state={"totals": replace(TOTALS, buckets=8)}, keep_state=2)
+    summing.run(5)
+    live = {(file.epoch, file.bucket) for epoch in (4, 5) for file in summing.version(epoch).files}
+    present = {
+        (int(path.parts[-5].partition("=")[2]), int(path.parent.name.partition("=")[2]))
+        for path in (summing.staging).rglob("state/**/*.parquet")
+    }
+    assert present == live and any(epoch == 1 for epoch, _ in live)
+    assert set(summing.folders()) == {epoch for epoch, _ in live}
+    assert sum(1 for _ in summing.state(5)) == ROWS - 1
+
+
+def test_state_that_was_damaged_is_noticed_before_anything_is_sealed_on_it(summing: Summing) -> None:
+    summing.run()
+    damaged = next(summing.staging.rglob("state/**/*.parquet"))
+    with damaged.open("r+b") as file:
+        file.seek(40)
+        found = file.read(1)
+        file.seek(40)
+        file.write(bytes([found[0] ^ 1]))
+    (damaged.parent / f".{damaged.name}.crc").unlink()  # as on a file system without Hadoop's sums
+    with pytest.raises(WalCorrupt, match="state/epoch=1/"):
+        summing.run()
+    assert summing.runtime().ledger.epoch("summing", 2).wal is None
+    damaged.unlink()
+    with pytest.raises(WalCorrupt, match="state/epoch=1/"):
+        summing.run()
+
+
+def test_a_seal_whose_state_was_damaged_is_made_anew_by_the_next_attempt(summing: Summing) -> None:
+    first = summing.staged("first")
+    next(summing.staging.rglob("state/**/*.parquet")).unlink()
+    summing.staged("first")
+    summing.decide(first)
+    assert summing.state(1) == expected(1)
+
+
+def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: Summing) -> None:
+    first = summing.staged("first")
+    with psycopg2.connect(summing.ledger) as tx, tx.cursor() as cursor:
+        cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER watch_state")
+        cursor.execute("UPDATE lockstep.epoch SET based_on = %s", ("f" * 64,))
+        cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER watch_state")
+    with pytest.raises(LedgerConflict, match="its state was made from manifest ffff"):
+        summing.decide(first)
+    with (
+        pytest.raises(psycopg2.Error, match="was not made from that of the epoch before"),
+        psycopg2.connect(summing.ledger) as tx,
+        tx.cursor() as cursor,
+    ):
+        cursor.execute("UPDATE lockstep.epoch SET state = 'committed'")
+
+
+def test_state_that_would_be_lost_or_misread_is_refused_and_columns_and_buckets_may_change(summing: Summing) -> None:
+    summing.run()
+    for state in (
+        {"others": TOTALS},
+        {"totals": replace(TOTALS, key=["k", "n"])},
+        {"totals": replace(TOTALS, schema="k BIGINT, n INT, total BIGINT")},
+    ):
+        changed = replace(summing.pipeline, state=state)
+        with pytest.raises(PlanMismatch, match=r"totals"):
+            Summing.run(_as(summing, changed))
+    wider = replace(TOTALS, schema="k BIGINT, n BIGINT, total BIGINT, note STRING", buckets=3)
+    summing.change(
+        state={"totals": wider},
+        transform=lambda inputs, state: (
+            {"totals": inputs["numbers"]},
+            {"totals": state["totals"].rows().where("k = 0").withColumn("note", F.lit("seen"))},
+        ),
+    )
+    summing.run()
+    assert summing.version(2).buckets == 3 and summing.version(2).rows == KEYS
+    assert {file.epoch for file in summing.version(2).files} == {2}
+    summing.change(state={}, drop_state=["totals"], transform=lambda inputs: {"totals": inputs["numbers"]})
+    summing.run()
+    assert summing.runtime().ledger.epoch("summing", 3).based_on is None
+
+
+def _as(summing: Summing, pipeline: Pipeline) -> Summing:
+    other = object.__new__(Summing)
+    other.__dict__ = {**summing.__dict__, "pipeline": pipeline}
+    return other
+
+
+def test_only_a_cursor_pipeline_can_have_state(summing: Summing) -> None:
+    source = FileSource(f"{summing.folder}/{{date}}.csv", schema="k BIGINT", by_interval=True)
+    with pytest.raises(InvalidPipeline, match="its epochs are intervals"):
+        replace(summing.pipeline, sources={"numbers": source})
+
+
+def test_a_manifest_that_speaks_of_state_is_refused_by_an_older_lockstep(summing: Summing) -> None:
+    summing.run()
+    kept = json.loads(next(summing.staging.rglob("manifests/epoch=1.json")).read_text())
+    assert kept["format"] == 2 and kept["state"]["based_on"] == ""
+
+
+def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summing) -> None:
+    summing.run(2)
+    saved = export(summing.runtime(), f"{summing.folder}/saved")
+    summing.run()
+    other = Summing(summing.spark, summing.ledger, summing.folder / "other", name="summing-again")
+    for _ in range(2):  # it may be repeated
+        assert start(other.runtime(), f"{summing.folder}/saved").hash == saved.hash
+    other.run()
+    assert other.state(1) == summing.state(3) == expected(3)
+    manifest = json.loads(next(other.staging.rglob("manifests/epoch=1.json")).read_text())
+    assert (manifest["state"]["based_on"], manifest["state"]["savepoint"]) == ("", saved.hash)
+    recover(other.runtime())
+    other.run()
+    assert other.state(2) == expected(4)
+    with pytest.raises(StagingRefused, match="holds a savepoint already"):
+        export(summing.runtime(), f"{summing.folder}/saved")
+    export(summing.runtime(), f"{summing.folder}/second", 1)
+    with pytest.raises(IllegalTransition, match="began with another savepoint"):
+        start(other.runtime(), f"{summing.folder}/second")
+    with pytest.raises(IllegalTransition, match="has 3 epochs"):
+        start(summing.runtime(), f"{summing.folder}/saved")
+
+
+def test_a_damaged_or_unfinished_savepoint_starts_nothing(summing: Summing) -> None:
+    summing.run()
+    export(summing.runtime(), f"{summing.folder}/saved")
+    damaged = next((summing.folder / "saved").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    other = Summing(summing.spark, summing.ledger, summing.folder / "other", name="summing-again")
+    with pytest.raises(WalCorrupt, match="bytes found"):
+        start(other.runtime(), f"{summing.folder}/saved")
+    with pytest.raises(StagingRefused, match="no savepoint"):
+        start(other.runtime(), f"{summing.folder}/out")
+    other.run()
+    assert other.state(1) == expected(1)
