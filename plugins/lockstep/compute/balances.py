@@ -67,7 +67,7 @@ class Balance:
 
 @dataclass
 class Balances:
-    """Those that a run of a transform makes, by name."""
+    """Those that one run of a transform makes."""
 
     made: dict[str, Balance] = field(default_factory=dict)
 
@@ -89,20 +89,14 @@ _made: ContextVar[Balances | None] = ContextVar("balances", default=None)
 
 
 @contextmanager
-def balanced() -> Iterator[Balances]:
-    """While this lasts, what must agree is told to the `Balances` that this gives."""
-    balances = Balances()
+def balanced(balances: Balances) -> Iterator[None]:
+    """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
+    balances.made.clear()
     token = _made.set(balances)
     try:
-        yield balances
+        yield
     finally:
         _made.reset(token)
-
-
-def forget_balances() -> None:
-    """The transform runs again: what its last run registered is written by nobody."""
-    if (balances := _made.get()) is not None:
-        balances.made.clear()
 
 
 def counted(observed: Observed) -> dict[str, int]:

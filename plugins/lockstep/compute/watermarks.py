@@ -1,0 +1,101 @@
+"""How far event time has come: what earlier epochs have seen, and what this one adds to it. It never goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.errors import BadRecords, PlanMismatch
+from lockstep.windows import Windows, micros
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lockstep.compute.state import StateRows
+
+BEGINNING = -(1 << 61)  #: before every event; Spark's arithmetic around it doesn't overflow
+WHOLE = ""  #: the one partition of windows that have no partition=
+_SEEN = "partition STRING, seen BIGINT, idle INT, watermark BIGINT, definition STRING"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Of a partition: its greatest event time (µs since 1970 UTC), and how many epochs have gone by without it."""
+
+    greatest: int
+    idle: int = 0
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """A window that ends at or before `bound` (µs since 1970 UTC) is closed."""
+
+    bound: int = BEGINNING
+    partitions: Mapping[str, Seen] | None = None
+
+    @classmethod
+    def read(cls, windows: Windows, state: StateRows) -> Watermark:
+        """As the epoch before left it. Raises `PlanMismatch` if its windows were others."""
+        rows = state.rows().select(
+            "partition",
+            "idle",
+            "definition",
+            F.unix_micros("seen").alias("seen"),
+            F.unix_micros("watermark").alias("at"),
+        )
+        found = rows.collect()
+        if others := {row["definition"] for row in found} - {windows.definition()}:
+            raise PlanMismatch(
+                f"windows {windows.name}: the state holds windows of [{others.pop()}], the pipeline says "
+                f"[{windows.definition()}]: give the new windows another name, or take the change back"
+            )
+        whole = windows.partition is None  # a definition that changed in this begins with new partitions
+        seen = {
+            row["partition"]: Seen(row["seen"], row["idle"]) for row in found if (row["partition"] == WHOLE) == whole
+        }
+        return cls(max((row["at"] for row in found), default=BEGINNING), seen)
+
+    @property
+    def at(self) -> datetime | None:
+        """`bound` as a time; None before the first event. Raises `BadRecords` if Python has no such time."""
+        if self.bound == BEGINNING:
+            return None
+        try:
+            return _EPOCH + timedelta(microseconds=self.bound)
+        except OverflowError as error:
+            raise BadRecords(
+                f"an event lies {self.bound} µs from 1970, outside the years 1 to 9999: leave such rows out by where="
+            ) from error
+
+    def advanced(self, windows: Windows, greatest: Mapping[str, int]) -> Watermark:
+        """After an epoch in which these partitions had rows, up to these event times."""
+        if not greatest:
+            return self
+        before = self.partitions or {}
+        missed = {name: replace(seen, idle=seen.idle + 1) for name, seen in before.items() if name not in greatest}
+        came = {
+            name: Seen(max(time, before[name].greatest) if name in before else time) for name, time in greatest.items()
+        }
+        limit = windows.idle_epochs
+        active = [*came.values(), *(seen for seen in missed.values() if limit is None or seen.idle < limit)]
+        slowest = min(seen.greatest for seen in active) - micros(windows.out_of_order)
+        return Watermark(max(self.bound, slowest), {**missed, **came})
+
+    def rows(self, spark: SparkSession, windows: Windows) -> DataFrame:
+        """The state's rows of it."""
+        told = [
+            (name, seen.greatest, seen.idle, self.bound, windows.definition())
+            for name, seen in sorted((self.partitions or {}).items())
+        ]
+        return spark.createDataFrame(told, _SEEN).select(
+            "partition",
+            F.timestamp_micros("seen").alias("seen"),
+            "idle",
+            F.timestamp_micros("watermark").alias("watermark"),
+            "definition",
+        )

@@ -1,0 +1,183 @@
+"""One epoch's fold: rows into panes, panes into windows, windows into what the epoch before left of them.
+
+A pane is the stretch between two starts of windows: its rows belong to the same windows, so that a sliding window's
+rows are added up once, as Flink's pane optimization and Li et al., "No pane, no gain" (SIGMOD Record 2005) do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.compute.balances import Balance, Part, counted, register
+from lockstep.compute.inputs import Observed
+from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds
+from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark
+from lockstep.compute.window_columns import of_parts, of_results, of_rows, require_types
+from lockstep.errors import BadRecords, InvalidPipeline
+from lockstep.keyed_state import DELETED
+from lockstep.windows import DUE, EMITTED, END, MISSED, REVISION, START, Windows, micros
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lockstep.compute.state import StateRows
+
+_FRESH = "_window_fresh"  # whether this epoch has rows of it
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What a transform returns of a fold: `results` and `late` as outputs, `state` as changes of state.
+
+    `results`: key, window_start, window_end, the aggregates, revision (INT: how often the window was emitted before).
+    `late`: rows as they came, of windows that were forgotten already; of sliding windows with `windows_missed` (INT):
+    a row that missed some stands there, too. `watermark`: at the epoch's end; None before the first event.
+    """
+
+    results: DataFrame
+    late: DataFrame
+    state: Mapping[str, DataFrame]
+    watermark: datetime | None
+    balance: Balance
+
+
+def fold(windows: Windows, frame: DataFrame, state: Mapping[str, StateRows], where: str | None) -> Folded:
+    """See `Windows.fold`."""
+    kept, marks = _states(windows, state)
+    _require_free(windows, frame)
+    require_types(windows, frame, where)
+    before = Watermark.read(windows, marks)
+    bounds = Bounds.of(windows, before)
+    rows = _timed(windows, frame, where)
+    read = Observed.of(rows, **bounds.counts(windows))
+    parts = _kept(bounds.expanded(windows, _panes(windows, read.frame)))
+    counts = _sound_counts(windows, read)
+    after = before.advanced(windows, _greatest(windows, rows, counts.pop("greatest")))
+    merged = _kept(_merged(windows, kept, parts, after))
+    results, changes = _results(windows, merged, after), _changes(windows, merged, after)
+    late = bounds.late(rows, frame.columns, counts.pop("missed") > 0)
+    return Folded(
+        results=results.frame.drop(ROWS),
+        late=late.frame,
+        state=_changed(windows, changes.frame.drop(ROWS), before, after),
+        watermark=after.at,
+        balance=register(
+            Balance(
+                name=windows.name,
+                read=counts,
+                written=[Part("results", results), Part("late", late), Part("state", changes)],
+                terms=("folded", "late"),
+            )
+        ),
+    )
+
+
+def _states(windows: Windows, state: Mapping[str, StateRows]) -> tuple[StateRows, StateRows]:
+    for name, declared in windows.state().items():
+        if name not in state or state[name].declared != declared:
+            raise InvalidPipeline(
+                f"windows {windows.name}: the pipeline doesn't declare their state {name}: say state=windows.state() "
+                "with these very windows"
+            )
+    return state[windows.name], state[windows.watermark_name]
+
+
+def _require_free(windows: Windows, frame: DataFrame) -> None:
+    if taken := {PASSES, AT, PANE, ROWS, MISSED} & set(frame.columns):
+        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
+
+
+def _timed(windows: Windows, frame: DataFrame, where: str | None) -> DataFrame:
+    """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
+    passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
+    at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
+    pane = F.expr(f"{AT} - pmod({AT} - {micros(windows.offset)}L, {micros(windows.step)}L)")
+    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, pane)
+
+
+def _panes(windows: Windows, rows: DataFrame) -> DataFrame:
+    columns = [column for one in windows.folds() for column in of_rows(one)]
+    return rows.where(PASSES).groupBy(*windows.key, PANE).agg(*columns, F.count(F.lit(1)).alias(ROWS))
+
+
+def _sound_counts(windows: Windows, read: Observed) -> dict[str, int]:
+    counts = counted(read)
+    untimed, keyless = counts.pop("untimed"), counts.pop("keyless")
+    if untimed or keyless:
+        raise BadRecords(
+            f"windows {windows.name}: {untimed} rows have no event time ({windows.time}), {keyless} a null in their "
+            f"key {list(windows.key)}: leave them out by where=, which counts them, or give them values"
+        )
+    return counts
+
+
+def _greatest(windows: Windows, rows: DataFrame, greatest: int) -> dict[str, int]:
+    """The greatest event time of each partition that had rows."""
+    if greatest == BEGINNING:
+        return {}
+    if windows.partition is None:
+        return {WHOLE: greatest}
+    name = F.coalesce(F.expr(windows.partition).cast("string"), F.lit("null")).alias("name")
+    found = rows.where(PASSES).groupBy(name).agg(F.max(AT).alias("greatest"))
+    return {row["name"]: row["greatest"] for row in found.collect()}
+
+
+def _merged(windows: Windows, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
+    """Each window that this epoch touches or that falls due, with what the epoch before left of it."""
+    key = [*windows.key, START]
+    old = kept.of(parts.select(*key))
+    if after.at is not None:
+        old = old.unionByName(kept.until(after.at)).dropDuplicates(key)
+    old = old.drop(DUE).withColumns({ROWS: F.lit(0).cast("long"), _FRESH: F.lit(False)})
+    fresh = parts.withColumns({EMITTED: F.lit(None).cast("int"), _FRESH: F.lit(True)})
+    columns = [column for one in windows.folds() for column in of_parts(one)]
+    merged = old.unionByName(fresh).groupBy(*key)
+    return merged.agg(F.max(END).alias(END), *columns, *(F.max(c).alias(c) for c in (EMITTED, _FRESH, ROWS)))
+
+
+def _is_closed(after: Watermark) -> str:
+    return f"unix_micros({END}) <= {after.bound}L"
+
+
+def _is_gone(windows: Windows, after: Watermark) -> str:
+    return f"unix_micros({END}) + {micros(windows.lateness)}L <= {after.bound}L"
+
+
+def _emits(windows: Windows, after: Watermark) -> str:
+    if windows.emit == "updates":
+        return _FRESH
+    return f"({_is_closed(after)} AND ({_FRESH} OR coalesce({EMITTED}, 0) = 0))"
+
+
+def _results(windows: Windows, merged: DataFrame, after: Watermark) -> Observed:
+    emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
+    gone = F.expr(f"CASE WHEN {_is_gone(windows, after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
+    columns: list[Column | str] = [*windows.key, START, END, *map(of_results, windows.folds()), REVISION, gone]
+    return Observed.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
+
+
+def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Observed:
+    """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
+    emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
+    forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
+    due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
+    known = merged.where(f"NOT ({_is_gone(windows, after)} AND {EMITTED} IS NULL)")
+    changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
+    changes = changes.withColumn(DELETED, F.expr(_is_gone(windows, after))).drop(_FRESH)
+    return Observed.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
+
+
+def _changed(windows: Windows, changes: DataFrame, before: Watermark, after: Watermark) -> dict[str, DataFrame]:
+    if after == before:
+        return {windows.name: changes}
+    return {windows.name: changes, windows.watermark_name: after.rows(changes.sparkSession, windows)}
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    """Computed now, once."""
+    return Observed.of(frame, rows="count(1)").checkpointed()

@@ -1,0 +1,312 @@
+"""Windows by event time: whatever the epochs, what one batch computation gives; late rows are counted and kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep import Pipeline, Windows, files, run_epoch
+from lockstep.compute import windows as folding
+from lockstep.compute.balances import Balances, balanced
+from lockstep.crash import CrashInjected
+from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
+from lockstep.ledger import Ledger
+from lockstep.sinks import FileSink
+from lockstep.sources import FileSource
+from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MINUTE = timedelta(minutes=1)
+real_panes = folding._panes
+LAST: Event = ("end", 1, 10_000_000, 0)  #: closes every window before it
+
+
+def windows_of(**settings: Any) -> Windows:
+    asked: dict[str, Any] = {"schema": SCHEMA, "key": ["key"], "time": "at", "size": 10 * MINUTE}
+    return Windows(**{**asked, "aggregates": AGGREGATES, **settings})
+
+
+def disordered(seed: int, count: int, late_by: int) -> list[Event]:
+    """Events in the order of their arrival, none more than `late_by` seconds after it happened."""
+    chance = random.Random(seed)
+    times = [chance.randrange(-3000, 6000) for _ in range(count)]
+    arrivals = sorted((time + chance.randint(0, late_by), time) for time in times)
+    return [(chance.choice("abc"), chance.choice([None, -5, 1, 7, 2**31 - 1]), time, 0) for _, time in arrivals]
+
+
+def cut(seed: int, events: list[Event], epochs: int) -> Iterable[list[Event]]:
+    """The events in so many epochs, some of them empty, each one's rows in any order."""
+    chance = random.Random(seed)
+    places = sorted(chance.choices(range(len(events) + 1), k=epochs - 1))
+    for start, end in zip([0, *places], [*places, len(events)], strict=True):
+        yield chance.sample(events[start:end], end - start)
+
+
+@pytest.mark.parametrize("slide", [None, 4], ids=["tumbling", "sliding"])
+def test_any_cut_into_epochs_gives_the_windows_of_one_batch_each_once(session: SparkSession, slide: int | None) -> None:
+    windows = windows_of(
+        size=12 * MINUTE, slide=slide and slide * MINUTE, offset=MINUTE, out_of_order=timedelta(seconds=900)
+    )
+    events = disordered(seed=7, count=150, late_by=900)
+    epochs = Epochs(session, windows)
+    for part in cut(seed=8, events=events, epochs=5):
+        epochs.fold(part)
+    epochs.fold([LAST])
+    assert {window: aggregates(row) for window, row in epochs.last().items()} == batch(windows, events)
+    assert len(epochs.results) == len(epochs.last()), "a window was emitted twice"
+    assert {row["revision"] for row in epochs.results} == {0}
+    assert epochs.late == []
+    assert sum(told.balance["folded"] for told in epochs.told) == len(events) + 1
+    marks = [told.watermark for told in epochs.told if told.watermark is not None]
+    assert marks == sorted(marks)
+    assert {row["key"] for row in rows_of(epochs.state["windows"])} == {"end"}, "closed windows are forgotten"
+
+
+def test_windows_start_where_sparks_own_do(session: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
+    events = [("a", n, chance, 0) for n, chance in enumerate(random.Random(1).choices(range(-(10**9), 10**9), k=40))]
+    windows = windows_of(size=15 * MINUTE, slide=5 * MINUTE, offset=2 * MINUTE)
+    found = windows.fold(frame_of(session, [*events, ("end", 0, 2 * 10**9, 0)]), Epochs(session, windows).before())
+    spark_window = F.window("at", "15 minutes", "5 minutes", "2 minutes")
+    theirs = frame_of(session, events).groupBy("key", spark_window).agg(F.sum("value").alias("total"))
+    theirs = theirs.selectExpr("key", "window.start AS window_start", "window.end AS window_end", "total")
+    ours = found.results.select("key", "window_start", "window_end", "total")
+    assert ours.exceptAll(theirs).isEmpty() and theirs.exceptAll(ours).isEmpty()
+
+
+def test_a_late_row_corrects_its_window_until_that_is_forgotten_then_goes_to_the_late_output(
+    session: SparkSession,
+) -> None:
+    windows = windows_of(lateness=20 * MINUTE)
+    epochs = Epochs(session, windows, where="value > 0")
+    first, second, other = ("a", 1, 10, 0), ("a", 2, 20, 0), ("b", 7, 30, 0)
+    assert epochs.fold([first, ("a", 5, 600, 0), ("x", 0, 10**9, 0)]).balance == {
+        "in": 3, "filtered": 1, "corrected": 0, "partly_late": 0, "folded": 2, "late": 0
+    }  # fmt: skip
+    corrected = epochs.fold([second, other])
+    assert corrected.balance["corrected"] == 2
+    assert {(row["key"], row["total"], row["revision"]) for row in corrected.results} == {("a", 3, 1), ("b", 7, 0)}
+    epochs.fold([("a", 1, 1800, 0)])  # forgets what ends by 600
+    too_late = epochs.fold([("a", 9, 599, 0), ("a", None, 599, 0), ("a", 4, 601, 0)])
+    assert [(row["value"], row["at"], row["part"]) for row in too_late.late] == [(9, 599.0, 0)]
+    assert (too_late.balance["late"], too_late.balance["filtered"], too_late.balance["folded"]) == (1, 1, 1)
+    epochs.fold([LAST])
+    kept = [first, second, other, ("a", 5, 600, 0), ("a", 1, 1800, 0), ("a", 4, 601, 0)]
+    assert {window: aggregates(row) for window, row in epochs.last().items()} == batch(windows, kept)
+    revisions: dict[Any, list[int]] = {}
+    for row in epochs.results:
+        revisions.setdefault((row["key"], row["start"]), []).append(row["revision"])
+    assert revisions[("a", 0)] == [0, 1]
+    assert revisions[("a", 600)] == [0, 1]
+
+
+def test_a_row_that_missed_some_of_its_windows_is_folded_into_the_others_and_shown(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of(slide=5 * MINUTE))
+    epochs.fold([("a", 1, 700, 0)])  # closes what ends by 600
+    told = epochs.fold([("a", 2, 400, 0), ("a", 3, 200, 0), ("a", 4, 650, 0)])
+    assert {(row["value"], row["windows_missed"]) for row in told.late} == {(2, 1), (3, 2)}
+    assert told.balance == {"in": 3, "filtered": 0, "corrected": 0, "partly_late": 1, "folded": 2, "late": 1}
+    epochs.fold([LAST])
+    totals = {window: row["total"] for window, row in epochs.last().items()}
+    assert totals == {("a", 300): 1 + 2 + 4, ("a", 600): 1 + 4}
+
+
+def test_updates_bring_an_upserting_sink_to_the_windows_of_one_batch(session: SparkSession) -> None:
+    windows = windows_of(emit="updates", out_of_order=15 * MINUTE)
+    events = disordered(seed=3, count=80, late_by=900)
+    epochs = Epochs(session, windows)
+    for part in [events[:40], [], events[40:]]:
+        told = epochs.fold(part)
+        assert {(row["key"], row["start"]) for row in told.results} == set(batch(windows, part))
+    assert {window: aggregates(row) for window, row in epochs.last().items()} == batch(windows, events)
+    assert epochs.told[1].watermark == epochs.told[0].watermark
+
+
+def test_the_slowest_partition_holds_the_watermark_until_it_is_idle(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of(partition="part", idle_epochs=2))
+    marks = [
+        epochs.fold(events).watermark
+        for events in (
+            [("a", 1, 100, 0), ("a", 1, 9000, 1)],
+            [("a", 1, 9100, 1)],
+            [],  # nothing moves, nobody is idle
+            [("a", 1, 9200, 1)],  # the second epoch without partition 0
+            [("a", 1, 200, 0), ("a", 1, 9300, 1)],  # it comes back: behind the watermark, which stays
+        )
+    ]
+    assert marks == [100, 100, 100, 9200, 9200]
+    assert epochs.told[-1].balance["late"] == 1
+
+
+def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: SparkSession) -> None:
+    schema = "key STRING, exact DECIMAL(12,2), mean DECIMAL(16,6), total BIGINT"
+    shares = {
+        "exact": "sum(value * 0.01BD)",
+        "mean": "avg(value * 0.01BD)",
+        "total": "sum(value * 3000000000000000000)",
+    }
+    windows = windows_of(schema=schema, aggregates=shares, emit="updates")
+    epochs = Epochs(session, windows)
+    [row] = epochs.fold([("a", 1, 0, 0), ("a", 1, 0, 0), ("a", 1, 0, 0)]).results
+    assert (str(row["exact"]), str(row["mean"]), row["total"]) == ("0.03", "0.010000", 9 * 10**18)
+    with pytest.raises(Exception, match="OVERFLOW"):  # with what the state holds
+        epochs.fold([("a", 1, 0, 0)])
+
+
+def test_rows_without_time_or_key_fail_the_epoch_unless_they_are_left_out_by_name(session: SparkSession) -> None:
+    rows: list[Event] = [("a", 1, None, 0), (None, 1, 5, 0), ("a", 1, 5, 0)]
+    with pytest.raises(BadRecords, match=r"1 rows have no event time \(at\), 1 a null in their key \['key'\]"):
+        Epochs(session, windows_of()).fold(rows)
+    told = Epochs(session, windows_of(), where="at IS NOT NULL AND key IS NOT NULL").fold(rows)
+    assert (told.balance["in"], told.balance["filtered"], told.balance["folded"]) == (3, 2, 1)
+
+
+def test_rows_that_get_lost_on_the_way_stop_the_epoch(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leaky(windows: Windows, rows: DataFrame) -> DataFrame:
+        return real_panes(windows, rows.where("value <> 2"))
+
+    monkeypatch.setattr(folding, "_panes", leaky)
+    with pytest.raises(Unbalanced, match=r"in must be folded \+ late \+ filtered, found 3 in, .* 2 folded, 0 late"):
+        Epochs(session, windows_of()).fold([("a", 1, 0, 0), ("a", 2, 0, 0), ("a", 3, 0, 0)])
+
+
+def test_a_transform_that_keeps_the_late_rows_to_itself_is_refused(session: SparkSession) -> None:
+    windows, balances = windows_of(), Balances()
+    with balanced(balances):
+        found = windows.fold(frame_of(session, [("a", 1, 0, 0)]), Epochs(session, windows).before())
+        with pytest.raises(InvalidPipeline, match="two folds into windows"):
+            windows.fold(frame_of(session, []), Epochs(session, windows).before())
+    with pytest.raises(InvalidPipeline, match="doesn't return late: rows would be lost"):
+        balances.settled([found.results, *found.state.values()])
+
+
+class Landing:
+    """A pipeline that folds the files of a folder, with its ledger and its sinks."""
+
+    def __init__(self, windows: Windows, spark: str, ledger: str, folder: Path) -> None:
+        def transform(inputs: Any, state: Any) -> Any:
+            found = windows.fold(inputs["events"], state, where="value >= 0 OR value IS NULL")
+            return {"windows": found.results, "late": found.late}, found.state
+
+        (folder / "landing").mkdir()
+        self.folder, self.ledger, self.staging = folder, ledger, str(folder / "staging")
+        self.spark = spark
+        schema = "key STRING, value INT, at TIMESTAMP"
+        self.pipeline = Pipeline(
+            "folding",
+            {"events": FileSource(str(folder / "landing"), schema=schema)},
+            transform,
+            [FileSink(name, output=name, path=str(folder / name)) for name in ("windows", "late")],
+            state=windows.state(),
+            version="test",
+        )
+
+    def land(self, events: list[Event]) -> None:
+        lines = [f"{key},{value},{datetime.fromtimestamp(at or 0, UTC).isoformat()}\n" for key, value, at, _ in events]
+        number = len(list((self.folder / "landing").iterdir()))
+        (self.folder / "landing" / f"{number}.csv").write_text("key,value,at\n" + "".join(lines))
+
+    def run(self, name: str) -> dict[str, int]:
+        """The balance of the epoch, as the ledger keeps it."""
+        places: dict[str, Any] = {"ledger": self.ledger, "staging": self.staging, "connections": {}}
+        report = run_epoch(self.pipeline, spark=self.spark, run_id=name, **places)
+        with closing(Ledger(self.ledger)) as ledger:
+            summary: Any = ledger.epoch("folding", report.epoch).summary
+        found: dict[str, int] = summary["balances"]["windows"]
+        return found
+
+    def rows(self, output: str) -> list[dict[str, Any]]:
+        return [row for path in files(str(self.folder / output)) for row in pq.read_table(path).to_pylist()]
+
+
+def test_epochs_that_are_killed_and_unbalanced_in_between_give_the_windows_of_one_batch(
+    spark_connect: str, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = windows_of(out_of_order=timedelta(seconds=600))
+    events = [(key, abs(value or 0), at, 0) for key, value, at, _ in disordered(seed=5, count=60, late_by=600)]
+    landing = Landing(windows, spark_connect, ledger_dsn, tmp_path)
+    landing.land([*events[:30], ("x", -1, 10**6, 0)])
+    assert landing.run("first") == {
+        "in": 31, "filtered": 1, "corrected": 0, "partly_late": 0, "folded": 30, "late": 0
+    }  # fmt: skip
+    landing.land([*events[30:], LAST])
+    with monkeypatch.context() as planted:
+        planted.setattr(folding, "_panes", lambda windows, rows: real_panes(windows, rows.where("value <> 7")))
+        with pytest.raises(Unbalanced, match="nothing was sealed"):
+            landing.run("second")
+    with monkeypatch.context() as crashing:
+        crashing.setenv("LOCKSTEP_TESTING", "1")
+        crashing.setenv("LOCKSTEP_CRASH", "stage.before_seal:raise")
+        with pytest.raises(CrashInjected):
+            landing.run("second")
+    assert landing.run("second")["folded"] == 31
+    landing.land([("a", 5, 0, 0), ("a", 6, 10_000_000, 0)])
+    assert landing.run("third")["late"] == 1
+    rows = landing.rows("windows")
+    found = {(row["key"], row["window_start"].timestamp()): aggregates(row) for row in rows}
+    assert found == batch(windows, events) and len(rows) == len(found)
+    assert [(row["key"], row["value"]) for row in landing.rows("late")] == [("a", 5)]
+
+
+def test_kept_windows_are_never_mixed_with_others(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of())
+    epochs.fold([("a", 1, 0, 0)])
+    epochs.windows = windows_of(size=5 * MINUTE)
+    with pytest.raises(PlanMismatch, match="give the new windows another name"):
+        epochs.fold([])
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "told"),
+    [
+        ({"time": "value"}, None, "time='value' is int, not timestamp"),
+        ({}, "value", "where='value' is int, not boolean"),
+        (
+            {"aggregates": {**AGGREGATES, "total": "sum(value / 2)"}},
+            None,
+            r"sum\(value / 2\) reads double, total is bigint",
+        ),
+        ({"aggregates": {**AGGREGATES, "low": "min(part + 1L)"}}, None, "reads bigint, low is int"),
+        ({"schema": SCHEMA.replace("key STRING", "key BIGINT")}, None, "key is string, declared bigint"),
+    ],
+)
+def test_types_that_would_lose_something_are_refused(
+    session: SparkSession, settings: dict[str, Any], where: str | None, told: str
+) -> None:
+    windows = windows_of(**settings)
+    with pytest.raises(InvalidPipeline, match=told):
+        windows.fold(frame_of(session, []), Epochs(session, windows).before(), where)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"slide": 3 * MINUTE}, "whole multiple of slide"),
+        ({"size": timedelta(0)}, "above 0"),
+        ({"lateness": -MINUTE}, "can't be below 0"),
+        ({"emit": "all"}, "emit must be"),
+        ({"idle_epochs": 2}, "wants a partition="),
+        ({"key": []}, "at least one of both"),
+        ({"aggregates": {**AGGREGATES, "more": "count(*)"}}, "it must name each column"),
+        ({"aggregates": {**AGGREGATES, "total": "sum(value) + 1"}}, "must be one of count, sum"),
+        ({"aggregates": {**AGGREGATES, "total": "stddev(value)"}}, "must be one of count, sum"),
+        ({"aggregates": {**AGGREGATES, "rows": "count(DISTINCT value)"}}, "must be one of count, sum"),
+        ({"aggregates": {**AGGREGATES, "total": "sum(*)"}}, r"only count takes \*"),
+        ({"schema": SCHEMA.replace("mean DOUBLE", "mean INT")}, r"mean is a avg: declare it DECIMAL\(p,s\) or DOUBLE"),
+        ({"schema": "key STRING, due BIGINT", "aggregates": {"due": "count(*)"}}, "the windows' own"),
+        ({"schema": "key"}, "is not 'name TYPE'"),
+    ],
+)
+def test_windows_that_make_no_sense_are_refused_before_anything_runs(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPipeline, match=told):
+        windows_of(**settings)
