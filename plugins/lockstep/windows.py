@@ -29,6 +29,7 @@ MISSED = "windows_missed"  #: column of a sliding window's late rows
 EMITTED, DUE = "emitted", "due"  #: columns of the state
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
+_MOST = 10_000  #: windows that a row can be in
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
 
 
@@ -94,7 +95,7 @@ class Windows:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", tuple(self.key))
-        require_name("windows", self.name)
+        require_name("windows", self.watermark_name)
         self._require_sound_columns()
         self._require_sound_times()
         if self.emit not in ("final", "updates"):
@@ -192,6 +193,8 @@ class Windows:
     def _require_sound_times(self) -> None:
         if self.size <= _ZERO or self.step <= _ZERO or self.size % self.step:
             raise self._refused(f"size {self.size} must be a whole multiple of slide {self.step}, and both above 0")
+        if self.size // self.step > _MOST:
+            raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
         if self.out_of_order < _ZERO or self.lateness < _ZERO:
             raise self._refused("out_of_order and lateness can't be below 0")
 

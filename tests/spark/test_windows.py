@@ -293,6 +293,7 @@ def test_types_that_would_lose_something_are_refused(
     [
         ({"slide": 3 * MINUTE}, "whole multiple of slide"),
         ({"size": timedelta(0)}, "above 0"),
+        ({"size": 7 * 24 * 60 * MINUTE, "slide": timedelta(seconds=1)}, "in 604800 windows, more than 10000"),
         ({"lateness": -MINUTE}, "can't be below 0"),
         ({"emit": "all"}, "emit must be"),
         ({"idle_epochs": 2}, "wants a partition="),

@@ -1,7 +1,7 @@
 """One epoch's fold: rows into panes, panes into windows, windows into what the epoch before left of them.
 
 A pane is the stretch between two starts of windows: its rows belong to the same windows, so that a sliding window's
-rows are added up once, as Flink's pane optimization and Li et al., "No pane, no gain" (SIGMOD Record 2005) do.
+rows are added up once: Li et al., "No pane, no gain", SIGMOD Record 2005.
 """
 
 from __future__ import annotations
