@@ -1,0 +1,208 @@
+"""A world with keyed state for crash tests: each epoch adds ten numbers to totals by key, and shows the totals.
+
+As in `tests.crash.world` the staging job is a plain pyarrow writer that leaves what Spark leaves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep import KeyedState, Pipeline
+from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
+from lockstep.ledger import Ledger, migrate
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.roles.stage import Launch, stage
+from lockstep.runtime import Runtime
+from lockstep.sinks.files import FileSink, files
+from lockstep.sources.base import Source
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.staging import Staging
+from lockstep.wal.state_staging import BUCKET, WrittenState
+
+ROWS, KEYS, BUCKETS = 10, 4, 3
+Totals = dict[int, int]
+
+
+class Counted(Source):
+    """ROWS numbers an epoch, from 0 on."""
+
+    identity = Identity.CURSOR
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return (start or 0) + ROWS
+
+    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
+        raise AssertionError("the crash suite stages without Spark")
+
+
+def untouched(inputs: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    raise AssertionError("the crash suite stages without Spark")
+
+
+def totals_after(end: int) -> Totals:
+    """What the state must be once the numbers below `end` are folded, one key changing more than the others."""
+    found: Counter[int] = Counter()
+    for value in range(end):
+        found[_key(value)] += value
+    return dict(found)
+
+
+def _key(value: int) -> int:
+    return (value // ROWS) % KEYS  # an epoch touches one key: the other buckets are carried over
+
+
+def add_up(request_uri: str) -> None:
+    """Do what the Spark job does: write the output, the bucket that changed, and the result."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
+    assert request.state is not None
+    found = request.sources["numbers"]
+    values = range(found.start or 0, found.end)
+    key = _key(values[0])
+    read = {key % BUCKETS}
+    old: Totals = {}
+    before = request.state.before.get("totals")
+    for file, uri in zip(before.files if before else (), request.state.uris.get("totals", ()), strict=True):
+        if file.bucket in read:
+            old |= {row["k"]: row["total"] for row in pq.ParquetFile(uri.removeprefix("file://")).read().to_pylist()}
+    bucket = {**old, key: old.get(key, 0) + sum(values)}
+    _write(folder / "totals", {key: bucket[key]})
+    _write(Path(request.state.folder.removeprefix("file://")) / "totals" / f"{BUCKET}={key % BUCKETS}", bucket)
+    touched = frozenset(read)
+    wrote = WrittenState(
+        STATE.schema, tuple(STATE.key), BUCKETS, None, rewritten=touched, read=touched, rows=len(bucket)
+    )
+    result = StageResult({"totals": 1}, {"numbers": SourceCount(ROWS, 0)}, "test", {"totals": wrote})
+    (folder / RESULT).write_text(json.dumps(result.to_json()))
+
+
+def _write(folder: Path, totals: Totals) -> None:
+    folder.mkdir(parents=True)
+    columns = {"k": pa.array(totals.keys(), pa.int64()), "total": pa.array(totals.values(), pa.int64())}
+    pq.write_table(pa.table(columns), folder / "part-00000.parquet")
+
+
+STATE = KeyedState("k BIGINT, total BIGINT", key=["k"], buckets=BUCKETS)
+
+
+@dataclass(frozen=True)
+class StateWorld:
+    """Picklable by fork: every process makes its own connections."""
+
+    ledger_dsn: str
+    folder: Path
+    pipeline: Pipeline
+
+    @classmethod
+    def make(cls, ledger_dsn: str, folder: Path) -> StateWorld:
+        migrate(ledger_dsn)
+        sinks = [FileSink("files", output="totals", path=str(folder / "out"), format="parquet")]
+        pipeline = Pipeline(
+            "adding", {"numbers": Counted()}, untouched, sinks, state={"totals": STATE}, keep_state=2, max_in_flight=3
+        )
+        return cls(ledger_dsn, folder, pipeline)
+
+    def runtime(self) -> Runtime:
+        return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
+
+    def tasks(self) -> tuple[str, ...]:
+        return ("begin", "stage", "prepare", "commit", "publish", "cleanup")
+
+    def run_task(self, task: str, run: RunKey, job: Launch = add_up) -> None:
+        """One task as Airflow runs it."""
+        runtime = self.runtime()
+        match task:
+            case "begin":
+                begin(runtime, run)
+            case "stage":
+                stage(runtime, run, job)
+            case "prepare":
+                prepare(runtime, run, "files")
+            case "commit":
+                commit(runtime, run)
+            case "publish":
+                publish(runtime, run, "files")
+            case "cleanup":
+                cleanup(runtime, run)
+        runtime.ledger.close()
+
+    def run(self, run: RunKey, start: str = "begin") -> None:
+        """Every task of one DAG run from `start` on."""
+        for task in self.tasks()[self.tasks().index(start) :]:
+            self.run_task(task, run)
+
+    def recover(self) -> RecoveryReport:
+        """One round that regards every unleased attempt as dead."""
+        return recover(self.runtime(), hold=timedelta(0))
+
+    def expire_leases(self) -> None:
+        """What waiting for 30 s does; no safety rests on it."""
+        connection = psycopg2.connect(self.ledger_dsn)
+        with connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
+            cursor.execute("UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
+        connection.close()
+
+    def last(self) -> Epoch | None:
+        ledger = Ledger(self.ledger_dsn)
+        found = ledger.last_epoch("adding")
+        ledger.close()
+        return found
+
+    # --- what must be true afterwards ---
+
+    def require_state_and_sink_agree(self, epoch: int) -> None:
+        """Epoch `epoch` left the state of all numbers up to its end, and the sink shows that total, once."""
+        runtime = self.runtime()
+        found = runtime.ledger.epoch("adding", epoch)
+        end = found.plan.sources["numbers"].end
+        assert end == epoch * ROWS
+        state = runtime.staging.manifest(found.wal or "", found.manifest_hash or "").state
+        assert state is not None
+        states, totals = runtime.states(), Counter[int]()
+        for file in state.versions["totals"].files:
+            states.check("totals", [file])
+            path = self.folder / "staging" / states.path_of("totals", file)
+            totals.update({row["k"]: row["total"] for row in pq.ParquetFile(path).read().to_pylist()})
+        assert dict(totals) == totals_after(end)
+        shown = [
+            row["total"]
+            for path in files(str(self.folder / "out"))
+            if f"epoch={epoch}-" in Path(path).name
+            for row in pq.ParquetFile(path).read().to_pylist()
+        ]
+        assert shown == [totals_after(end)[_key(end - 1)]]
+        runtime.ledger.close()
+
+    def require_tidy(self) -> None:
+        """Of staging only the state that is kept is left."""
+        runtime = self.runtime()
+        last = self.last()
+        assert last is not None
+        states = runtime.states()
+        kept = runtime.ledger.sealed_epochs("adding", last.id - 1)
+        live = {
+            states.path_of(name, file)
+            for epoch in kept
+            for name, file in runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state.files()
+        }
+        root = self.folder / "staging"
+        assert {str(path.relative_to(root)) for path in root.glob("*/*/state/**/*.parquet")} == live
+        assert not list(root.glob("*/*/epoch=*/*"))
+        runtime.ledger.close()

@@ -1,0 +1,137 @@
+"""Keyed state under kill -9 and zombies at every crash point: state and sinks are always of the same epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.states import UNDECIDED
+from tests.crash.recording import recorded
+from tests.crash.state_world import StateWorld, add_up
+from tests.crash.victims import Action, Hit, sacrifice
+
+
+@pytest.fixture
+def world(ledger_dsn: str, memory: Path) -> StateWorld:
+    return StateWorld.make(ledger_dsn, memory)
+
+
+def _dry_run(world: StateWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """As many epochs as it takes until older state goes; every point that the last one reaches, by task."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    for number in range(5):
+        world.run(RunKey("dry", str(number)))
+    hits = []
+    for task in world.tasks():
+        reached: Counter[CrashPoint] = Counter()
+        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        world.run_task(task, RunKey("dry", "last"))
+        stop()
+        hits += [Hit(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    for epoch in (5, 6):
+        world.require_state_and_sink_agree(epoch)
+    return hits
+
+
+def _retry(world: StateWorld, run: RunKey, task: str) -> None:
+    world.run(run, start=task)
+
+
+def _recovery(world: StateWorld, run: RunKey, task: str) -> None:
+    """What is decided is finished; what recovery has to void, a new run brings."""
+    world.expire_leases()
+    before = world.last()
+    assert before is not None
+    assert world.recover().problems == []
+    if before.state in UNDECIDED or task == "begin":
+        world.run(RunKey(run.dag_id, f"{run.run_id} again"))
+
+
+@pytest.mark.parametrize(
+    ("action", "resume"),
+    [("kill", _retry), ("kill", _recovery), ("hang", _recovery)],
+    ids=["kill-retry", "kill-recovery", "hang-recovery"],
+)
+def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
+    world: StateWorld,
+    action: Action,
+    resume: Callable[[StateWorld, RunKey, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the epoch and begun the next."""
+    hits = _dry_run(world, monkeypatch)
+    assert {hit.task for hit in hits} == set(world.tasks()) and len(hits) > 40
+    for hit in hits:
+        with subtests.test(str(hit)):
+            _strike(world, hit, action, resume, tmp_path)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.run(RunKey("crash", "last"))
+    world.require_tidy()
+
+
+def _settle(world: StateWorld, run: RunKey) -> None:
+    """A zombie of the scenario before may have planned an epoch of its own once it was released."""
+    world.expire_leases()
+    assert world.recover().problems == []
+    last = world.last()
+    if last is not None and last.state in UNDECIDED:
+        world.run(RunKey(run.dag_id, f"{run.run_id} settling"))
+
+
+def _strike(
+    world: StateWorld,
+    hit: Hit,
+    action: Action,
+    resume: Callable[[StateWorld, RunKey, str], None],
+    folder: Path,
+) -> None:
+    run = RunKey("crash", f"{hit}")
+    tasks = [(task, partial(world.run_task, task, run)) for task in world.tasks()]
+    _settle(world, run)
+    before = world.last()
+    assert before is not None
+    victim = sacrifice(tasks, hit, action, folder / "victim.log")
+    try:
+        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
+        resume(world, run, hit.task)
+        world.require_state_and_sink_agree(before.id + 1)
+        if action == "hang":
+            following = RunKey("crash", f"{hit} following")
+            for task in ("begin", "stage"):
+                world.run_task(task, following)
+            victim.release()
+            world.require_state_and_sink_agree(before.id + 1)
+            world.run(following, start="prepare")
+            world.require_state_and_sink_agree(before.id + 2)
+    finally:
+        victim.kill()
+
+
+def test_no_two_side_effects_on_state_fall_between_the_same_two_crash_points(
+    world: StateWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        world.run(RunKey("dry", str(number)))
+    with recorded(monkeypatch, world.folder) as recording:
+
+        def job(request: str) -> None:
+            with recording.paused():  # Spark's effects are Spark's
+                add_up(request)
+
+        for task in world.tasks():
+            world.run_task(task, RunKey("dry", "recorded"), job)
+        with recording.paused():
+            world.require_state_and_sink_agree(5)
+    assert any("state/epoch=" in what for kind, what in recording.events if kind == "effect")
+    assert recording.unseparated() == []
