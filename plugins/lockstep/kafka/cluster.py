@@ -89,6 +89,11 @@ class Cluster:
         """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
         return self._offsets(topic, partitions, OffsetSpec.latest(), stable)
 
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+        """The stable ends, each with the partition's leader epoch, as far as brokers tell it."""
+        found = self._listed(topic, partitions, OffsetSpec.latest(), True)
+        return {number: (one.offset, one.leader_epoch) for number, one in found.items()}
+
     def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offset of the oldest record that each partition still has; its end if it has none."""
         return self._offsets(topic, partitions, OffsetSpec.earliest(), False)
@@ -100,13 +105,16 @@ class Cluster:
         return {number: offset if offset >= 0 else None for number, offset in found.items()}
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, int]:
+        return {number: one.offset for number, one in self._listed(topic, partitions, spec, stable).items()}
+
+    def _listed(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, Any]:
         level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
         asked = {TopicPartition(topic, number): spec for number in partitions}
         if not asked:
             return {}
         with self._who.naming(f"asking for offsets of {topic}"):
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-            return {partition.partition: future.result(SECONDS).offset for partition, future in answers.items()}
+            return {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""

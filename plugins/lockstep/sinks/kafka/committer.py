@@ -27,6 +27,7 @@ class KafkaSession:
     shards: int
     open: dict[int, ShardTransaction] = field(default_factory=dict)
     rows: int = 0
+    starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def claimed(self) -> bool:
@@ -80,19 +81,20 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             committed = self._found(epoch)  # only now: whatever an older process had open has ended
             for number, transaction in enumerate(transactions):
                 if number not in committed:
-                    self._claim(epoch, number, transaction)
                     session.open[number] = transaction
+            if session.open:
+                self._begin(session)
             yield session
             self._commit(session)
 
     def _transaction(self, epoch: SinkEpoch, shard: int) -> ShardTransaction:
         return self._sink.transaction(transactional_id(self._sink.owner, epoch, shard))
 
-    def _claim(self, epoch: SinkEpoch, shard: int, transaction: ShardTransaction) -> None:
+    def _begin(self, session: KafkaSession) -> None:
         self._markers.require_lasting()
-        marker = ShardMarker(epoch.token, epoch.manifest_hash, self._sink.ends())
-        key = self._markers.key(epoch.id, shard)
-        transaction.begin(self._markers.name, key, marker.to_bytes(), self._markers.partition)
+        session.starts = self._sink.ends()
+        for transaction in session.open.values():
+            transaction.begin()
 
     def _commit(self, session: KafkaSession) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
@@ -101,10 +103,19 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        """The markers stand in the transactions already."""
+        """The markers, last: while one stands in an open transaction, nobody can tell what stands behind it."""
         assert isinstance(session, KafkaSession)
         if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
             raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
+        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts).to_bytes()
+        for number, transaction in session.open.items():
+            key = self._markers.key(epoch.id, number)
+            transaction.send_marker(self._markers.name, key, marker, self._markers.partition)
+
+    def proof(self, epoch: SinkEpoch) -> Marker | None:
+        """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
+        found = self._found(epoch, wait=False)
+        return found[0].of_epoch(epoch.id) if len(found) == self._sink.shards else None
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
@@ -117,8 +128,8 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             )
         return found[0].of_epoch(epoch)
 
-    def _found(self, epoch: SinkEpoch) -> dict[int, ShardMarker]:
-        found = self._markers.find(epoch.id, self._sink.shards)
+    def _found(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
+        found = self._markers.find(epoch.id, self._sink.shards, wait=wait)
         for marker in found.values():
             if marker.manifest_hash != epoch.manifest_hash:
                 raise LedgerConflict(

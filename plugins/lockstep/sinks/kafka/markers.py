@@ -102,11 +102,11 @@ class MarkerTopic:
     def key(self, epoch: int, shard: int) -> bytes:
         return b"%s/%d/%d" % (self._prefix, epoch, shard)
 
-    def find(self, epoch: int, shards: int) -> dict[int, ShardMarker]:
-        """The epoch's committed markers by shard, a copy. Raises `PublishBusy` while another's transaction is in the
-        way, `PreflightRefused` if the topic is gone."""
+    def find(self, epoch: int, shards: int, *, wait: bool = True) -> dict[int, ShardMarker]:
+        """The epoch's committed markers by shard, a copy. One that isn't there proves nothing unless you `wait` for
+        open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is gone."""
         self._cluster.require_topic(self.name)
-        end = self._cluster.ends(self.name, [self.partition])[self.partition]
+        end = self._cluster.ends(self.name, [self.partition], stable=not wait)[self.partition]
         seen = self._seen.setdefault(epoch, _Seen())
         wanted = {self.key(epoch, shard): shard for shard in range(shards)}
         for key, value in self._committed(seen.end, end):

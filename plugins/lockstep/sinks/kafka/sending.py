@@ -35,9 +35,11 @@ def producer(settings: Settings, most_bytes: int, own: Mapping[str, Any]) -> Pro
 
 def send(to: Producer, topic: str, records: Iterable[Record], patience: float) -> int:
     """How many were handed over: all. Raises `KafkaException`; `BufferError` if nothing is taken for `patience` s."""
-    produce, header, count = to.produce, {}, 0  # one dictionary for all: the client copies what stands in it
+    produce, count = to.produce, 0
+    header: dict[str, bytes] = {}  # one for all: the client copies what stands in it
     for key, value, partition, milliseconds, name in records:
-        header[HEADER] = name
+        if name is not None:
+            header[HEADER] = name
         # by position (two are callbacks): names would cost a third more
         arguments = (topic, value, key, partition, None, None, milliseconds, header)
         try:

@@ -13,15 +13,15 @@ from lockstep.epoch import Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
-from lockstep.kafka.reading import records_of_epoch
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.base import Batches, Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers import committer_of
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
 from lockstep.sinks.kafka.limits import limits_of, require_durable, require_keyed, require_transactions
 from lockstep.sinks.kafka.markers import MarkerTopic
 from lockstep.sinks.kafka.plain import KafkaSentCommitter, PlainProducer, PlainSession
+from lockstep.sinks.kafka.reading import records_of_epoch
 from lockstep.sinks.kafka.records import HEADER, RecordColumns
 from lockstep.sinks.kafka.transaction import ShardTransaction
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
@@ -226,6 +226,11 @@ class KafkaSink(WriteAheadSink):
             raise PublishBlocked(f"{error}; it was decided, so it has to be sent") from error
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
         return True
+
+    def _proof(self, epoch: SinkEpoch) -> Marker | None:
+        if isinstance(self.committer, KafkaMarkerCommitter):
+            return self.committer.proof(epoch)  # a dead publisher's transaction ends when the session opens
+        return super()._proof(epoch)
 
     def ends(self) -> dict[int, int]:
         """The end of each partition of the topic, open transactions included."""

@@ -1,8 +1,8 @@
-"""One shard of an epoch in one Kafka transaction: init, then read the marker, then send.
+"""One shard of an epoch in one Kafka transaction: init, then read the marker, then send, the marker last.
 
 The order is the point. `init_transactions` ends whatever an older process has open under this transactional id and
 fences it for good; a marker read before that could be committed right after it was looked for. Stable ids fence,
-random ones do not (KIP-98).
+random ones do not (KIP-98). The marker comes last, as it makes others wait who look for theirs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
 from lockstep.kafka.connection import Settings, code_of
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka.records import Record
+from lockstep.sinks.kafka.records import NO_TIME, Record
 from lockstep.sinks.kafka.sending import producer, send
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
@@ -59,20 +59,24 @@ class ShardTransaction:
         self._do("finding a broker", lambda: self._producer.list_topics(topic=self._topic, timeout=self._timeout))
         self._do("opening its transactions", lambda: self._producer.init_transactions(self._timeout))
 
-    def begin(self, marker_topic: str, key: bytes, marker: bytes, partition: int) -> None:
-        """Begin with the marker."""
+    def begin(self) -> None:
         self._do("beginning a transaction", self._producer.begin_transaction)
         self.claimed = True
-        self._do("sending the marker", lambda: self._producer.produce(marker_topic, marker, key, partition))
 
     def send(self, records: Iterable[Record]) -> None:
         """Hand records over; waits while too much is under way."""
+        self.sent += self._give(records, self._topic)
+
+    def _give(self, records: Iterable[Record], topic: str) -> int:
         try:
-            self.sent += send(self._producer, self._topic, records, self._timeout)
+            return send(self._producer, topic, records, self._timeout)
         except BufferError:
             raise self._late() from None
         except KafkaException as error:
             raise self._told("sending", error) from None
+
+    def send_marker(self, topic: str, key: bytes, marker: bytes, partition: int) -> None:
+        self._give([(key, marker, partition, NO_TIME, None)], topic)
 
     def commit(self) -> None:
         """Durable, and every record of it, when this returns.
