@@ -12,7 +12,7 @@ from pathlib import Path
 from stack.errors import StackError
 from stack.home import import_path
 from stack.java import java_home
-from stack.kafka import SPARK_CONNECTOR
+from stack.kafka import SPARK_AVRO, SPARK_CONNECTOR
 from stack.postgres import HOST, free_port
 from stack.processes import Processes, Started, wait_until
 
@@ -122,7 +122,8 @@ class StandaloneCluster:
 
 def kafka_connector() -> dict[str, str]:
     """What lets Spark read Kafka, once `make kafka` has fetched it."""
-    return {"spark.jars": ",".join(map(str, SPARK_CONNECTOR.paths()))} if SPARK_CONNECTOR.present else {}
+    found = [str(path) for jars in (SPARK_CONNECTOR, SPARK_AVRO) if jars.present for path in jars.paths()]
+    return {"spark.jars": ",".join(found)} if found else {}
 
 
 def spark_environment() -> dict[str, str]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstep.epoch import Interval, Position
 from lockstep.errors import (
     InvalidPipeline,
     LogTruncated,
     OffsetsExpired,
+    SinkUnavailable,
     SourceChanged,
     SourceNotReady,
     SourceRefused,
@@ -26,8 +32,9 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
+from lockstep.sources.kafka.ranges import TopicRange, capped
 from stack.kafka import KafkaBroker
-from tests.sinks.test_kafka_faults import delete, wait_until
+from tests.sinks.kafka_admin import cluster_of, delete, until
 
 
 class Topics:
@@ -47,6 +54,13 @@ class Topics:
         producer = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
         for value in values:
             producer.produce(topic, json.dumps(value).encode(), partition=partition, **more)
+        assert producer.flush(30) == 0
+
+    def send_raw(self, topic: str, records: Iterable[Mapping[str, Any]], **settings: Any) -> None:
+        """Records as `Producer.produce` takes them."""
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0, **settings})
+        for record in records:
+            producer.produce(topic, **record)
         assert producer.flush(30) == 0
 
     def source(self, *topics: str, **more: Any) -> KafkaSource:
@@ -94,7 +108,7 @@ def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics) -> Non
     first = source.latest(None, None)
     assert ranges(first, topic)["0"] == [0, 2]
     writer.commit_transaction(30)
-    wait_until(lambda: ranges(source.latest(first, None), topic)["0"] == [2, 6], "the commit's own record is the sixth")
+    until(lambda: ranges(source.latest(first, None), topic)["0"] == [2, 6], "the commit's own record is the sixth")
 
 
 def test_a_cap_takes_some_of_every_partition(topics: Topics) -> None:
@@ -127,6 +141,38 @@ def test_the_first_epoch_starts_where_it_is_told_to(topics: Topics, start: Any, 
     assert ranges(topics.source(topic, start=begin).latest(None, None), topic) == expected
 
 
+def test_a_start_that_isnt_there_is_refused(topics: Topics) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3))
+    for start, said in (({0: 4}, "ends at 3"), ({1: 0}, r"partitions \[1\]")):
+        with pytest.raises(SourceRefused, match=said):
+            topics.source(topic, start={topic: start}).latest(None, None)
+    _expire(topics, topic, 2)
+    with pytest.raises(OffsetsExpired, match="the records 1 to 1"):
+        topics.source(topic, start={topic: {0: 1}}).latest(None, None)
+
+
+def _expire(topics: Topics, topic: str, before: int) -> None:
+    admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap})
+    admin.delete_records([TopicPartition(topic, 0, before)])[TopicPartition(topic, 0)].result(30)
+
+
+def test_no_partition_waits_for_ever_behind_a_cap() -> None:
+    offered = {"big": TopicRange("1", {0: (0, 10**9), 1: (5, 5)}), "small": TopicRange("2", {0: (7, 10)})}
+    assert capped(offered, 1_000)["small"].partitions == {0: (7, 8)}
+    assert capped(offered, 1_000)["big"].partitions == {0: (0, 999), 1: (5, 5)}
+    assert capped(offered, 1)["big"].offsets == 1
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 300))
+def test_a_cap_is_used_up_and_never_passed(sizes: list[int], most: int) -> None:
+    offered = {"t": TopicRange("1", {number: (number, number + size) for number, size in enumerate(sizes)})}
+    taken = capped(offered, most)["t"]
+    assert taken.offsets == min(most, sum(sizes))
+    for number, (first, end) in taken.partitions.items():
+        assert number == first <= end <= number + sizes[number]
+
+
 def test_new_partitions_and_topics_join_at_their_start(topics: Topics) -> None:
     topic = topics.create("a", 1)
     source = opened(KafkaSource(pattern=f"{topics.prefix}-.*", connection="kafka", start="latest"), topics.broker)
@@ -137,7 +183,7 @@ def test_new_partitions_and_topics_join_at_their_start(topics: Topics) -> None:
     admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
     later = topics.create("b", 1)
     topics.send(later, 0, range(2))
-    wait_until(lambda: _partitions(topics, topic) == 2, "no broker knows the partition")
+    until(lambda: _partitions(topics, topic) == 2, "no broker knows the partition")
     topics.send(topic, 1, range(4))
     second = source.latest(first, None)
     assert ranges(second, topic) == {"0": [3, 3], "1": [0, 4]}
@@ -154,8 +200,7 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     topics.send(topic, 0, range(10))
     source = topics.source(topic, max_rows_per_epoch=4)
     first = source.latest(None, None)
-    admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap})
-    admin.delete_records([TopicPartition(topic, 0, 7)])[TopicPartition(topic, 0)].result(30)
+    _expire(topics, topic, 7)
     with pytest.raises(OffsetsExpired, match="the records 0 to 3"):
         source.check(None, first)
     with pytest.raises(OffsetsExpired, match="the records 4 to"):
@@ -164,16 +209,46 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     assert ranges(accepting.latest(first, None), topic) == {"0": [7, 10]}
 
 
-def test_a_log_that_was_cut_is_named(topics: Topics) -> None:
-    topic = topics.create("a", 1)
-    topics.send(topic, 0, range(3))
-    source = topics.source(topic)
-    position = source.latest(None, None)
-    position["topics"][topic]["partitions"]["0"] = [0, 5]  # as if two more had been there: no broker cuts on demand
-    with pytest.raises(LogTruncated, match="ends at 3"):
-        source.latest(position, None)
-    with pytest.raises(LogTruncated, match="ends at 3"):
-        source.check(None, position)
+def test_a_log_that_was_cut_is_named_also_when_it_has_grown_again(memory: Path) -> None:
+    with KafkaBroker(memory / "kafka").for_a_while() as broker:
+        topics = Topics(broker)
+        topic = topics.create("a", 2)
+        topics.send(topic, 1, range(5))
+        for part in (range(4), range(1)):
+            topics.send(topic, 0, part)
+        source = topics.source(topic)
+        first = source.latest(None, None)
+        broker.stop()
+        broker.start()  # a new leader, nothing lost
+        until(lambda: _end(topics, topic) == 5, "no leader")
+        assert ranges(source.latest(first, None), topic) == {"0": [5, 5], "1": [5, 5]}
+        broker.kill()
+        _cut(broker, f"{topic}-0")
+        broker.start()
+        until(lambda: _end(topics, topic) == 4, "no leader")
+        with pytest.raises(LogTruncated, match="/0 ends at 4"):
+            source.latest(first, None)
+        topics.send(topic, 0, range(7))
+        for attempt in (lambda: source.check(None, first), lambda: source.latest(first, None)):
+            with pytest.raises(LogTruncated, match="/0 was cut below"):
+                attempt()
+        accepting = topics.source(topic, accept_loss=(topic,))
+        assert ranges(accepting.latest(first, None), topic) == {"0": [5, 11], "1": [5, 5]}
+
+
+def _end(topics: Topics, topic: str) -> int | None:
+    """Of the topic's first partition; None while it has no leader, which a client that knew one isn't told."""
+    with suppress(SinkUnavailable), cluster_of(topics.broker) as cluster:
+        return cluster.ends(topic, range(2))[0]
+    return None
+
+
+def _cut(broker: KafkaBroker, partition: str) -> None:
+    """Take the last batch of a partition away, as a disk does that lied, or a replica that was behind and led."""
+    [log] = (broker.folder / "data" / partition).glob("*.log")
+    os.truncate(log, log.stat().st_size - 1)
+    for index in log.parent.glob("*index"):
+        index.unlink()
 
 
 def test_a_topic_that_was_made_anew_is_named(topics: Topics) -> None:
@@ -192,6 +267,33 @@ def test_a_topic_that_was_made_anew_is_named(topics: Topics) -> None:
     assert ranges(accepting.latest(first, None), topic) == {"0": [0, 5]}
 
 
+def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None:
+    gone, stays = topics.create("a", 1), topics.create("b", 1)
+    source = _by_pattern(topics)
+    first = source.latest(None, None)
+    delete(topics.broker, gone)
+    with pytest.raises(TopicRecreated, match=f"{gone} is gone"):
+        source.latest(first, None)
+    accepting = _by_pattern(topics, accept_loss=(gone,))
+    assert list(accepting.latest(first, None)["topics"]) == [stays]
+
+
+def _by_pattern(topics: Topics, **more: Any) -> KafkaSource:
+    return opened(KafkaSource(pattern=f"{topics.prefix}-.*", connection="kafka", **more), topics.broker)
+
+
+def test_a_topic_that_isnt_meant_for_a_while_goes_on_where_it_ended(topics: Topics) -> None:
+    one, other = topics.create("a", 1), topics.create("b", 1)
+    topics.send(one, 0, range(3))
+    both = topics.source(one, other)
+    first = both.latest(None, None)
+    topics.send(one, 0, range(2))
+    second = topics.source(other).latest(first, None)
+    third = topics.source(other).latest(second, None)
+    assert list(third["topics"]) == [other]
+    assert ranges(both.latest(third, None), one) == {"0": [3, 5]}
+
+
 def test_another_cluster_is_named(topics: Topics) -> None:
     topic = topics.create("a", 1)
     source = topics.source(topic)
@@ -205,14 +307,29 @@ def test_an_interval_has_the_records_of_its_time(topics: Topics) -> None:
     source = topics.source(topic, by_interval=True, settle=timedelta(0))
     topics.send(topic, 0, range(3))
     middle = datetime.now(UTC)
-    wait_until(lambda: datetime.now(UTC) > middle + timedelta(milliseconds=5), "time stands still")
+    until(lambda: datetime.now(UTC) > middle + timedelta(milliseconds=5), "time stands still")
     topics.send(topic, 0, range(4))
-    wait_until(lambda: datetime.now(UTC) > middle + timedelta(milliseconds=10), "time stands still")
+    until(lambda: datetime.now(UTC) > middle + timedelta(milliseconds=10), "time stands still")
     early, late = Interval(middle - timedelta(days=1), middle), Interval(middle, datetime.now(UTC))
     assert ranges(source.latest(None, early), topic) == {"0": [0, 3]}
     assert ranges(source.latest(None, late), topic) == {"0": [3, 7]}
     with pytest.raises(SourceNotReady):
         source.latest(None, Interval(middle, middle + timedelta(days=1)))
+
+
+def test_an_interval_whose_records_may_have_expired_is_named(topics: Topics) -> None:
+    topic = topics.create("a", 1, message_timestamp_type="LogAppendTime", retention_ms="3600000")
+    topics.send(topic, 0, range(3))
+    _expire(topics, topic, 2)
+    now = datetime.now(UTC)
+    until(lambda: datetime.now(UTC) > now + timedelta(milliseconds=5), "time stands still")
+    interval = Interval(now - timedelta(days=1), now)
+    more: dict[str, Any] = {"by_interval": True, "settle": timedelta(0)}
+    with pytest.raises(OffsetsExpired, match="before 2 are gone"):
+        topics.source(topic, **more).latest(None, interval)
+    assert ranges(topics.source(topic, **more, accept_loss=(topic,)).latest(None, interval), topic) == {"0": [2, 3]}
+    kept = Interval(now - timedelta(minutes=30), now)  # younger than what retention takes
+    assert ranges(topics.source(topic, **more).latest(None, kept), topic) == {"0": [2, 3]}
 
 
 def test_an_interval_of_producers_times_is_refused(topics: Topics) -> None:
@@ -234,6 +351,10 @@ def test_an_interval_of_producers_times_is_refused(topics: Topics) -> None:
         {"topics": "a", "start": datetime(2013, 1, 1)},
         {"topics": "a", "max_rows_per_epoch": 0},
         {"topics": "a", "on_bad_records": "ignore"},
+        {"topics": "a", "start": {"b": {0: 1}}},
+        {"pattern": "(a"},
+        {"topics": "a", "value": "avro", "value_schema": "no JSON"},
+        {"topics": "a", "key": "avro", "key_schema": '["null", "long"]'},
     ],
     ids=str,
 )

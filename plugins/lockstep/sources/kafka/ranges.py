@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockstep.epoch import Json
 from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, TopicRecreated
@@ -12,18 +12,26 @@ from lockstep.kafka.cluster import Cluster, Topic
 
 @dataclass(frozen=True)
 class TopicRange:
-    """A topic's records: partition → [first offset, offset behind the last). `id`: of the topic as it was made."""
+    """A topic's records: partition → [first offset, offset behind the last).
+
+    `id`: of the topic as it was made. `leaders`: partition → leader epoch when the range was planned, as far as known.
+    """
 
     id: str
     partitions: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    leaders: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, value: Json) -> TopicRange:
         partitions = {int(number): (int(first), int(end)) for number, (first, end) in value["partitions"].items()}
-        return cls(value["id"], partitions)
+        return cls(value["id"], partitions, {int(number): int(epoch) for number, epoch in value["leaders"].items()})
 
     def to_json(self) -> Json:
-        return {"id": self.id, "partitions": {str(n): [first, end] for n, (first, end) in self.partitions.items()}}
+        return {
+            "id": self.id,
+            "partitions": {str(n): [first, end] for n, (first, end) in self.partitions.items()},
+            "leaders": {str(number): epoch for number, epoch in self.leaders.items()},
+        }
 
     @property
     def offsets(self) -> int:
@@ -37,13 +45,19 @@ class Standing:
 
     topic: Topic
     partitions: Mapping[int, tuple[int, int]]
+    leaders: Mapping[int, int]
 
     @classmethod
     def of(cls, cluster: Cluster, topic: Topic) -> Standing:
         numbers = range(topic.partitions)
         oldest = cluster.beginnings(topic.name, numbers)
-        ends = cluster.ends(topic.name, numbers, stable=True)
-        return cls(topic, {number: (oldest[number], ends[number]) for number in numbers})
+        ends = cluster.stable_ends(topic.name, numbers)
+        leaders = {number: epoch for number, (_, epoch) in ends.items() if epoch is not None}
+        return cls(topic, {number: (oldest[number], ends[number][0]) for number in numbers}, leaders)
+
+    def range(self, partitions: Mapping[int, tuple[int, int]]) -> TopicRange:
+        """A range of this topic."""
+        return TopicRange(self.topic.id, partitions, self.leaders)
 
 
 def require_same_topic(where: str, name: str, id: str, topic: Topic | None) -> Topic:
@@ -80,30 +94,43 @@ def require_whole(where: str, name: str, range: TopicRange, standing: Standing) 
         require_readable(where, name, number, first, end, standing.partitions[number])
 
 
+def require_uncut(where: str, name: str, cut: Mapping[int, str]) -> None:
+    """Raises `LogTruncated` if any partition was cut. `cut`: what brokers say, by partition."""
+    for number, said in cut.items():
+        raise LogTruncated(
+            f"{where}: {name}/{number} was cut below offsets that epochs have read or planned, and has grown again: "
+            f"these stand for other records now ({said})"
+        )
+
+
+def newly_led(range: TopicRange, standing: Standing) -> dict[int, tuple[int, int]]:
+    """The partitions with another leader epoch than the range's: partition → (end of the range, its leader epoch)."""
+    return {
+        number: (range.partitions[number][1], epoch)
+        for number, epoch in range.leaders.items()
+        if standing.leaders.get(number, epoch) != epoch
+    }
+
+
 def capped(ranges: Mapping[str, TopicRange], most: int | None) -> dict[str, TopicRange]:
-    """At most `most` offsets of all, from each partition in proportion to what it has; at least one offset."""
-    total = sum(range.offsets for range in ranges.values())
+    """At most `most` offsets of all: one from each partition that has any, the rest in proportion to what they have.
+
+    None waits for ever: with fewer offsets than partitions, those that have most come first.
+    """
+    waiting = {(name, n): e - f for name, range in ranges.items() for n, (f, e) in range.partitions.items() if e > f}
+    total = sum(waiting.values())
     if most is None or total <= most:
         return dict(ranges)
-    taken = {
-        name: TopicRange(range.id, {n: (f, f + (e - f) * most // total) for n, (f, e) in range.partitions.items()})
+    order = sorted(waiting, key=lambda place: (-waiting[place], place))
+    taken = dict.fromkeys(order[:most], 1)
+    rest, more = most - len(taken), total - len(taken)
+    for place in taken if rest else ():
+        taken[place] += (waiting[place] - 1) * rest // more
+    left = most - sum(taken.values())
+    for place in order:
+        added = min(left, waiting[place] - taken.get(place, 0))
+        taken[place], left = taken.get(place, 0) + added, left - added
+    return {
+        name: replace(range, partitions={n: (f, f + taken.get((name, n), 0)) for n, (f, _) in range.partitions.items()})
         for name, range in ranges.items()
     }
-    left = most - sum(range.offsets for range in taken.values())
-    return {
-        name: _filled(taken[name], range, left if name == _longest(ranges) else 0) for name, range in ranges.items()
-    }
-
-
-def _longest(ranges: Mapping[str, TopicRange]) -> str:
-    return max(ranges, key=lambda name: (ranges[name].offsets, name))
-
-
-def _filled(taken: TopicRange, whole: TopicRange, left: int) -> TopicRange:
-    """`taken` with `left` offsets more, where there are any."""
-    found = dict(taken.partitions)
-    for number, (first, end) in taken.partitions.items():
-        more = min(left, whole.partitions[number][1] - end)
-        found[number] = (first, end + more)
-        left -= more
-    return TopicRange(taken.id, found)

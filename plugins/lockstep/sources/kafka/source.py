@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lockstep.epoch import Identity, Interval, Position
@@ -14,21 +14,29 @@ from lockstep.errors import (
     IntervalMissing,
     InvalidPipeline,
     SourceChanged,
-    SourceNotReady,
     SourceRefused,
     SourceUnavailable,
 )
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka.ranges import Standing, TopicRange, capped, require_same_topic, require_whole
-from lockstep.sources.kafka.records import Decoding, read_ranges
+from lockstep.sources.kafka.decoding import Decoding
+from lockstep.sources.kafka.ranges import (
+    Standing,
+    TopicRange,
+    capped,
+    newly_led,
+    require_same_topic,
+    require_uncut,
+    require_whole,
+)
+from lockstep.sources.kafka.records import read_ranges
+from lockstep.sources.kafka.starts import Start, check_start, first_offsets
 from lockstep.sources.records import Records, RecordSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from lockstep.kafka.cluster import Cluster, Topic
-
-Start = str | datetime | Mapping[str, Mapping[int, int]]
+    from lockstep.kafka.connection import Asker
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,7 +56,9 @@ class KafkaSource(RecordSource):
 
     A range ends before the oldest open transaction. Its records are read again, or an error says which are gone:
     `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again where it
-    now begins. Positions are {"cluster", "topics": {name: {"id", "partitions": {number: [first, end]}}}}.
+    now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on where it ended when it
+    is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number: [first, end]}}}[,
+    "left"]}.
     """
 
     topics: str | tuple[str, ...] = field(default=(), kw_only=False)
@@ -81,12 +91,11 @@ class KafkaSource(RecordSource):
             raise InvalidPipeline(f"{self._where}: give either topics or a pattern")
         if self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(f"{self._where}: on_bad_records is 'fail' or 'quarantine'")
-        if isinstance(self.start, str) and self.start not in ("earliest", "latest"):
-            raise InvalidPipeline(f"{self._where}: start is 'earliest', 'latest', a time, or offsets by topic")
+        if self.pattern is not None and not _is_expression(self.pattern):
+            raise InvalidPipeline(f"{self._where}: the pattern {self.pattern!r} is no regular expression")
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
             raise InvalidPipeline(f"{self._where}: max_rows_per_epoch must be at least 1")
-        if isinstance(self.start, datetime) and self.start.tzinfo is None:
-            raise InvalidPipeline(f"{self._where}: start is a time without a time zone")
+        check_start(self._where, self.start, self.topics)
 
     @property
     def _where(self) -> str:
@@ -112,13 +121,18 @@ class KafkaSource(RecordSource):
     @contextmanager
     def _cluster(self) -> Iterator[Cluster]:
         from lockstep.kafka.cluster import Cluster
-        from lockstep.kafka.connection import Asker
 
-        cluster = Cluster(self._settings, Asker(self._where, SourceUnavailable, SourceRefused))
+        cluster = Cluster(self._settings, self._asker)
         try:
             yield cluster
         finally:
             cluster.close()
+
+    @property
+    def _asker(self) -> Asker:
+        from lockstep.kafka.connection import Asker
+
+        return Asker(self._where, SourceUnavailable, SourceRefused)
 
     # --- planning ---
 
@@ -129,96 +143,77 @@ class KafkaSource(RecordSource):
             if self.by_interval:
                 if interval is None:
                     raise IntervalMissing(f"{self._where} needs a data interval")
-                ranges = {name: self._of_interval(cluster, topic, interval) for name, topic in self._found(cluster)}
-            else:
-                ranges = capped(self._following(cluster, id, start), self.max_rows_per_epoch)
-        return {"cluster": id, "topics": {name: range.to_json() for name, range in sorted(ranges.items())}}
+                return _position(id, dict(self._of_interval(cluster, interval)), {})
+            before = self._before(id, start)
+            ranges = capped(self._following(cluster, before, first=start is None), self.max_rows_per_epoch)
+        return _position(id, ranges, {name: range for name, range in before.items() if not self._means(name)})
+
+    def _means(self, name: str) -> bool:
+        return name in self.topics if self.pattern is None else re.fullmatch(self.pattern, name) is not None
 
     def _found(self, cluster: Cluster) -> Iterator[tuple[str, Topic]]:
         if self.pattern is None:
             yield from ((name, cluster.require_topic(name)) for name in self.topics)
             return
         for name in cluster.topics():
-            if re.fullmatch(self.pattern, name) and (topic := cluster.topic(name)):
+            if self._means(name) and (topic := cluster.topic(name)):
                 yield name, topic
 
-    def _following(self, cluster: Cluster, id: str, start: Position | None) -> dict[str, TopicRange]:
-        """Everything between the last epoch's end and what is decided now."""
-        before = _ranges(start) if start is not None else {}
-        if start is not None and start["cluster"] != id and not self.accept_loss:
+    def _of_interval(self, cluster: Cluster, interval: Interval) -> Iterator[tuple[str, TopicRange]]:
+        from lockstep.sources.kafka.intervals import range_of_interval
+
+        for name, topic in self._found(cluster):
+            lost = name in self.accept_loss
+            yield name, range_of_interval(self._where, cluster, topic, interval, self.settle, accept_loss=lost)
+
+    def _before(self, id: str, start: Position | None) -> dict[str, TopicRange]:
+        """Where every topic ended that was read before."""
+        if start is None:
+            return {}
+        if start["cluster"] != id and not self.accept_loss:
             raise SourceChanged(f"{self._where}: positions are of cluster {start['cluster']}, this is {id}")
-        now = dict(self._found(cluster))
-        ranges = {}
-        for name in sorted(now.keys() | before.keys() if self.pattern is None else now.keys()):
-            last = before.get(name)
-            if last is not None and name not in self.accept_loss:
-                require_same_topic(self._where, name, last.id, now.get(name))
-            if name in now:
-                ranges[name] = self._after(cluster, Standing.of(cluster, now[name]), last, first=start is None)
-        return ranges
+        left = {name: TopicRange.from_json(value) for name, value in start.get("left", {}).items()}
+        return left | {name: _ends_of(range) for name, range in _ranges(start).items()}
+
+    def _following(self, cluster: Cluster, before: Mapping[str, TopicRange], *, first: bool) -> dict[str, TopicRange]:
+        """Everything between the last epoch's end and what is decided now."""
+        for name, last in before.items():
+            if self._means(name) and name not in self.accept_loss:
+                require_same_topic(self._where, name, last.id, cluster.topic(name))
+        return {
+            name: self._after(cluster, Standing.of(cluster, topic), before.get(name), first=first)
+            for name, topic in self._found(cluster)
+        }
 
     def _after(self, cluster: Cluster, standing: Standing, last: TopicRange | None, *, first: bool) -> TopicRange:
         name = standing.topic.name
         begins = {number: oldest for number, (oldest, _) in standing.partitions.items()}
         if first:
-            begins |= self._first(cluster, standing)
+            begins |= first_offsets(self._where, cluster, standing, self.start)
         if last is not None and not (name in self.accept_loss and not _continues(last, standing)):
             begins |= {number: end for number, (_, end) in last.partitions.items()}
-        found = TopicRange(
-            standing.topic.id,
-            {number: (begins[number], max(begins[number], end)) for number, (_, end) in standing.partitions.items()},
+        found = standing.range(
+            {number: (begins[number], max(begins[number], end)) for number, (_, end) in standing.partitions.items()}
         )
-        require_whole(self._where, name, found, standing)
+        self._require_whole(name, found, standing)
         if last is not None and name not in self.accept_loss:
-            require_whole(self._where, name, _ends_of(last), standing)
+            self._require_whole(name, last, standing)
         return found
 
-    def _first(self, cluster: Cluster, standing: Standing) -> dict[int, int]:
-        """Where the first epoch starts, as far as `start` says."""
-        ends = {number: end for number, (_, end) in standing.partitions.items()}
-        if self.start == "earliest":
-            return {}
-        if self.start == "latest":
-            return ends
-        if isinstance(self.start, datetime):
-            found = cluster.offsets_at(standing.topic.name, ends, self.start)
-            return {number: min(ends[number], ends[number] if at is None else at) for number, at in found.items()}
-        assert isinstance(self.start, Mapping)
-        return {int(number): int(offset) for number, offset in self.start.get(standing.topic.name, {}).items()}
+    def _require_whole(self, name: str, range: TopicRange, standing: Standing) -> None:
+        from lockstep.kafka.truncation import truncations
 
-    def _of_interval(self, cluster: Cluster, topic: Topic, interval: Interval) -> TopicRange:
-        if datetime.now(UTC) < interval.end + self.settle:
-            raise SourceNotReady(f"{self._where}: records of {interval} may still come, until {self.settle} after it")
-        if (kind := cluster.topic_settings(topic.name).get("message.timestamp.type")) != "LogAppendTime":
-            raise SourceRefused(
-                f"{self._where}: topic {topic.name} has message.timestamp.type={kind}: a producer may send a record of "
-                "an interval that was read already; set it to LogAppendTime, or read the topic without by_interval"
-            )
-        standing = Standing.of(cluster, topic)
-        firsts = self._edge(cluster, standing, interval.start)
-        ends = self._edge(cluster, standing, interval.end)
-        return TopicRange(topic.id, {number: (firsts[number], ends[number]) for number in standing.partitions})
-
-    def _edge(self, cluster: Cluster, standing: Standing, time: datetime) -> dict[int, int]:
-        """The offset of the first record of that time or later, the same whenever it is asked for."""
-        name, edges = standing.topic.name, {}
-        newest = cluster.ends(name, standing.partitions)
-        for number, offset in cluster.offsets_at(name, standing.partitions, time).items():
-            stable = standing.partitions[number][1]
-            edge = newest[number] if offset is None else offset
-            if edge > stable:
-                raise SourceNotReady(f"{self._where}: a transaction is open in {name}/{number}, before {time}")
-            edges[number] = edge
-        return edges
+        require_whole(self._where, name, range, standing)
+        if places := newly_led(range, standing):
+            require_uncut(self._where, name, truncations(self._settings, self._asker, name, places))
 
     def published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
-        from lockstep.kafka.connection import Asker
         from lockstep.kafka.groups import commit_offsets
 
         if self.group is not None:
             ends = {name: {n: e for n, (_, e) in range.partitions.items()} for name, range in _ranges(end).items()}
-            commit_offsets(self._settings, Asker(self._where, SourceUnavailable, SourceRefused), self.group, ends)
+            commit_offsets(self._settings, self._asker, self.group, ends)
 
     # --- reading ---
 
@@ -226,7 +221,7 @@ class KafkaSource(RecordSource):
         with self._cluster() as cluster:
             for name, range in _ranges(end).items():
                 topic = require_same_topic(self._where, name, range.id, cluster.topic(name))
-                require_whole(self._where, name, range, Standing.of(cluster, topic))
+                self._require_whole(name, range, Standing.of(cluster, topic))
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not any(range.offsets for range in _ranges(end).values())
@@ -242,13 +237,26 @@ class KafkaSource(RecordSource):
         return self.read_records(spark, start, end).good()
 
 
+def _position(cluster: str, ranges: Mapping[str, TopicRange], left: Mapping[str, TopicRange]) -> Position:
+    found: Position = {"cluster": cluster, "topics": {name: range.to_json() for name, range in sorted(ranges.items())}}
+    return found | ({"left": {name: range.to_json() for name, range in sorted(left.items())}} if left else {})
+
+
 def _ranges(position: Position) -> dict[str, TopicRange]:
     return {name: TopicRange.from_json(value) for name, value in position["topics"].items()}
 
 
 def _ends_of(range: TopicRange) -> TopicRange:
     """Nothing but where it ends: what has been read may be gone, what comes after may not."""
-    return TopicRange(range.id, {number: (end, end) for number, (_, end) in range.partitions.items()})
+    return replace(range, partitions={number: (end, end) for number, (_, end) in range.partitions.items()})
+
+
+def _is_expression(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True
 
 
 def _continues(last: TopicRange, standing: Standing) -> bool:

@@ -1,0 +1,130 @@
+"""What the bytes of Kafka's keys and values are, as SQL expressions that decode them and tell what can't be decoded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lockstep.errors import InvalidPipeline
+from lockstep.sources.records import BAD
+
+#: A field that every decoded Avro record has, and none that couldn't be: Spark makes a record of nulls of those.
+_DECODED = "_lockstep_decoded"
+
+
+class Encoding(StrEnum):
+    """What the bytes of a key or a value are."""
+
+    BYTES = "bytes"
+    STRING = "string"  #: UTF-8
+    JSON = "json"  #: one object
+    AVRO = "avro"  #: binary, without a container and without a schema registry's prefix
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """One of a record's two parts. `schema`: Spark DDL for JSON, the writer's Avro schema as JSON for Avro."""
+
+    column: str
+    encoding: Encoding
+    schema: str
+
+    @classmethod
+    def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
+        """Raises `InvalidPipeline`."""
+        if encoding not in tuple(Encoding):
+            raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(Encoding)}")
+        needs = encoding in (Encoding.JSON, Encoding.AVRO)
+        if needs != (schema is not None):
+            raise InvalidPipeline(f"{where}: {column}_schema goes with {column}='json' or 'avro', and only with them")
+        if encoding == Encoding.AVRO:
+            _require_avro(where, column, schema or "")
+        return cls(column, Encoding(encoding), schema or "")
+
+    @property
+    def may_fail(self) -> bool:
+        return self.encoding is not Encoding.BYTES
+
+    @property
+    def added(self) -> str | None:
+        """The field of a decoded record that tells whether it was one, if there is such a field."""
+        match self.encoding:
+            case Encoding.JSON:
+                return BAD
+            case Encoding.AVRO if _is_record(json.loads(self.schema)):
+                return _DECODED
+            case _:
+                return None
+
+    def decoded(self) -> str:
+        """The part, decoded, with the `added` field."""
+        match self.encoding:
+            case Encoding.BYTES:
+                return self.column
+            case Encoding.STRING:
+                return self._text
+            case Encoding.JSON:
+                options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
+                return f"from_json({self._text}, {_literal(f'{self.schema}, {BAD} STRING')}, {options})"
+            case Encoding.AVRO:
+                options = f"map('mode', 'PERMISSIVE', 'avroSchema', {_literal(_marked(self.schema))})"
+                return f"from_avro({self.column}, {_literal(self.schema)}, {options})"
+
+    def is_bad(self, decoded: str) -> str:
+        """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
+        failed = f"({self.column} IS NOT NULL AND {decoded} IS NULL)"
+        match self.encoding:
+            case Encoding.BYTES:
+                return "false"
+            case Encoding.STRING:
+                return self._is_no_text
+            case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
+                return f"({decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text})"
+            case Encoding.AVRO if self.added:
+                return f"({self.column} IS NOT NULL AND {decoded}.{self.added} IS NULL)"
+            case Encoding.AVRO:
+                return failed
+
+    @property
+    def raw(self) -> str:
+        """The bytes, as members of a struct: as text where they are text, else in base64."""
+        text = f"IF({self._is_no_text}, NULL, {self._text}) AS {self.column}"
+        return f"{text}, IF({self._is_no_text}, base64({self.column}), NULL) AS {self.column}_base64"
+
+    @property
+    def _text(self) -> str:
+        return f"CAST({self.column} AS STRING)"
+
+    @property
+    def _is_no_text(self) -> str:
+        return f"NOT coalesce(is_valid_utf8({self._text}), true)"
+
+
+def _require_avro(where: str, name: str, schema: str) -> None:
+    what = f"{where}: {name}_schema"
+    try:
+        found = json.loads(schema)
+    except ValueError as error:
+        raise InvalidPipeline(f"{what} is no JSON: {error}") from None
+    if isinstance(found, list):
+        raise InvalidPipeline(
+            f"{what} is to be one type, not a union: a record without a key or a value has null there"
+        )
+
+
+def _is_record(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "record"
+
+
+def _marked(schema: str) -> str:
+    """The schema to read by: a record has `_DECODED` too, which stands in no bytes and is true by default."""
+    found = json.loads(schema)
+    if _is_record(found):
+        found["fields"] = [*found["fields"], {"name": _DECODED, "type": "boolean", "default": True}]
+    return json.dumps(found)
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
