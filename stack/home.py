@@ -9,16 +9,17 @@ from pathlib import Path
 from stack.errors import StackError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-PORTS = {"postgres": 25_432, "spark": 25_002, "airflow": 28_080}
+PORTS = {"postgres": 25_432, "spark": 25_002, "airflow": 28_080, "kafka": 25_092}
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Loopback ports; LOCKSTEP_PORT_POSTGRES, LOCKSTEP_PORT_SPARK and LOCKSTEP_PORT_AIRFLOW choose others."""
+    """Loopback ports; LOCKSTEP_PORT_POSTGRES, …_SPARK, …_AIRFLOW and …_KAFKA choose others. 0: any free one."""
 
     postgres: int
     spark: int
     airflow: int
+    kafka: int = 0
 
     @classmethod
     def from_environment(cls) -> Ports:
@@ -44,6 +45,10 @@ class Home:
     @property
     def spark(self) -> Path:
         return self.root / "spark"
+
+    @property
+    def kafka(self) -> Path:
+        return self.root / "kafka"
 
     @property
     def airflow(self) -> Path:

@@ -93,7 +93,8 @@ class KafkaBroker:
 
     @property
     def pid(self) -> int | None:
-        return self._started.pid if self._started and self._started.lives else None
+        """Of the one that runs, whoever started it."""
+        return next((one.pid for one in self._processes.started if one.lives), None)
 
     def start(self) -> None:
         """Start it, if it isn't running, with what it had, and wait until it serves. Raises `StackError`."""

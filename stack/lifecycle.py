@@ -16,6 +16,7 @@ from stack.airflow import Airflow
 from stack.errors import AlreadyAtWork, PortInUse
 from stack.home import CHECKOUT, Home
 from stack.java import find_java
+from stack.kafka import BROKER, SPARK_CONNECTOR, KafkaBroker
 from stack.postgres import HOST, SUPERUSER, PostgresServer, free_port
 from stack.processes import Processes
 from stack.spark import ConnectServer
@@ -33,12 +34,13 @@ class Service:
 
 
 class Stack:
-    """PostgreSQL, Spark Connect and Airflow under one home."""
+    """PostgreSQL, Spark Connect and Airflow under one home; and Kafka, where `make kafka` has fetched it."""
 
     def __init__(self, home: Home, say: Callable[[str], None] = print) -> None:
         self.home = home
         self._say = say
         self.postgres = PostgresServer(home.postgres, port=home.ports.postgres, passfile=home.passfile)
+        self.kafka = KafkaBroker(home.kafka, port=home.ports.kafka)
 
     @cached_property
     def airflow(self) -> Airflow:
@@ -53,7 +55,9 @@ class Stack:
     @property
     def environment(self) -> dict[str, str]:
         """Where everything is, without passwords: what `lockstep env` prints and what tasks have."""
+        kafka = {"LOCKSTEP_KAFKA": self.kafka.bootstrap} if self.kafka.pid else {}
         return {
+            **kafka,
             "LOCKSTEP_HOME": str(self.home.root),
             "LOCKSTEP_LEDGER": self._dsn("lockstep"),
             "LOCKSTEP_WAREHOUSE": self._dsn("warehouse"),
@@ -117,6 +121,7 @@ class Stack:
         }
         return [
             Service("postgres", self.postgres.pid, f"{HOST}:{ports.postgres}"),
+            *([Service("kafka", self.kafka.pid, self.kafka.bootstrap)] if self.kafka.pid else []),
             *(
                 Service(one.name, one.pid if one.lives else None, addresses.get(one.name, ""))
                 for one in self._processes.started
@@ -132,6 +137,9 @@ class Stack:
         with self._step("PostgreSQL"):
             self._start_postgres()
         spark = connect.launch()
+        if _has_kafka():
+            with self._step("Kafka"):
+                self.kafka.start()
         with self._step("Airflow's database"):
             self.airflow.prepare()
         airflow = self.airflow.launch()
@@ -146,6 +154,7 @@ class Stack:
     def _stop(self) -> None:
         self.home.environment.unlink(missing_ok=True)
         self._processes.stop()
+        self.kafka.stop()
         self.postgres.stop()
 
     def _start_postgres(self) -> None:
@@ -166,8 +175,9 @@ class Stack:
 
     def _check(self) -> None:
         find_java()
-        ports = self.home.ports
-        for service, port in (("postgres", ports.postgres), ("spark", ports.spark), ("airflow", ports.airflow)):
+        for service, port in vars(self.home.ports).items():
+            if service == "kafka" and not _has_kafka():
+                continue
             try:
                 free_port(port)
             except PortInUse as error:
@@ -195,7 +205,14 @@ class Stack:
             "AIRFLOW_CONN_LOCKSTEP_LEDGER": json.dumps({**database, "schema": "lockstep"}),
             "AIRFLOW_CONN_WAREHOUSE": json.dumps({**database, "schema": "warehouse"}),
             "AIRFLOW_CONN_SPARK": json.dumps(spark),
+            **self._kafka_connection(),
         }
+
+    def _kafka_connection(self) -> Mapping[str, str]:
+        if not self.kafka.pid:
+            return {}
+        host, _, port = self.kafka.bootstrap.partition(":")
+        return {"AIRFLOW_CONN_KAFKA": json.dumps({"conn_type": "kafka", "host": host, "port": int(port)})}
 
     @contextmanager
     def _step(self, what: str) -> Iterator[None]:
@@ -213,6 +230,10 @@ class Stack:
             except BlockingIOError as error:
                 raise AlreadyAtWork(f"another up or down is at work in {self.home.root}: wait for it") from error
             yield
+
+
+def _has_kafka() -> bool:
+    return BROKER.present and SPARK_CONNECTOR.present
 
 
 def checkout_stack(say: Callable[[str], None] = print) -> Stack:
