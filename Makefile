@@ -12,10 +12,10 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo up down status test kafka lint bench clean
+.PHONY: help setup lock demo demo-kafka up down status test kafka lint bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv from requirements.txt
 
@@ -44,6 +44,9 @@ lock: $(STAMP) ## renew requirements.txt from requirements.in
 
 demo: setup ## run a real backfill of the flights DAG from nothing, and reconcile it (DAYS=14)
 	@$(BIN)/python -m stack demo --days $(DAYS)
+
+demo-kafka: kafka ## sum real flights by hour from Kafka to Kafka and a table while they come in, and compare (DAYS=14)
+	@$(BIN)/python -m stack demo-kafka --days $(DAYS)
 
 up: setup ## start PostgreSQL, Spark Connect and Airflow, and print where they are
 	@$(BIN)/python -m stack up

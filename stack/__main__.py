@@ -1,4 +1,4 @@
-"""`python -m stack up | down | status | env | demo | clean`: what the Makefile calls."""
+"""`python -m stack up | down | status | env | demo | demo-kafka | clean`: what the Makefile calls."""
 
 from __future__ import annotations
 
@@ -63,6 +63,18 @@ def demo(
     from stack.demo import run_demo
 
     raise typer.Exit(run_demo(days, as_json))
+
+
+@app.command()
+def demo_kafka(
+    days: Annotated[int, typer.Option(min=1, max=364, help="Days of 2013, from January 1.")] = 14,
+    seconds: Annotated[float, typer.Option(min=0, help="How long the producer takes to send their flights.")] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON; progress goes to stderr.")] = False,
+) -> None:
+    """Send real flights to Kafka while the DAG sums them by hour; compare with a batch. Exit code 0 if all agree."""
+    from stack.demo_kafka import run_demo_kafka
+
+    raise typer.Exit(run_demo_kafka(days, seconds, as_json))
 
 
 @app.command()

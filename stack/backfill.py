@@ -150,12 +150,18 @@ class Backfill:
         run = self._api.first_run(DAG, "failed", first, last)
         if run is None:
             return None
-        failed = [task for task in self._api.tries(DAG, run["dag_run_id"]) if task.state == "failed"]
-        told = [f"the run of {run['data_interval_start'][:10]} failed ({run['dag_run_id']})"]
-        for task in failed:
+        told = f"the run of {run['data_interval_start'][:10]} failed ({run['dag_run_id']})"
+        return "\n".join([told, *failed_tasks(self._api, DAG, run["dag_run_id"])])
+
+
+def failed_tasks(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
+    """Which tasks of a run failed, how often, and the end of each one's log."""
+    told = []
+    for task in api.tries(dag_id, run_id):
+        if task.state == "failed":
             told.append(f"task {task.task_id} failed after {task.tries} tries; the end of its log:")
-            told += [f"  {line}" for line in self._api.log(DAG, run["dag_run_id"], task)[-LOG_LINES:]]
-        return "\n".join(told)
+            told += [f"  {line}" for line in api.log(dag_id, run_id, task)[-LOG_LINES:]]
+    return told
 
 
 def _listed(days: Sequence[date]) -> str:

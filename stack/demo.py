@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
@@ -49,10 +49,15 @@ def run_demo(days: int, as_json: bool = False) -> int:
     stack = Stack(home, lambda line: console.print(line, highlight=False, markup=False))
     began = time.monotonic()
     try:
-        with _only_demo(home), _running(stack, console):
+        with only_demo(home), running(stack, console):
             report = Demo(stack, console, demo_days(days)).run()
     except (LockstepError, psycopg2.Error) as error:
         raise StackError(f"{type(error).__name__}: {str(error).strip()}") from error
+    return exit_code(report, console, began, as_json)
+
+
+def exit_code(report: Mapping[str, Any], console: Console, began: float, as_json: bool) -> int:
+    """Say the verdict, print the report if it is wanted as JSON; 0 if everything agrees."""
     seconds = time.monotonic() - began
     verdict = "every count agrees" if report["agrees"] else "[bold red]some counts differ[/]"
     console.print(f"{verdict}; {seconds:.0f} s in all", highlight=False)
@@ -173,7 +178,7 @@ def _row(status: EpochStatus, history: Sequence[HistoryEntry]) -> EpochRow:
 
 
 @contextmanager
-def _only_demo(home: Home) -> Iterator[None]:
+def only_demo(home: Home) -> Iterator[None]:
     """Raises AlreadyAtWork where another demo of this home runs. The lock goes with the process."""
     home.root.mkdir(parents=True, exist_ok=True)
     with (home.root / "demo.lock").open("w") as lock:
@@ -185,7 +190,7 @@ def _only_demo(home: Home) -> Iterator[None]:
 
 
 @contextmanager
-def _running(stack: Stack, console: Console) -> Iterator[None]:
+def running(stack: Stack, console: Console) -> Iterator[None]:
     """The stack, up. It is stopped afterwards unless it ran before, by another hand than that of a killed demo."""
     ours = stack.home.root / "demo.json"  # which start of the stack was a demo's
     found = stack.is_up

@@ -63,7 +63,7 @@ def bag() -> DagBag:
 
 def test_every_file_is_found_and_imports(bag: DagBag) -> None:
     assert not bag.import_errors
-    assert set(bag.dags) == {"flights", "lockstep_recovery"}
+    assert set(bag.dags) == {"flights", "kafka_windows", "lockstep_recovery"}
     assert {Path(dag.fileloc).name for dag in bag.dags.values()} == {file.name for file in FILES}
 
 
