@@ -15,6 +15,8 @@ import pytest
 from lockstep import Pipeline, Windows, files, run_epoch
 from lockstep.compute import windows as folding
 from lockstep.compute.balances import Balances, balanced
+from lockstep.compute.lateness import Bounds
+from lockstep.compute.watermarks import Watermark
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MINUTE = timedelta(minutes=1)
-real_panes = folding._panes
+real_panes, real_merged, real_late = folding._panes, folding._merged, Bounds.late
 LAST: Event = ("end", 1, 10_000_000, 0)  #: closes every window before it
 
 
@@ -58,7 +60,7 @@ def test_any_cut_into_epochs_gives_the_windows_of_one_batch_each_once(session: S
     )
     events = disordered(seed=7, count=150, late_by=900)
     epochs = Epochs(session, windows)
-    for part in cut(seed=8, events=events, epochs=5):
+    for part in cut(seed=8, events=events, epochs=4):
         epochs.fold(part)
     epochs.fold([LAST])
     assert {window: aggregates(row) for window, row in epochs.last().items()} == batch(windows, events)
@@ -132,20 +134,27 @@ def test_updates_bring_an_upserting_sink_to_the_windows_of_one_batch(session: Sp
     assert epochs.told[1].watermark == epochs.told[0].watermark
 
 
-def test_the_slowest_partition_holds_the_watermark_until_it_is_idle(session: SparkSession) -> None:
-    epochs = Epochs(session, windows_of(partition="part", idle_epochs=2))
-    marks = [
-        epochs.fold(events).watermark
-        for events in (
-            [("a", 1, 100, 0), ("a", 1, 9000, 1)],
-            [("a", 1, 9100, 1)],
-            [],  # nothing moves, nobody is idle
-            [("a", 1, 9200, 1)],  # the second epoch without partition 0
-            [("a", 1, 200, 0), ("a", 1, 9300, 1)],  # it comes back: behind the watermark, which stays
-        )
-    ]
-    assert marks == [100, 100, 100, 9200, 9200]
-    assert epochs.told[-1].balance["late"] == 1
+def test_the_slowest_partition_holds_the_watermark_until_it_is_idle() -> None:
+    windows = windows_of(partition="part", idle_epochs=2, out_of_order=timedelta(microseconds=10))
+    mark, bounds = Watermark(), []
+    for greatest in (
+        {"0": 100, "1": 9000},
+        {"1": 9100},
+        {},  # nothing moves, nobody is idle
+        {"1": 9200},  # the second epoch without partition 0
+        {"0": 200, "1": 9300},  # it comes back: behind the watermark, which stays
+        {"0": 9400, "1": 9300, "2": 5},  # a new one
+    ):
+        mark = mark.advanced(windows, greatest)
+        bounds.append(mark.bound)
+    assert bounds == [90, 90, 90, 9190, 9190, 9190]
+
+
+def test_partitions_are_told_apart_by_an_expression(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of(partition="part % 2"))
+    assert epochs.fold([("a", 1, 700, 0), ("a", 1, 9000, 1), ("a", 1, 800, 2)]).watermark == 800
+    assert epochs.fold([("a", 1, 9100, 2), ("a", 1, 600, 1)]).watermark == 9000
+    assert epochs.told[-1].balance["late"] == 0
 
 
 def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: SparkSession) -> None:
@@ -171,13 +180,40 @@ def test_rows_without_time_or_key_fail_the_epoch_unless_they_are_left_out_by_nam
     assert (told.balance["in"], told.balance["filtered"], told.balance["folded"]) == (3, 2, 1)
 
 
-def test_rows_that_get_lost_on_the_way_stop_the_epoch(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    def leaky(windows: Windows, rows: DataFrame) -> DataFrame:
-        return real_panes(windows, rows.where("value <> 2"))
+def lossy(windows: Windows, rows: DataFrame) -> DataFrame:
+    return real_panes(windows, rows.where("value <> 2"))
 
-    monkeypatch.setattr(folding, "_panes", leaky)
-    with pytest.raises(Unbalanced, match=r"in must be folded \+ late \+ filtered, found 3 in, .* 2 folded, 0 late"):
-        Epochs(session, windows_of()).fold([("a", 1, 0, 0), ("a", 2, 0, 0), ("a", 3, 0, 0)])
+
+def doubling(windows: Windows, rows: DataFrame) -> DataFrame:
+    return real_panes(windows, rows.unionByName(rows.where("value = 2")))
+
+
+def forgetful(*arguments: Any) -> DataFrame:
+    return real_merged(*arguments).where("high <> 2")
+
+
+def hiding(bounds: Bounds, rows: DataFrame, *arguments: Any) -> Any:
+    return real_late(bounds, rows.where("value <> 1"), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault", "told"),
+    [
+        (folding, "_panes", lossy, "2 folded, 1 late"),
+        (folding, "_panes", doubling, "4 folded, 1 late"),
+        (folding, "_merged", forgetful, "1 folded, 1 late"),
+        (Bounds, "late", hiding, "3 folded, 0 late"),
+    ],
+)
+def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fault: Any, told: str
+) -> None:
+    epochs = Epochs(session, windows_of())
+    before = Watermark().advanced(epochs.windows, {"": 600 * 10**6})
+    epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+    monkeypatch.setattr(place, name, fault)
+    with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
+        epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 700, 0), ("c", 3, 700, 0)])
 
 
 def test_a_transform_that_keeps_the_late_rows_to_itself_is_refused(session: SparkSession) -> None:

@@ -11,11 +11,36 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 from lockstep.compute.inputs import Observed
-from lockstep.errors import InvalidPipeline, StageFailed, Unbalanced
+from lockstep.errors import InvalidPipeline, Unbalanced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say."""
+
+    frame: DataFrame
+    observed: Observed
+    plain: DataFrame
+    aggregates: Mapping[str, str]
+
+    @classmethod
+    def of(cls, frame: DataFrame, **aggregates: str) -> Counted:
+        observed = Observed.of(frame, **aggregates)
+        return cls(observed.frame, observed, frame, aggregates)
+
+    def counts(self) -> dict[str, int]:
+        """What was counted; counts now if the optimizer knew of no rows and cut the frame out of the plan."""
+        if found := self.observed.counts():
+            return found
+        columns = [F.expr(aggregate).alias(name) for name, aggregate in self.aggregates.items()]
+        [row] = self.plain.agg(*columns).collect()
+        return row.asDict()
 
 
 @dataclass(frozen=True)
@@ -23,7 +48,7 @@ class Part:
     """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it."""
 
     what: str
-    observed: Observed
+    counted: Counted
 
 
 @dataclass(frozen=True)
@@ -58,11 +83,11 @@ class Balance:
         return counts
 
     def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
-        if not any(part.observed.uses_in(frame) for frame in frames):
+        if not any(part.counted.observed.uses_in(frame) for frame in frames):
             raise InvalidPipeline(
                 f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
             )
-        return counted(part.observed)
+        return part.counted.counts()
 
 
 @dataclass
@@ -97,16 +122,6 @@ def balanced(balances: Balances) -> Iterator[None]:
         yield
     finally:
         _made.reset(token)
-
-
-def counted(observed: Observed) -> dict[str, int]:
-    """What `observed` counted; counts now if the optimizer cut a frame without rows out of the plan."""
-    if not (counts := observed.counts()):
-        observed.checkpointed()
-        counts = observed.counts()
-    if not counts:
-        raise StageFailed("Spark read rows and didn't say how many")
-    return counts
 
 
 def register(balance: Balance) -> Balance:

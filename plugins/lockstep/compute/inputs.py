@@ -49,7 +49,9 @@ class Observed:
         deadline = time.monotonic() + _SECONDS
         while not done.isCompleted() and time.monotonic() < deadline:
             time.sleep(0.005)
-        return dict(self.observation.get) if done.isCompleted() else {}
+        if not done.isCompleted() or observation._jo.getRow().schema() is None:  # the optimizer cut the frame out
+            return {}
+        return dict(self.observation.get)
 
     def uses_in(self, frame: DataFrame) -> int:
         """How often the plan of `frame` reads this one."""

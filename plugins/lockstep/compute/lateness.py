@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.inputs import Observed
+from lockstep.compute.balances import Counted
 from lockstep.compute.watermarks import BEGINNING, Watermark
 from lockstep.compute.window_columns import of_parts
 from lockstep.windows import END, MISSED, START, Windows, micros
@@ -89,13 +89,13 @@ class Bounds:
         own = F.sum(F.expr(f"CASE WHEN {_BACK} = 0 THEN {ROWS} ELSE 0L END")).alias(ROWS)
         return spread.groupBy(*windows.key, _START).agg(*(c for one in windows.folds() for c in of_parts(one)), own)
 
-    def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> Observed:
+    def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> Counted:
         """The rows that missed windows; if there aren't `some`, nothing is read."""
         panes = self.size // self.step
         missed = [F.expr(self.missed()).cast("int").alias(MISSED)] if panes > 1 else []
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
         found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
-        return Observed.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
+        return Counted.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
 
 
 def _rows_with(condition: str) -> str:

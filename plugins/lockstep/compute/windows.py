@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.balances import Balance, Part, counted, register
+from lockstep.compute.balances import Balance, Counted, Part, register
 from lockstep.compute.inputs import Observed
 from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds
 from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark
@@ -54,7 +54,7 @@ def fold(windows: Windows, frame: DataFrame, state: Mapping[str, StateRows], whe
     before = Watermark.read(windows, marks)
     bounds = Bounds.of(windows, before)
     rows = _timed(windows, frame, where)
-    read = Observed.of(rows, **bounds.counts(windows))
+    read = Counted.of(rows, **bounds.counts(windows))
     parts = _kept(bounds.expanded(windows, _panes(windows, read.frame)))
     counts = _sound_counts(windows, read)
     after = before.advanced(windows, _greatest(windows, rows, counts.pop("greatest")))
@@ -105,8 +105,8 @@ def _panes(windows: Windows, rows: DataFrame) -> DataFrame:
     return rows.where(PASSES).groupBy(*windows.key, PANE).agg(*columns, F.count(F.lit(1)).alias(ROWS))
 
 
-def _sound_counts(windows: Windows, read: Observed) -> dict[str, int]:
-    counts = counted(read)
+def _sound_counts(windows: Windows, read: Counted) -> dict[str, int]:
+    counts = read.counts()
     untimed, keyless = counts.pop("untimed"), counts.pop("keyless")
     if untimed or keyless:
         raise BadRecords(
@@ -154,14 +154,14 @@ def _emits(windows: Windows, after: Watermark) -> str:
     return f"({_is_closed(after)} AND ({_FRESH} OR coalesce({EMITTED}, 0) = 0))"
 
 
-def _results(windows: Windows, merged: DataFrame, after: Watermark) -> Observed:
+def _results(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
     emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
     gone = F.expr(f"CASE WHEN {_is_gone(windows, after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
     columns: list[Column | str] = [*windows.key, START, END, *map(of_results, windows.folds()), REVISION, gone]
-    return Observed.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
+    return Counted.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
 
 
-def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Observed:
+def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
     """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
@@ -169,7 +169,7 @@ def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Observed:
     known = merged.where(f"NOT ({_is_gone(windows, after)} AND {EMITTED} IS NULL)")
     changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
     changes = changes.withColumn(DELETED, F.expr(_is_gone(windows, after))).drop(_FRESH)
-    return Observed.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
+    return Counted.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
 
 
 def _changed(windows: Windows, changes: DataFrame, before: Watermark, after: Watermark) -> dict[str, DataFrame]:
