@@ -28,6 +28,7 @@ class KafkaUnderTest(SinkUnderTest):
     def __init__(self, broker: KafkaBroker, **more: Any) -> None:
         self.broker, self.more = broker, more
         self.topic = self._new_topic()
+        self.markers = f"{self.topic}.markers"
         self.guarantee = Guarantee(more.get("guarantee", Guarantee.EXACTLY_ONCE))
 
     def _new_topic(self) -> str:

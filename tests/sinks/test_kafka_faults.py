@@ -3,55 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
 
-from lockstep import crash
-from lockstep.crash import CrashPoint
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, TargetChanged
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
-from lockstep.sinks.base import Publication, SinkContext
+from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
+from tests.sinks.kafka_admin import cluster_of, delete, restart
 from tests.sinks.kafka_target import KafkaUnderTest, committed
-
-
-@contextmanager
-def at(point: CrashPoint, action: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Do `action` when `point` is first reached."""
-    left = [action]
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    stop = crash.observe(lambda reached: left.pop()() if reached is point and left else None)
-    try:
-        yield
-    finally:
-        stop()
-
-
-def restart(broker: KafkaBroker) -> None:
-    broker.kill()
-    broker.start()
-
-
-@pytest.mark.parametrize("point", [CrashPoint.PUBLISH_AFTER_MARKER, CrashPoint.PUBLISH_BEFORE_SINK_COMMIT])
-def test_a_broker_that_is_killed_in_mid_publication_shows_every_record_once(
-    point: CrashPoint, kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, wal = KafkaUnderTest(kafka_broker), sealed(1000)
-    vote = prepare(target, epoch(), wal)
-    with at(point, lambda: restart(kafka_broker), monkeypatch):
-        publish(target, epoch(), vote, wal)
-    expect_rows(target, wal)
-    assert publish(target, epoch(), vote, wal) is Publication.FOUND
 
 
 def test_a_broker_that_is_killed_between_vote_and_publication_changes_nothing(kafka_broker: KafkaBroker) -> None:
@@ -62,39 +28,17 @@ def test_a_broker_that_is_killed_between_vote_and_publication_changes_nothing(ka
     expect_rows(target, wal)
 
 
-def test_a_transaction_that_outlives_its_timeout_is_sent_again(
-    kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target, wal = KafkaUnderTest(kafka_broker, transaction_timeout=1.0), sealed(1000)
-    vote = prepare(target, epoch(), wal)
-
-    def until_it_is_aborted() -> None:
-        wait_until(lambda: bool(target.unsettled()), "the first record did not arrive")
-        wait_until(lambda: not target.unsettled(), "the broker did not abort the transaction")
-
-    late = at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, until_it_is_aborted, monkeypatch)
-    with late, opened(target) as sink, pytest.raises(PublishBlocked):
-        sink.publish(epoch(), vote, wal)
-    expect_rows(target)
-    publish(target, epoch(), vote, wal)
-    expect_rows(target, wal)
-
-
-@pytest.mark.parametrize("which", ["the topic", "the markers"])
-def test_a_topic_that_is_made_anew_is_another_target(which: str, kafka_broker: KafkaBroker) -> None:
+def test_a_topic_that_is_made_anew_is_another_target(kafka_broker: KafkaBroker) -> None:
     target, wal = KafkaUnderTest(kafka_broker), sealed(100)
     vote = prepare(target, epoch(), wal)
-    name = target.topic if which == "the topic" else f"{target.topic}.markers"
-    delete(kafka_broker, name)
-    with opened(target) as sink, pytest.raises(TargetChanged):
+    delete(kafka_broker, target.topic)
+    with opened(target) as sink, pytest.raises(TargetChanged, match="is gone"):
         sink.publish(epoch(), vote, wal)
-    Cluster({"bootstrap.servers": kafka_broker.bootstrap}, Asker("test")).create_topic(
-        name, 8, {"cleanup.policy": "compact"}
-    )
-    with opened(target) as sink, pytest.raises(TargetChanged):
+    with cluster_of(kafka_broker) as cluster:
+        cluster.create_topic(target.topic, 3, {})
+    with opened(target) as sink, pytest.raises(TargetChanged, match="Nothing was sent"):
         sink.publish(epoch(), vote, wal)
-    if which == "the markers":
-        expect_rows(target)
+    expect_rows(target)
 
 
 def test_a_reader_of_committed_records_never_sees_half_an_epoch(kafka_broker: KafkaBroker) -> None:
@@ -214,18 +158,3 @@ def test_a_pipeline_with_wrong_arguments_is_refused(wrong: dict[str, Any]) -> No
 
 def _context(settings: str) -> SinkContext:
     return SinkContext(DEPLOYMENT, "pipe", {"kafka": settings})
-
-
-def delete(broker: KafkaBroker, topic: str) -> None:
-    """Delete a topic and wait until it is gone."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.delete_topics([topic])[topic].result(30)
-    cluster = Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))
-    wait_until(lambda: cluster.topic(topic) is None, f"{topic} is still there")
-
-
-def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)

@@ -1,0 +1,87 @@
+"""What an administrator does to a broker's topics, and what can be seen there, for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker
+from stack.kafka import KafkaBroker
+
+SECONDS = 60
+
+
+def until(holds: Callable[[], bool], otherwise: str, seconds: float = SECONDS) -> None:
+    """Fail with `otherwise` unless it holds before that many seconds."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.02)
+
+
+@contextmanager
+def cluster_of(broker: KafkaBroker) -> Iterator[Cluster]:
+    with closing(Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))) as cluster:
+        yield cluster
+
+
+def restart(broker: KafkaBroker) -> None:
+    """As after a power cut of the process."""
+    broker.kill()
+    broker.start()
+
+
+def delete(broker: KafkaBroker, topic: str) -> None:
+    """Delete a topic and wait until it is gone."""
+    admin = _admin(broker)  # by name: a client that nobody knows any more never answers
+    admin.delete_topics([topic])[topic].result(SECONDS)
+    with cluster_of(broker) as cluster:
+        until(lambda: cluster.topic(topic) is None, f"{topic} is still there")
+
+
+def delete_records(broker: KafkaBroker, topic: str, partitions: int) -> None:
+    """Delete every record; a topic that is only compacted refuses that."""
+    everything = [TopicPartition(topic, number, OFFSET_END) for number in range(partitions)]
+    admin = _admin(broker)
+    for future in admin.delete_records(everything).values():
+        future.result(SECONDS)
+
+
+def configure(broker: KafkaBroker, topic: str, setting: str, value: str) -> None:
+    """Change one setting and wait until it holds."""
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = _admin(broker)
+    admin.incremental_alter_configs([resource])[resource].result(SECONDS)
+    with cluster_of(broker) as cluster:
+        until(lambda: cluster.topic_settings(topic)[setting] == value, f"{setting} of {topic} did not change")
+
+
+def held(broker: KafkaBroker, topic: str, partitions: int) -> list[int]:
+    """The partitions in which an open transaction holds readers of committed records back."""
+    with cluster_of(broker) as cluster:
+        ends, stable = (cluster.ends(topic, range(partitions), stable=only) for only in (False, True))
+    return [number for number in ends if ends[number] != stable[number]]
+
+
+def transactional_ids(broker: KafkaBroker) -> list[str]:
+    """Lockstep's, as far as the broker remembers them."""
+    tool = "org.apache.kafka.tools.TransactionsCommand"
+    told = broker.run_tool(tool, ["--bootstrap-server", broker.bootstrap, "list"])
+    return [line.split()[0] for line in told.splitlines() if line.startswith("lockstep-")]
+
+
+def is_compacted(broker: KafkaBroker, topic: str) -> bool:
+    """Whether the cleaner has been over a partition of it."""
+    noted = broker.folder / "data" / "cleaner-offset-checkpoint"
+    lines = [line.split() for line in noted.read_text().splitlines()] if noted.exists() else []
+    return any(line[0] == topic and int(line[2]) > 0 for line in lines if len(line) == 3)
+
+
+def _admin(broker: KafkaBroker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})

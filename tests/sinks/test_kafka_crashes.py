@@ -1,0 +1,374 @@
+"""KafkaSink while things die. A reader of committed records reads throughout; what it saw is checked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.epoch import Interval, Vote
+from lockstep.errors import PreflightRefused, PublishBlocked, Retryable, TargetChanged
+from lockstep.sinks.base import Publication, SinkEpoch
+from lockstep.testing import SealedRows, sealed
+from lockstep.testing.children import Child, ended, fork
+from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
+from stack.kafka import BROKER, KafkaBroker
+from tests.sinks.kafka_admin import (
+    configure,
+    delete,
+    delete_records,
+    held,
+    is_compacted,
+    restart,
+    transactional_ids,
+    until,
+)
+from tests.sinks.kafka_observer import Observer, observed
+from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
+
+ROWS = 1000
+SLOW = 60.0  #: a timeout that no test waits for
+
+
+@pytest.fixture
+def watched(kafka_broker: KafkaBroker) -> Iterator[Watched]:
+    target = KafkaUnderTest(kafka_broker, transaction_timeout=SLOW)
+    with watching(target) as found:
+        yield found
+
+
+@dataclass
+class Watched:
+    """A target with epoch 1 in it, as a reader who has seen that is known to read."""
+
+    target: KafkaUnderTest
+    observer: Observer
+
+    def voted(self, number: int = 2, **more: Any) -> tuple[SinkEpoch, Vote, list[SealedRows]]:
+        wal = sealed(ROWS, start=ROWS * number)
+        at_ = replace(epoch(number), **more)
+        return at_, prepare(self.target, at_, wal), wal
+
+    def expect(self, *epochs: int, in_turn: bool = True) -> None:
+        """Fail unless the reader saw these epochs, and no other but the first."""
+        self.observer.expect(dict.fromkeys((1, *epochs), ROWS), in_turn=in_turn)
+        expect_rows(self.target, *(sealed(ROWS, start=ROWS * n) for n in (1, *epochs)))
+        assert not self.target.unsettled()
+
+    def saw(self, number: int) -> bool:
+        return any(one.epoch == number for one in self.observer.look())
+
+
+@contextmanager
+def watching(target: KafkaUnderTest) -> Iterator[Watched]:
+    with observed(target.broker, target.topic, PARTITIONS) as observer:
+        found = Watched(target, observer)
+        publish(target, *found.voted(1))
+        until(lambda: len(observer.look()) == ROWS, "the reader doesn't read")
+        yield found
+
+
+@contextmanager
+def at(point: CrashPoint, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Do `action` when `point` is first reached."""
+    left = [action]
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    stop = crash.observe(lambda reached: left.pop()() if reached is point and left else None)
+    try:
+        yield
+    finally:
+        stop()
+
+
+def until_sent(target: KafkaUnderTest) -> None:
+    until(lambda: bool(target.unsettled()), "no record arrived")
+
+
+@dataclass(frozen=True)
+class Interrupted(SealedRows):
+    """Rows in whose middle something happens, each time that they are read."""
+
+    action: Callable[[], object] = print
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        first, *others = super().__iter__()
+        yield first
+        self.action()
+        yield from others
+
+
+def publish_and_die(watched: Watched, voted: tuple[SinkEpoch, Vote, list[SealedRows]], how: signal.Signals) -> Child:
+    """A publisher that strikes itself once every record, and the marker, is at the broker, uncommitted."""
+
+    left = [how]
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.PUBLISH_BEFORE_SINK_COMMIT and left:
+            until_sent(watched.target)
+            until(lambda: bool(held(watched.target.broker, watched.target.markers, 8)), "no marker arrived")
+            os.kill(os.getpid(), left.pop())
+
+    def first() -> None:
+        os.environ["LOCKSTEP_TESTING"] = "1"
+        crash.observe(strike)
+        publish(watched.target, *voted)
+
+    return fork(first, quiet=True)
+
+
+# --- brokers ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_killed_between_two_sends(watched: Watched) -> None:
+    at_, vote, wal = watched.voted()
+    left = [lambda: until_sent(watched.target), lambda: restart(watched.target.broker)]
+
+    def once() -> None:
+        while left:
+            left.pop(0)()
+
+    publish(watched.target, at_, vote, [Interrupted(wal[0].table, batch_rows=500, action=once)])
+    watched.expect(2)
+
+
+def test_a_broker_killed_between_the_last_send_and_the_commit(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strike() -> None:
+        until_sent(watched.target)
+        assert not watched.saw(2)
+        restart(watched.target.broker)
+
+    with at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, strike, monkeypatch):
+        publish(watched.target, *watched.voted())
+    watched.expect(2)
+
+
+def test_a_broker_killed_while_the_commit_is_under_way(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = watched.target.broker
+    restarting = threading.Timer(0.3, restart, [broker])
+
+    def strike() -> None:
+        until_sent(watched.target)
+        assert broker.pid is not None
+        os.kill(broker.pid, signal.SIGSTOP)  # the commit gets as far as its socket
+        restarting.start()
+
+    with at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, strike, monkeypatch):
+        publish(watched.target, *watched.voted())
+    restarting.join()
+    watched.expect(2)
+
+
+def test_a_commit_that_arrives_after_its_publisher_gave_up(
+    kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = KafkaUnderTest(kafka_broker, transaction_timeout=2.0)
+
+    def strike() -> None:
+        until_sent(target)
+        assert kafka_broker.pid is not None
+        os.kill(kafka_broker.pid, signal.SIGSTOP)
+
+    with watching(target) as watched:
+        at_, vote, wal = watched.voted()
+        with at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, strike, monkeypatch), opened(target) as sink:
+            try:
+                with pytest.raises(Retryable):
+                    sink.publish(at_, vote, wal)
+            finally:
+                assert kafka_broker.pid is not None
+                os.kill(kafka_broker.pid, signal.SIGCONT)
+        publish(target, at_, vote, wal)
+        watched.expect(2)
+
+
+# --- publishers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_dead_publisher_makes_the_next_one_wait_for_nothing(watched: Watched) -> None:
+    voted = watched.voted()
+    with ended(publish_and_die(watched, voted, signal.SIGKILL)) as child:
+        assert child.wait() == -signal.SIGKILL
+        assert watched.target.unsettled() and not watched.saw(2)
+        started = time.monotonic()
+        assert publish(watched.target, *voted) is Publication.SENT
+        assert time.monotonic() - started < SLOW / 2
+    watched.expect(2)
+
+
+def test_a_stopped_publisher_that_goes_on_after_another_one(watched: Watched) -> None:
+    voted = watched.voted()
+    with ended(publish_and_die(watched, voted, signal.SIGSTOP)) as child:
+        assert child.wait_until_stopped()
+        publish(watched.target, *voted)
+        until(lambda: watched.saw(2), "the reader doesn't see what was published")
+        child.release()
+        assert child.wait() == 0  # it was fenced, tried again, and found the marker
+    watched.expect(2)
+
+
+def test_a_stuck_transaction_holds_readers_no_longer_than_its_timeout(kafka_broker: KafkaBroker) -> None:
+    with watching(KafkaUnderTest(kafka_broker, transaction_timeout=4.0)) as watched:
+        voted, other = watched.voted(2), watched.voted(3)
+        with ended(publish_and_die(watched, voted, signal.SIGSTOP)) as child:
+            assert child.wait_until_stopped()
+            say(watched.target, epoch=9)  # by somebody else, without a transaction
+            assert not watched.saw(9), "the reader passed an open transaction"
+            until(lambda: watched.saw(9), "the broker did not end the transaction", seconds=20)
+            assert not watched.saw(2)
+            child.release()
+            child.wait()
+        publish(watched.target, *voted)
+        publish(watched.target, *other)
+        watched.observer.expect({1: ROWS, 2: ROWS, 3: ROWS, 9: 1})
+
+
+def test_publishers_of_the_same_epochs_at_once(watched: Watched) -> None:
+    voted = [watched.voted(number) for number in (2, 3, 4)]
+
+    def publish_all() -> None:
+        for one in voted:
+            publish(watched.target, *one)
+
+    children = [fork(publish_all) for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    watched.expect(2, 3, 4)
+
+
+def test_epochs_of_two_intervals_are_published_side_by_side(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = epoch().timestamp
+    first, second = (watched.voted(n, interval=Interval(day.replace(day=n), day.replace(day=n + 1))) for n in (2, 3))
+
+    def beside() -> None:
+        until_sent(watched.target)
+        assert publish(watched.target, *second) is Publication.SENT
+
+    started = time.monotonic()
+    with at(CrashPoint.PUBLISH_AFTER_WRITE, beside, monkeypatch):
+        assert publish(watched.target, *first) is Publication.SENT
+    assert time.monotonic() - started < SLOW / 2
+    watched.expect(2, 3, in_turn=False)
+
+
+def say(target: KafkaUnderTest, *, epoch: int) -> None:
+    """A record of another program into a partition that is held back, durable when this returns."""
+    producer = Producer({"bootstrap.servers": target.broker.bootstrap})
+    partition = held(target.broker, target.topic, PARTITIONS)[0]
+    producer.produce(target.topic, b"{}", partition=partition, headers={"lockstep": f"d/p/o/{epoch}/0".encode()})
+    assert producer.flush(30) == 0
+
+
+# --- transactions and markers that end, or go ------------------------------------------------------------------------
+
+
+def test_a_transaction_that_times_out_between_first_send_and_commit(
+    kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = KafkaUnderTest(kafka_broker, transaction_timeout=1.0)
+
+    def until_it_is_aborted() -> None:
+        until_sent(target)
+        until(lambda: not target.unsettled(), "the broker did not abort the transaction")
+
+    with watching(target) as watched:
+        voted = watched.voted()
+        late = at(CrashPoint.PUBLISH_AFTER_WRITE, until_it_is_aborted, monkeypatch)
+        with late, opened(target) as sink, pytest.raises(PublishBlocked):
+            sink.publish(*voted)
+        assert not watched.saw(2)
+        assert publish(target, *voted) is Publication.SENT
+        watched.expect(2)
+
+
+def test_without_the_topic_of_markers_nothing_is_sent_until_a_person_says_so(watched: Watched) -> None:
+    target, (at_, vote, wal) = watched.target, watched.voted()
+    delete(target.broker, target.markers)
+    for _ in ("gone", "made anew"):
+        with opened(target) as sink, pytest.raises(TargetChanged, match="lockstep resolve"):
+            sink.publish(at_, vote, wal)
+        with opened(target) as sink:
+            sink.preflight(None)  # as the begin of another epoch does
+    assert not watched.saw(2) and not target.unsettled()
+    with opened(target) as sink:
+        retargeted = replace(vote, target_id=sink.target_id())  # what `lockstep resolve … not-applied` does
+    publish(target, at_, retargeted, wal)
+    watched.expect(2)
+
+
+def test_markers_that_were_deleted_from_their_topic_are_missed(watched: Watched) -> None:
+    target, (at_, vote, wal) = watched.target, watched.voted()
+    publish(target, at_, vote, wal)
+    configure(target.broker, target.markers, "cleanup.policy", "delete")
+    delete_records(target.broker, target.markers, 8)
+    configure(target.broker, target.markers, "cleanup.policy", "compact")
+    with opened(target) as sink, pytest.raises(TargetChanged, match=target.markers):
+        sink.publish(at_, vote, wal)
+    watched.expect(2)
+
+
+def test_markers_outlive_compaction_and_transactional_ids(memory_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not BROKER.present:
+        pytest.skip("Kafka's jars are not here: `make kafka` fetches them")
+    forgetful = {
+        "transactional.id.expiration.ms": 1000,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
+        "producer.id.expiration.ms": 1000,
+        "producer.id.expiration.check.interval.ms": 200,
+        "log.cleaner.backoff.ms": 100,
+        "log.cleaner.min.cleanable.ratio": 0.001,
+        "log.roll.ms": 100,
+    }
+    with (
+        KafkaBroker(memory_folder / "forgetful", settings=forgetful).for_a_while() as broker,
+        watching(KafkaUnderTest(broker, transaction_timeout=5.0)) as watched,
+    ):
+        voted = [watched.voted(number) for number in (2, 3, 4)]
+        for one in voted[:2]:
+            publish(watched.target, *one)
+        until(lambda: not transactional_ids(broker), "the transactional ids did not expire")
+        until(lambda: is_compacted(broker, watched.target.markers), "the markers were not compacted")
+        found = [publish(watched.target, *one) for one in voted]
+        assert found == [Publication.FOUND, Publication.FOUND, Publication.SENT]
+        watched.expect(2, 3, 4)
+
+
+def test_markers_that_would_expire_stop_a_publication(watched: Watched) -> None:
+    target, voted = watched.target, watched.voted()
+    configure(target.broker, target.markers, "cleanup.policy", "compact,delete")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=r"cleanup\.policy"):
+        sink.publish(*voted)
+    configure(target.broker, target.markers, "cleanup.policy", "compact")
+    publish(target, *voted)
+    watched.expect(2)
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+def test_batches_fit_a_topic_that_takes_small_ones_only(watched: Watched) -> None:
+    target = watched.target
+    configure(target.broker, target.topic, "max.message.bytes", "2000")
+    publish(target, *watched.voted())
+    watched.expect(2)
+
+
+def test_a_record_may_be_as_large_as_its_topic_says(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    configure(kafka_broker, target.topic, "max.message.bytes", "4000000")
+    row = sealed(2)[0].table.slice(1, 1)
+    large = [SealedRows(row.set_column(1, row.schema.field("name"), pa.array(["x" * 1_500_000])))]
+    publish(target, epoch(), prepare(target, epoch(), large), large)
+    expect_rows(target, large)
