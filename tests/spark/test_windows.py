@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,13 @@ from lockstep.compute import windows as folding
 from lockstep.compute.balances import Balances, balanced
 from lockstep.compute.lateness import Bounds
 from lockstep.compute.watermarks import Watermark
+from lockstep.compute.window_columns import of_results
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
+from lockstep.windows import Aggregate, Function
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
 
 if TYPE_CHECKING:
@@ -170,6 +173,19 @@ def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: Spark
     assert (str(row["exact"]), str(row["mean"]), row["total"]) == ("0.03", "0.010000", 9 * 10**18)
     with pytest.raises(Exception, match="OVERFLOW"):  # with what the state holds
         epochs.fold([("a", 1, 0, 0)])
+
+
+@pytest.mark.parametrize("scale", [0, 2, 6])
+def test_a_decimal_mean_is_rounded_once(session: SparkSession, scale: int) -> None:
+    unit = Decimal(1).scaleb(-scale)
+    cases = [(2_000_001, 1_000_000), (2, -5), (3, 5), (4, 10**30 + 2), (7, 0), (2_000_001, -1_000_000), (0, None)]
+    told = [(number, n, None if total is None else total * unit) for number, (n, total) in enumerate(cases)]
+    frame = session.createDataFrame(told, f"number INT, mean__count BIGINT, mean__sum DECIMAL(38,{scale})")
+    mean = of_results(Aggregate("mean", Function.AVG, "value", f"DECIMAL(38,{scale})"))
+    found = {row["number"]: row["mean"] for row in frame.select("number", mean).collect()}
+    with localcontext(prec=60, rounding=ROUND_HALF_UP):
+        wanted = {number: total and (total / n).quantize(unit) for number, n, total in told}
+    assert found == wanted
 
 
 def test_rows_without_time_or_key_fail_the_epoch_unless_they_are_left_out_by_name(session: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -45,7 +46,21 @@ def of_results(one: Aggregate) -> Column:
     if one.function is not Function.AVG:
         return F.col(one.name)
     total, count = (F.col(name) for name in one.kept())
-    return (total / F.nullif(count, F.lit(0))).cast(one.type).alias(one.name)
+    found = struct_of(f"mean {one.type}").fields[0].dataType
+    rows = F.nullif(count, F.lit(0))
+    mean = _rounded_once(total, rows, found.scale) if isinstance(found, T.DecimalType) else total / rows
+    return mean.cast(one.type).alias(one.name)
+
+
+def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
+    """total / rows, rounded half up to `scale` decimals. Spark divides to six at least: a cast would round again."""
+    if scale >= 6:
+        return total / rows
+    step = F.lit(Decimal(1).scaleb(-scale))
+    unit = (rows.cast("DECIMAL(20,0)") * step).cast(f"DECIMAL({20 + scale},{scale})")
+    rest = total % unit
+    up = F.when(F.abs(rest) * 2 >= unit, F.when(total < 0, -step).otherwise(step)).otherwise(F.lit(0))
+    return (total - rest) / rows + up
 
 
 def require_types(windows: Windows, frame: DataFrame, where: str | None) -> None:
