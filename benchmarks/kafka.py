@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import kafka_source
+from benchmarks import kafka_sink, kafka_source
 from benchmarks.ways import Way, medians
 from stack.home import Home
 from stack.kafka import KafkaBroker
@@ -26,6 +26,7 @@ _err = Console(stderr=True)
 #: What is measured: given a broker, an empty folder and the number of rows, its ways while their servers run.
 PARTS: dict[str, Callable[[KafkaBroker, Path, int], AbstractContextManager[list[Way]]]] = {
     "source": kafka_source.ways,
+    "sink": kafka_sink.ways,
 }
 
 
@@ -43,7 +44,7 @@ def main(
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with ExitStack() as stack:
-            broker = stack.enter_context(KafkaBroker(folder / "broker").for_a_while())
+            broker = stack.enter_context(KafkaBroker(folder / "broker", optimised=True).for_a_while())
             ways = _measured(stack, broker, folder, rows, rounds, [only] if only else list(PARTS))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
