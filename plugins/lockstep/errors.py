@@ -202,7 +202,7 @@ class StateRejected(Terminal):
 
 
 class SparkRefused(Terminal):
-    """Spark can't be used as it is: its versions disagree, or its address has no meaning."""
+    """Spark can't be used as it is: its versions disagree, its address has no meaning, or it lacks a jar."""
 
 
 class InvalidPipeline(Terminal):

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, StageFailed
+from lockstep.compute.session import PINNED
+from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
@@ -18,14 +19,20 @@ _MALFORMED = (
     "CANNOT_READ_FILE_FOOTER",
     "UNREADABLE_VALUE",
 )
+#: How Spark tells that it lacks a jar, through Connect and in a driver, and the jar's name without its version.
+_LACKING = {
+    re.compile(r"Failed to find (?:the )?data source: kafka"): "spark-sql-kafka-0-10_2.13",
+    re.compile("AVRO_NOT_LOADED"): "spark-avro_2.13",
+}
 _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise Spark's errors as `InvalidPipeline`, `BadRecords` or `StageFailed`, without their stack traces."""
+    """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without their stacks."""
     try:
-        yield
+        with _jars_named(doing):
+            yield
     except LockstepError:
         raise
     except (AnalysisException, ParseException) as error:
@@ -36,6 +43,20 @@ def translated(doing: str) -> Iterator[None]:
         if any(sign in str(error) for sign in _MALFORMED):
             raise BadRecords(f"{doing}: {_first(error)} {_cause(error)}") from error
         raise StageFailed(f"{doing}: {_first(error)} {_cause(error)}".rstrip()) from error
+
+
+@contextmanager
+def _jars_named(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        for sign, jar in _LACKING.items():
+            if sign.search(str(error)):
+                raise SparkRefused(
+                    f"{doing}: this Spark has no {jar}: start it with --packages org.apache.spark:{jar}:{PINNED}, or "
+                    "set spark.jars.packages where its server or driver starts; the epoch then goes on as it was planned"
+                ) from error
+        raise
 
 
 def _first(error: BaseException) -> str:

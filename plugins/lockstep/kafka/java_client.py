@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from lockstep.errors import InvalidPipeline
@@ -15,6 +16,11 @@ _LOGIN_MODULES = {
 _MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
 #: Settings of librdkafka that are no matter of where the cluster is, or who asks.
 _ELSEWHERE = frozenset({"sasl.username", "sasl.password", *_MECHANISM, "ssl.ca.location", "client.id"})
+#: One login module: whatever else there stands, Java repeats a part of in its error.
+_NOTHING = "a.B required;"
+_JAAS = re.compile(
+    r"""\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)(?:\s+[\w.]+=(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*\s*;\s*"""
+)
 JAVA = "java."  #: prefix of settings that are for Java's client alone
 
 
@@ -31,6 +37,10 @@ def java_settings(settings: Mapping[str, str], who: str) -> dict[str, str]:
     found = {name: value for name, value in given.items() if name in _SAME} | _sasl(given)
     if authority := given.get("ssl.ca.location"):
         found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    if not _JAAS.fullmatch(own.get("sasl.jaas.config", _NOTHING)):
+        raise InvalidPipeline(
+            f"{who}: {JAVA}sasl.jaas.config is not of the form '<login module> required <name>=\"<value>\" …;'"
+        )
     return found | own
 
 

@@ -29,6 +29,7 @@ from lockstep.sources.kafka.ranges import (
     require_whole,
 )
 from lockstep.sources.kafka.records import read_ranges
+from lockstep.sources.kafka.redaction import hide_login
 from lockstep.sources.kafka.starts import Start, check_start, first_offsets
 from lockstep.sources.records import Records, RecordSource
 
@@ -231,6 +232,7 @@ class KafkaSource(RecordSource):
         from lockstep.kafka.java_client import java_settings
 
         settings = java_settings(self._settings, self._where)
+        hide_login(spark, settings)
         return read_ranges(spark, _ranges(end), settings, self._key, self._value, headers=self.headers)
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:

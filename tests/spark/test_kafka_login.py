@@ -1,0 +1,148 @@
+"""Kafka behind a login, from Spark Connect and from a driver of its own: who sees the password, and what lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+
+from lockstep.epoch import SourceRange
+from lockstep.errors import InvalidPipeline
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker
+from lockstep.kafka.java_client import java_settings
+from lockstep.sources import KafkaSource, SourceContext
+from lockstep.wal.request import ERROR, REQUEST, RESULT
+from stack.kafka import BROKER, SPARK_CONNECTOR, KafkaBroker
+from stack.spark import kafka_connector, spark_environment
+from tests.spark.kafka_pipeline import TOPIC, pipeline
+from tests.spark.staged import request_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "plugh-xyzzy"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+WITH_LOGIN = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        f'{PLAIN} required username="u" password="{PASSWORD}" user_u="{PASSWORD}";'
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Login:
+    """A broker that asks for a password, with three records in its topic."""
+
+    connection: str
+    range: SourceRange
+
+    def asked(self, folder: Path, reference: str = "") -> Path:
+        """The folder of an execution that is asked for the topic's records; Spark's event log goes to `events`."""
+        (folder / "events").mkdir()
+        request = request_of(folder, pipeline, {"events": self.range}, reference)
+        place = Path(request.folder.removeprefix("file://"))
+        (place / REQUEST).write_text(json.dumps(request.to_json()))
+        return place
+
+
+@pytest.fixture(scope="module")
+def login(memory_folder: Path) -> Iterator[Login]:
+    if not (BROKER.present and SPARK_CONNECTOR.present):
+        pytest.skip("Kafka's jars are not here: `make kafka` fetches them")
+    with KafkaBroker(memory_folder / "kafka-login", settings=WITH_LOGIN).for_a_while() as broker:
+        settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT"}
+        settings |= {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": PASSWORD}
+        Cluster(settings, Asker("test")).create_topic(TOPIC, 1, {})
+        producer = Producer(settings)
+        for value in (b"1", b"2", b"3"):
+            producer.produce(TOPIC, value)
+        assert producer.flush(30) == 0
+        connection = json.dumps(settings)
+        source = _opened(connection)
+        yield Login(connection, SourceRange(None, source.latest(None, None)))
+
+
+def _opened(connection: str) -> KafkaSource:
+    source = pipeline.sources["events"]
+    assert isinstance(source, KafkaSource)
+    source.open(SourceContext("login", "events", lambda paths: set(), {"kafka": connection}))
+    return source
+
+
+def _events(folder: Path) -> dict[str, str]:
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (folder / "events").as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+    }
+
+
+def _tellers(folder: Path) -> list[str]:
+    """The files below the folder that have the password."""
+    return [str(path) for path in folder.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
+
+
+def test_spark_connect_shows_no_password_with_its_requests(login: Login, session: SparkSession) -> None:
+    frame = _opened(login.connection).read(session, None, login.range.end)
+    assert frame.count() == 3
+    request: Any = frame._plan.to_proto(session.client)  # type: ignore[attr-defined]
+    assert PASSWORD in str(request)
+    hidden = session.conf.get("spark.sql.redaction.string.regex")  # Spark cuts this out of whatever it shows
+    assert hidden is not None
+    shown = re.sub(hidden, "***", str(request))
+    assert PASSWORD not in shown
+    assert "kafka.security.protocol" in shown
+
+
+def test_a_driver_of_its_own_reads_with_the_jars_it_is_given_and_shows_no_password(
+    login: Login, tmp_path: Path
+) -> None:
+    folder = login.asked(tmp_path, "tests.spark.kafka_pipeline:pipeline")
+    done = _submit(folder, {**_events(tmp_path), **kafka_connector()}, login.connection)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((folder / RESULT).read_text())["rows"] == {"rows": 3}
+    assert PASSWORD not in done.stdout + done.stderr
+    assert _tellers(tmp_path) == []
+
+
+def test_a_spark_without_the_connector_says_what_it_lacks(login: Login, tmp_path: Path) -> None:
+    folder = login.asked(tmp_path, "tests.spark.kafka_pipeline:pipeline")
+    assert _submit(folder, {}, login.connection).returncode == 1
+    told = json.loads((folder / ERROR).read_text())
+    assert told["error"] == "SparkRefused"
+    assert "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:" in told["message"]
+
+
+def _submit(folder: Path, configuration: dict[str, str], connection: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]"]
+    own = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
+    for name, value in {**own, **configuration}.items():
+        command += ["--conf", f"{name}={value}"]
+    command += [str(ROOT / "spark_apps" / "stage_epoch.py"), "--request", (folder / REQUEST).as_uri()]
+    environment = {**spark_environment(), "LOCKSTEP_KAFKA": connection}
+    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
+
+
+def test_a_login_in_javas_words_that_java_would_repeat_in_its_errors_is_refused() -> None:
+    for config in (f'{PLAIN} required username="u" password="{PASSWORD}"', f"{PLAIN} {PASSWORD};", PASSWORD):
+        with pytest.raises(InvalidPipeline) as told:
+            java_settings({"bootstrap.servers": "a:1", "java.sasl.jaas.config": config}, "source s")
+        assert PASSWORD not in str(told.value)
+    right = f'{PLAIN} required username="u" password="a\\"b;c" {"x=y"} ;'
+    assert java_settings({"java.sasl.jaas.config": right}, "source s")["sasl.jaas.config"] == right
