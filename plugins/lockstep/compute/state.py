@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
@@ -19,6 +19,9 @@ from lockstep.wal.state_staging import BUCKET, WrittenState
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+_TIMES = "lockstep_times"  #: how many rows of a key a transform returned
+_SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
 
 
 class StateRows:
@@ -57,16 +60,19 @@ class StateRows:
     def of(self, keys: DataFrame) -> DataFrame:
         """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
 
-        Runs a small job on `keys` at once, to learn their buckets: the others aren't read.
+        Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
         """
         self._require_columns(keys)
         wanted = keys.select(*self.declared.key)
-        if self._before is None:
-            found = self.rows()
-        else:
-            rows = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
-            found = self.in_buckets({row[BUCKET] for row in rows})
-        return found.join(wanted.distinct(), list(self.declared.key), "left_semi").select(*self.schema.names)
+        found = self._holding(wanted)
+        return found.join(wanted, list(self.declared.key), "left_semi").select(*self.schema.names)
+
+    def _holding(self, wanted: DataFrame) -> DataFrame:
+        """Every row whose key is wanted, and others."""
+        if self._before is None or self._before.bytes <= _SMALL:
+            return self.rows()
+        numbers = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
+        return self.in_buckets({row[BUCKET] for row in numbers})
 
     def until(self, bound: datetime) -> DataFrame:
         """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
@@ -104,24 +110,27 @@ class StateRows:
         moved = self._before is not None and self._before.buckets != self.declared.buckets
         if changes is None and not moved:
             return self._written(frozenset(), 0)
-        kept = self._kept(changes if changes is not None else self.spark.createDataFrame([], self.schema))
-        touched = self._touched(kept)
+        kept, touched = self._kept(changes if changes is not None else self.spark.createDataFrame([], self.schema))
         if moved:
             touched = frozenset(range(self.declared.buckets))
         if not touched:
             return self._written(frozenset(), 0)
         old = self.rows() if moved else self.in_buckets(touched)
         standing = old.join(kept, list(self.declared.key), "left_anti").select(*self.schema.names)
-        after = standing.unionByName(kept.where(~F.col(DELETED)).drop(DELETED))
-        observed = Observed.of(after, rows="count(1)")
+        counted = Observed.of(self._by_key(kept), most=f"max({_TIMES})", nulls=f"count_if({self._null})")
+        changed = counted.frame.where(f"NOT {DELETED}").select(*self.schema.names)
+        observed = Observed.of(standing.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self.declared.key, self.declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self.name}"
         )
+        found = counted.counts()
+        if (found.get("most") or 0) > 1 or found.get("nulls"):
+            self._refuse(kept)
         return self._written(touched, observed.counts().get("rows", 0))
 
-    def _kept(self, changes: DataFrame) -> DataFrame:
-        """The changes under the declared types, computed once."""
+    def _kept(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
+        """The changes under the declared types, computed once; and the buckets that they touch."""
         names = {*self.schema.names, DELETED}
         wrong, missing = set(changes.columns) - names, set(self.schema.names) - set(changes.columns)
         if wrong or missing:
@@ -134,24 +143,26 @@ class StateRows:
             *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.schema.fields),
             deleted.alias(DELETED),
         )
-        return Observed.of(typed, rows="count(1)").checkpointed()
+        key = ", ".join(_quoted(column) for column in self.declared.key)
+        observed = Observed.of(typed, buckets=f"collect_set({_bucket_sql(key, self.declared.buckets)})")
+        kept = observed.checkpointed()
+        touched: Any = observed.counts().get("buckets", ())
+        return kept, frozenset(touched)
 
-    def _touched(self, kept: DataFrame) -> frozenset[int]:
-        key = list(self.declared.key)
-        null = F.greatest(*(F.col(column).isNull().cast("int") for column in key), F.lit(0))
-        counted = kept.groupBy(*key).agg(F.count(F.lit(1)).alias("n")).withColumn("null", null)
-        found = (
-            counted.groupBy(bucket_of(self.declared.key, self.declared.buckets).alias(BUCKET))
-            .agg(F.max("n").alias("most"), F.max("null").alias("null"))
-            .collect()
+    def _by_key(self, kept: DataFrame) -> DataFrame:
+        """One row a key, with the number `n` of those that there were: more than one is refused afterwards."""
+        others = [name for name in (*self.schema.names, DELETED) if name not in self.declared.key]
+        return kept.groupBy(*self.declared.key).agg(
+            *(F.first(name).alias(name) for name in others), F.count(F.lit(1)).alias(_TIMES)
         )
-        if any(row["most"] > 1 for row in found) or any(row["null"] for row in found):
-            self._refuse(counted)
-        return frozenset(int(row[BUCKET]) for row in found)
 
-    def _refuse(self, counted: DataFrame) -> None:
-        wrong = counted.where("n > 1 OR `null` > 0").limit(3).collect()
-        shown = "; ".join(f"{[row[column] for column in self.declared.key]} ({row['n']} rows)" for row in wrong)
+    @property
+    def _null(self) -> str:
+        return " OR ".join(f"{_quoted(column)} IS NULL" for column in self.declared.key)
+
+    def _refuse(self, kept: DataFrame) -> None:
+        wrong = self._by_key(kept).where(f"{_TIMES} > 1 OR {self._null}").limit(3).collect()
+        shown = "; ".join(f"{[row[column] for column in self.declared.key]} ({row[_TIMES]} rows)" for row in wrong)
         raise StateRejected(
             f"state {self.name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
             f"{', '.join(self.declared.key)} in the transform"
@@ -181,7 +192,15 @@ def states_of(
 
 def bucket_of(key: Collection[str], buckets: int) -> Column:
     """The bucket of a row: Spark's xxhash64 of the key's columns, modulo their number."""
-    return F.pmod(F.xxhash64(*(F.col(column) for column in key)), F.lit(buckets)).cast("int")
+    return F.expr(_bucket_sql(", ".join(map(_quoted, key)), buckets))
+
+
+def _bucket_sql(key: str, buckets: int) -> str:
+    return f"CAST(pmod(xxhash64({key}), {buckets}L) AS INT)"
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"
 
 
 def _schema_of(name: str, declared: KeyedState) -> StructType:
