@@ -147,12 +147,12 @@ def test_a_start_that_isnt_there_is_refused(topics: Topics) -> None:
     for start, said in (({0: 4}, "ends at 3"), ({1: 0}, r"partitions \[1\]")):
         with pytest.raises(SourceRefused, match=said):
             topics.source(topic, start={topic: start}).latest(None, None)
-    _expire(topics, topic, 2)
+    expire(topics, topic, 2)
     with pytest.raises(OffsetsExpired, match="the records 1 to 1"):
         topics.source(topic, start={topic: {0: 1}}).latest(None, None)
 
 
-def _expire(topics: Topics, topic: str, before: int) -> None:
+def expire(topics: Topics, topic: str, before: int) -> None:
     admin = AdminClient({"bootstrap.servers": topics.broker.bootstrap})
     admin.delete_records([TopicPartition(topic, 0, before)])[TopicPartition(topic, 0)].result(30)
 
@@ -200,7 +200,7 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     topics.send(topic, 0, range(10))
     source = topics.source(topic, max_rows_per_epoch=4)
     first = source.latest(None, None)
-    _expire(topics, topic, 7)
+    expire(topics, topic, 7)
     with pytest.raises(OffsetsExpired, match="the records 0 to 3"):
         source.check(None, first)
     with pytest.raises(OffsetsExpired, match="the records 4 to"):
@@ -320,7 +320,7 @@ def test_an_interval_has_the_records_of_its_time(topics: Topics) -> None:
 def test_an_interval_whose_records_may_have_expired_is_named(topics: Topics) -> None:
     topic = topics.create("a", 1, message_timestamp_type="LogAppendTime", retention_ms="3600000")
     topics.send(topic, 0, range(3))
-    _expire(topics, topic, 2)
+    expire(topics, topic, 2)
     now = datetime.now(UTC)
     until(lambda: datetime.now(UTC) > now + timedelta(milliseconds=5), "time stands still")
     interval = Interval(now - timedelta(days=1), now)

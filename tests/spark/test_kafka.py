@@ -5,23 +5,35 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from lockstep import Pipeline, run_epoch
-from lockstep.errors import BadRecords
+from lockstep.epoch import RunKey, SourceRange
+from lockstep.errors import BadRecords, OffsetsExpired, TopicRecreated
 from lockstep.kafka.java_client import java_settings
-from lockstep.ledger import migrate
+from lockstep.ledger import Ledger, migrate
+from lockstep.pipeline import Transform
+from lockstep.roles.begin import begin
+from lockstep.roles.stage import stage as run_stage
+from lockstep.run import in_process
+from lockstep.runtime import Runtime
 from lockstep.sinks import KafkaSink
 from lockstep.sources import KafkaSource
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.staging import Staging
 from stack.kafka import SPARK_AVRO, KafkaBroker
+from tests.sinks.kafka_admin import delete, is_compacted, until
 from tests.sinks.kafka_target import committed
-from tests.sources.test_kafka_source import Topics, opened
+from tests.sources.test_kafka_source import Topics, expire, opened
+from tests.spark.pipelines import Nowhere
+from tests.spark.staged import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,15 +158,17 @@ def test_epochs_move_from_topic_to_topic_once(
     assert run().rows == {"rows": 0}
     found = Counter(json.loads(message.value())["name"] for message in committed(kafka_broker, written))
     assert found == Counter(f"N{n}" for n in range(25))
-    asked = ConsumerGroupTopicPartitions("monitored")
-    admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    group = admin.list_consumer_group_offsets([asked])["monitored"].result(30)
-    offsets = {place.partition: place.offset for place in group.topic_partitions}
-    assert offsets == {0: 20, 1: 5}
+    assert _group_offsets(kafka_broker, read) == {0: 20, 1: 5}
+
+
+def _group_offsets(broker: KafkaBroker, group: str) -> dict[int, int]:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
+    return {place.partition: place.offset for place in found.topic_partitions}
 
 
 def _source(topic: str) -> KafkaSource:
-    return KafkaSource(topic, connection="kafka", value="json", value_schema=SCHEMA, group="monitored")
+    return KafkaSource(topic, connection="kafka", value="json", value_schema=SCHEMA, group=topic)
 
 
 def test_a_record_that_isnt_what_it_should_be_fails_the_epoch_by_its_place(
@@ -174,6 +188,145 @@ def test_a_record_that_isnt_what_it_should_be_fails_the_epoch_by_its_place(
             connections={"kafka": kafka_broker.bootstrap},
         )
     assert committed(kafka_broker, written) == []
+    assert _group_offsets(kafka_broker, read) == {}  # what isn't published moves no group
+
+
+def test_bad_records_go_to_quarantine_by_their_place(
+    topics: Topics, session: SparkSession, tmp_path: Path, kafka_broker: KafkaBroker
+) -> None:
+    read = topics.create("in", 1)
+    topics.send(read, 0, [{"id": 1}, "nonsense", {"id": 2}])
+    source = topics.source(read, value="json", value_schema=SCHEMA, on_bad_records="quarantine")
+    found = stage(session, tmp_path, _pipeline(source, upper), _range(source))
+    assert found.result.sources == {"events": SourceCount(3, 1)}
+    assert [json.loads(row["value"])["id"] for row in found.rows()] == [1, 2]
+    [kept] = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
+    assert json.loads(kept.read_text()) == {"file": f"kafka:{read}/0@1", "record": '{"value":"\\"nonsense\\""}'}
+
+
+def as_they_are(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"rows": inputs["events"]}
+
+
+def _pipeline(source: KafkaSource, transform: Transform = as_they_are) -> Pipeline:
+    return Pipeline(name="events", sources={"events": source}, transform=transform, sinks=[Nowhere("to")])
+
+
+def _range(source: KafkaSource) -> dict[str, SourceRange]:
+    return {"events": SourceRange(None, source.latest(None, None))}
+
+
+def test_the_wal_has_what_readers_of_committed_records_see_each_partition_in_its_order(
+    topics: Topics, session: SparkSession, tmp_path: Path, kafka_broker: KafkaBroker
+) -> None:
+    topic = topics.create("a", 3)
+    writer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "transactional.id": topic, "log_level": 0})
+    writer.init_transactions(30)
+    ends = [writer.commit_transaction, writer.abort_transaction, writer.commit_transaction, None]
+    for number, end in enumerate(ends):
+        writer.begin_transaction()
+        for record in range(300):
+            value = None if record % 50 == 0 else f"{number}/{record}".encode()
+            headers = [("n", b"%d" % record), ("none", None)] if record % 2 else None
+            key = None if record % 3 == 0 else b"k"
+            writer.produce(topic, value, key=key, partition=record % 2, headers=headers)
+        writer.flush(30)
+        if end is not None:
+            end(30)
+    topics.send(topic, 0, range(5))  # behind the open transaction
+    source = topics.source(topic, headers=True)
+    found = stage(session, tmp_path, _pipeline(source), _range(source))
+    writer.abort_transaction(30)
+    assert found.result.rows == {"rows": 600}
+    assert found.result.sources == {"events": SourceCount(600)}
+    rows = [_seen(row) for row in found.rows()]
+    for partition in (0, 1):
+        sent = [_told(one) for one in committed(kafka_broker, topic) if one.partition() == partition]
+        assert [row for row in rows if row[0] == partition] == sent[:300]
+
+
+def _seen(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    headers = [(one["key"], one["value"]) for one in row["headers"]] if row["headers"] else None
+    return (row["partition"], row["offset"], row["key"], row["value"], headers)
+
+
+def _told(message: Any) -> tuple[Any, ...]:
+    return (message.partition(), message.offset(), message.key(), message.value(), message.headers())
+
+
+def test_a_compacted_topic_is_no_loss(
+    topics: Topics, session: SparkSession, tmp_path: Path, kafka_broker: KafkaBroker
+) -> None:
+    _compact_soon(kafka_broker)
+    settings = {"cleanup_policy": "compact", "segment_ms": "50", "min_cleanable_dirty_ratio": "0.01"}
+    topic = topics.create("a", 1, **settings)
+    topics.send_raw(topic, [{"key": b"%d" % (n % 5), "value": b"%d" % n} for n in range(100)])
+    source = topics.source(topic, value="string")
+    planned = _range(source)
+
+    def rolled() -> bool:
+        topics.send_raw(topic, [{"key": b"later", "value": b"x"}])
+        return is_compacted(kafka_broker, topic)
+
+    until(rolled, "the topic was never compacted", 120)
+    source.check(None, planned["events"].end)
+    found = stage(session, tmp_path, _pipeline(source), planned)
+    assert [row["value"] for row in found.rows()] == ["95", "96", "97", "98", "99"]
+
+
+def _compact_soon(broker: KafkaBroker) -> None:
+    entry = ConfigEntry("log.cleaner.backoff.ms", "100", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def expired(topics: Topics, topic: str) -> None:
+    expire(topics, topic, 3)
+
+
+def made_anew(topics: Topics, topic: str) -> None:
+    delete(topics.broker, topic)
+    topics.cluster.create_topic(topic, 1, {})
+    topics.send(topic, 0, range(9))
+
+
+@pytest.mark.parametrize("lose", [expired, made_anew])
+@pytest.mark.parametrize("when", ["before the job", "while Spark reads", "before the seal"])
+def test_what_is_lost_after_planning_fails_the_epoch_by_its_name(
+    when: str,
+    lose: Callable[[Topics, str], None],
+    topics: Topics,
+    session: SparkSession,
+    ledger_dsn: str,
+    tmp_path: Path,
+    kafka_broker: KafkaBroker,
+) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(7))
+
+    def transform(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if when == "while Spark reads":  # the range was checked, nothing is read yet
+            lose(topics, topic)
+        return as_they_are(inputs)
+
+    pipeline = _pipeline(KafkaSource(topic, connection="kafka"), transform)
+    run, ledger = RunKey("test", topic), Ledger(ledger_dsn)
+    runtime = Runtime("events", ledger, Staging(str(tmp_path)), {"kafka": kafka_broker.bootstrap}, pipeline)
+
+    def launch(request_uri: str) -> None:
+        if when == "before the job":
+            lose(topics, topic)
+        in_process(pipeline, session)(request_uri)
+        if when == "before the seal":
+            lose(topics, topic)
+
+    with closing(ledger):
+        migrate(ledger_dsn)
+        begin(runtime, run)
+        with pytest.raises(OffsetsExpired if lose is expired else TopicRecreated):
+            run_stage(runtime, run, launch)
+        assert runtime.epoch_of(runtime.attempt_of(run)).wal is None
 
 
 def test_javas_client_gets_the_same_login() -> None:

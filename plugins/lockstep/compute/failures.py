@@ -29,7 +29,7 @@ _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without their stacks."""
+    """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without the stacks."""
     try:
         with _jars_named(doing):
             yield
@@ -54,7 +54,7 @@ def _jars_named(doing: str) -> Iterator[None]:
             if sign.search(str(error)):
                 raise SparkRefused(
                     f"{doing}: this Spark has no {jar}: start it with --packages org.apache.spark:{jar}:{PINNED}, or "
-                    "set spark.jars.packages where its server or driver starts; the epoch then goes on as it was planned"
+                    "set spark.jars.packages where its server or driver starts; the epoch then goes on as planned"
                 ) from error
         raise
 
