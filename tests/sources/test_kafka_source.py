@@ -95,7 +95,7 @@ def test_each_epoch_goes_on_where_the_last_one_ended(topics: Topics) -> None:
     assert source.is_empty(second, source.latest(second, None))
 
 
-def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics) -> None:
+def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
     topic = topics.create("a")
     topics.send(topic, 0, range(2))
     writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
@@ -107,6 +107,8 @@ def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics) -> Non
     source = topics.source(topic)
     first = source.latest(None, None)
     assert ranges(first, topic)["0"] == [0, 2]
+    assert ranges(source.latest(first, None), topic)["0"] == [2, 2]
+    assert f"3 offsets of {topic}/0 wait for a transaction that is open since offset 2" in caplog.text
     writer.commit_transaction(30)
     until(lambda: ranges(source.latest(first, None), topic)["0"] == [2, 6], "the commit's own record is the sixth")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from lockstep.kafka.cluster import Cluster, Topic
     from lockstep.kafka.connection import Asker
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -197,9 +200,21 @@ class KafkaSource(RecordSource):
             {number: (begins[number], max(begins[number], end)) for number, (_, end) in standing.partitions.items()}
         )
         self._require_whole(name, found, standing)
+        self._tell_waiting(cluster, name, found)
         if last is not None and name not in self.accept_loss:
             self._require_whole(name, last, standing)
         return found
+
+    def _tell_waiting(self, cluster: Cluster, name: str, found: TopicRange) -> None:
+        """Log what an open transaction keeps from an epoch that has nothing else of its partition."""
+        idle = {number: end for number, (first, end) in found.partitions.items() if first == end}
+        for number, newest in cluster.ends(name, idle).items():
+            if newest > idle[number]:
+                _log.warning(
+                    "%s: %d offsets of %s/%d wait for a transaction that is open since offset %d; if its producer is "
+                    "gone, brokers abort it after its timeout, or kafka-transactions.sh does",
+                    *(self._where, newest - idle[number], name, number, idle[number]),
+                )
 
     def _require_whole(self, name: str, range: TopicRange, standing: Standing) -> None:
         from lockstep.kafka.truncation import truncations
