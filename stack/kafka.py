@@ -169,7 +169,8 @@ class KafkaBroker:
         unfinished.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         (self.folder / "port").write_text(str(port))
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self.run_tool("kafka.tools.StorageTool", ["format", "--cluster-id", cluster, "--config", str(unfinished)])
+        # with "=": the id may begin with a dash
+        self.run_tool("kafka.tools.StorageTool", ["format", f"--cluster-id={cluster}", "--config", str(unfinished)])
         unfinished.rename(self._properties)
 
     def _log4j(self) -> Path:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
+from lockstep.kafka.connection import Asker, connect
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.records import RecordColumns
@@ -76,11 +76,17 @@ def committed(broker: KafkaBroker, topic: str) -> list[Any]:
     """Every record that a reader of committed records sees now."""
     reader = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
-        | {"enable.partition.eof": True, "enable.auto.commit": False, "log_level": 0, "fetch.wait.max.ms": 20}
+        | {
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+            "fetch.wait.max.ms": 20,
+            "reconnect.backoff.ms": 10,
+        }
     )
     found, waiting = [], set(range(PARTITIONS))
     with closing(reader):
-        reader.list_topics(topic, timeout=30)  # without a broker at hand it would wait
+        connect(reader, topic, 30)
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in waiting])
         while waiting:
             message = reader.poll(30)

@@ -71,9 +71,22 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+#: Milliseconds. Its first connection counts as a reconnection to librdkafka; a broker that comes back is met soon.
+_SOON = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 1000}
+
+
 def client(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of one more client; what librdkafka would print goes nowhere, it is in the errors."""
-    return {**settings, "log_level": 0, "socket.keepalive.enable": "true"}
+    return {**_SOON, **settings, "log_level": 0, "socket.keepalive.enable": "true"}
+
+
+def connect(client: Any, topic: str, seconds: float) -> None:
+    """Return when a producer or consumer has brokers at hand: without, it would look for them again in half a second.
+
+    It asks twice: the first answer may come before the connection stands that the next request takes.
+    """
+    for _ in range(2):
+        client.list_topics(topic, timeout=seconds)
 
 
 def code_of(error: KafkaException) -> KafkaError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lockstep.kafka.connection import Settings, client
+from lockstep.kafka.connection import Settings, client, connect
 
 AT_ONCE = 10_000
 PATIENCE = 60.0  #: seconds for a broker's answer
@@ -25,7 +25,7 @@ def committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterat
     )
     try:
         if places:
-            reader.list_topics(places[0].topic, timeout=PATIENCE)  # without a broker at hand it looks again in 0.5 s
+            connect(reader, places[0].topic, PATIENCE)
             reader.assign(places)
         yield reader
     finally:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
-from lockstep.errors import PreflightRefused, PublishBusy
+from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.connection import Asker, Settings
 from lockstep.kafka.reading import at_hand, committed_reader
@@ -105,8 +105,7 @@ class MarkerTopic:
     def find(self, epoch: int, shards: int, *, wait: bool = True) -> dict[int, ShardMarker]:
         """The epoch's committed markers by shard, a copy. One that isn't there proves nothing unless you `wait` for
         open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is gone."""
-        self._cluster.require_topic(self.name)
-        end = self._cluster.ends(self.name, [self.partition], stable=not wait)[self.partition]
+        end = self._end(stable=not wait)
         seen = self._seen.setdefault(epoch, _Seen())
         wanted = {self.key(epoch, shard): shard for shard in range(shards)}
         for key, value in self._committed(seen.end, end):
@@ -114,6 +113,13 @@ class MarkerTopic:
                 seen.markers[wanted[key]] = ShardMarker.from_bytes(value)
         seen.end = max(seen.end, end)
         return dict(seen.markers)
+
+    def _end(self, *, stable: bool) -> int:
+        try:
+            return self._cluster.ends(self.name, [self.partition], stable=stable)[self.partition]
+        except SinkUnavailable:
+            self._cluster.require_topic(self.name)
+            raise
 
     def _committed(self, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
         """Every committed record from `start` on and before `end`; ends once none of them can be decided otherwise."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from lockstep.errors import PublishBlocked, SinkUnavailable
-from lockstep.kafka.connection import Settings, code_of
+from lockstep.kafka.connection import Settings, code_of, connect
 from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.kafka.records import Record, Records
@@ -54,8 +54,7 @@ class PlainProducer:
     def open(self) -> None:
         """Raises `SinkUnavailable` if no broker answers."""
         try:
-            # without a broker at hand librdkafka asks for a producer's number again after half a second
-            self._producer.list_topics(topic=self._topic, timeout=self._timeout)
+            connect(self._producer, self._topic, self._timeout)
         except KafkaException as error:
             raise self._told(code_of(error)) from None
 

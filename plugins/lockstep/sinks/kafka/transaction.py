@@ -15,7 +15,7 @@ from contextlib import suppress
 from confluent_kafka import KafkaError, KafkaException
 
 from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
-from lockstep.kafka.connection import Settings, code_of
+from lockstep.kafka.connection import Settings, code_of, connect
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.records import NO_TIME, Record
@@ -55,8 +55,7 @@ class ShardTransaction:
 
     def open(self) -> None:
         """Fence every older process of this id, and end what it had open."""
-        # without a broker at hand librdkafka asks for the coordinator again after half a second
-        self._do("finding a broker", lambda: self._producer.list_topics(topic=self._topic, timeout=self._timeout))
+        self._do("finding a broker", lambda: connect(self._producer, self._topic, self._timeout))
         self._do("opening its transactions", lambda: self._producer.init_transactions(self._timeout))
 
     def begin(self) -> None:
