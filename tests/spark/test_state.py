@@ -13,8 +13,10 @@ import psycopg2
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
+from typer.testing import CliRunner
 
 from lockstep import KeyedState, Pipeline, files, run_epoch
+from lockstep.cli import app
 from lockstep.compute.state import StateRows
 from lockstep.epoch import RunKey
 from lockstep.errors import (
@@ -98,6 +100,13 @@ class Summing:
     def decide(self, run: RunKey) -> None:
         prepare(self.runtime(), run, "out")
         commit(self.runtime(), run)
+
+    def cli(self, *arguments: str) -> Any:
+        """What the command line says, as JSON."""
+        places = ["--ledger", self.ledger, "--staging", str(self.staging)]
+        done = CliRunner().invoke(app, [*arguments, *places])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
 
     def state(self, epoch: int) -> dict[int, tuple[int, int]]:
         """What the manifest of `epoch` says that the state is, by key."""
@@ -385,7 +394,8 @@ def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summ
     assert other.state(2) == expected(4)
     with pytest.raises(StagingRefused, match="holds a savepoint already"):
         export(summing.runtime(), f"{summing.folder}/saved")
-    export(summing.runtime(), f"{summing.folder}/second", 1)
+    told = summing.cli("savepoint", "export", "summing", "--to", f"{summing.folder}/second", "--epoch", "1", "--json")
+    assert (told["epoch"], told["state"]["totals"]["rows"]) == (1, KEYS)
     with pytest.raises(IllegalTransition, match="began with another savepoint"):
         start(other.runtime(), f"{summing.folder}/second")
     with pytest.raises(IllegalTransition, match="has 3 epochs"):
