@@ -6,6 +6,7 @@ One interleaved run on one broker: each round measures every way once. Quote rat
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -40,7 +41,7 @@ def main(
     """Measure each way in turn, print rows a second and shares."""
     if only is not None and only not in PARTS:
         raise typer.BadParameter(f"{only!r} is none of {', '.join(PARTS)}", param_hint="--only")
-    folder = Home.from_environment().root / "bench-kafka"
+    folder = Home.from_environment().root / f"bench-kafka-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with ExitStack() as stack:

@@ -6,20 +6,31 @@ which was seen in that epoch or an older one only if records were lost (KIP-320:
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from lockstep.kafka.connection import Asker, Settings, client
 
 PATIENCE = 60.0
+_OFFSET = re.compile(r"broker end offset is (\d+)")  # librdkafka tells it nowhere else
 
 
-def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int, tuple[int, int]]) -> dict[int, str]:
-    """Which partitions were cut, with what the brokers say. `places`: partition → (offset, leader epoch it had then).
+@dataclass(frozen=True)
+class Cut:
+    """Where a partition was cut, as far as it is known: what stands there and behind it was written since."""
 
-    The offsets must lie in their partitions. Raises the asker's errors.
+    offset: int | None
+    said: str
+
+
+def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int, tuple[int, int]]) -> dict[int, Cut]:
+    """The partitions that were cut. `places`: partition → (offset, leader epoch it had then).
+
+    Raises the asker's errors.
     """
     reader = Consumer(
         client(settings)
@@ -36,7 +47,12 @@ def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int,
             answers = _first_answers(reader, who, places)
     finally:
         reader.close()
-    return {number: error.str() for number, error in answers.items() if error is not None}
+    return {number: _cut(error.str()) for number, error in answers.items() if error is not None}
+
+
+def _cut(said: str) -> Cut:
+    found = _OFFSET.search(said)
+    return Cut(int(found[1]) if found else None, said)
 
 
 def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> dict[int, KafkaError | None]:

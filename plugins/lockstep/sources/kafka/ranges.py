@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from lockstep.epoch import Json
 from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, TopicRecreated
 from lockstep.kafka.cluster import Cluster, Topic
+from lockstep.kafka.truncation import Cut
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,26 @@ def require_whole(where: str, name: str, range: TopicRange, standing: Standing) 
         require_readable(where, name, number, first, end, standing.partitions[number])
 
 
-def require_uncut(where: str, name: str, cut: Mapping[int, str]) -> None:
-    """Raises `LogTruncated` if any partition was cut. `cut`: what brokers say, by partition."""
-    for number, said in cut.items():
+def require_uncut(where: str, name: str, cuts: Mapping[int, Cut]) -> None:
+    """Raises `LogTruncated` if any partition was cut."""
+    for number, cut in cuts.items():
         raise LogTruncated(
             f"{where}: {name}/{number} was cut below offsets that epochs have read or planned, and has grown again: "
-            f"these stand for other records now ({said})"
+            f"these stand for other records now ({cut.said})"
         )
+
+
+def taken_up(last: TopicRange, standing: Standing, cuts: Mapping[int, Cut]) -> dict[int, int]:
+    """Where a topic goes on whose loss is accepted: at its end, else where it was cut, else at its oldest record."""
+    if last.id != standing.topic.id:
+        return {}
+    found = {}
+    for number, (_, end) in last.partitions.items():
+        oldest, stable = standing.partitions.get(number, (0, 0))
+        cut = cuts[number].offset if number in cuts else end
+        if cut is not None and oldest <= cut <= stable:
+            found[number] = cut
+    return found
 
 
 def newly_led(range: TopicRange, standing: Standing) -> dict[int, tuple[int, int]]:

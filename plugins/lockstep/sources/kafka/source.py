@@ -28,6 +28,7 @@ from lockstep.sources.kafka.ranges import (
     require_same_topic,
     require_uncut,
     require_whole,
+    taken_up,
 )
 from lockstep.sources.kafka.records import read_ranges
 from lockstep.sources.kafka.redaction import hide_login
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from lockstep.kafka.cluster import Cluster, Topic
     from lockstep.kafka.connection import Asker
+    from lockstep.kafka.truncation import Cut
 
 _log = logging.getLogger(__name__)
 
@@ -59,10 +61,10 @@ class KafkaSource(RecordSource):
     topics with message.timestamp.type=LogAppendTime, where a record can't come late.
 
     A range ends before the oldest open transaction. Its records are read again, or an error says which are gone:
-    `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again where it
-    now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on where it ended when it
-    is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number: [first, end]}}}[,
-    "left"]}.
+    `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again, where
+    it was cut or where it now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on
+    where it ended when it is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number:
+    [first, end]}}}[, "left"]}.
     """
 
     topics: str | tuple[str, ...] = field(default=(), kw_only=False)
@@ -194,7 +196,9 @@ class KafkaSource(RecordSource):
         begins = {number: oldest for number, (oldest, _) in standing.partitions.items()}
         if first:
             begins |= first_offsets(self._where, cluster, standing, self.start)
-        if last is not None and not (name in self.accept_loss and not _continues(last, standing)):
+        if last is not None and name in self.accept_loss:
+            begins |= taken_up(last, standing, self._cuts(name, last, standing))
+        elif last is not None:
             begins |= {number: end for number, (_, end) in last.partitions.items()}
         found = standing.range(
             {number: (begins[number], max(begins[number], end)) for number, (_, end) in standing.partitions.items()}
@@ -217,11 +221,14 @@ class KafkaSource(RecordSource):
                 )
 
     def _require_whole(self, name: str, range: TopicRange, standing: Standing) -> None:
+        require_whole(self._where, name, range, standing)
+        require_uncut(self._where, name, self._cuts(name, range, standing))
+
+    def _cuts(self, name: str, range: TopicRange, standing: Standing) -> dict[int, Cut]:
         from lockstep.kafka.truncation import truncations
 
-        require_whole(self._where, name, range, standing)
-        if places := newly_led(range, standing):
-            require_uncut(self._where, name, truncations(self._settings, self._asker, name, places))
+        places = newly_led(range, standing) if range.id == standing.topic.id else {}
+        return truncations(self._settings, self._asker, name, places) if places else {}
 
     def published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
@@ -274,11 +281,3 @@ def _is_expression(pattern: str) -> bool:
     except re.error:
         return False
     return True
-
-
-def _continues(last: TopicRange, standing: Standing) -> bool:
-    """Whether the topic goes on where the last epoch ended."""
-    found = standing.partitions
-    return last.id == standing.topic.id and all(
-        number in found and found[number][0] <= end <= found[number][1] for number, (_, end) in last.partitions.items()
-    )
