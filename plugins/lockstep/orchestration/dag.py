@@ -91,8 +91,9 @@ def _tasks(
     begin = BeginOperator(
         task_id="begin", doc_md=_DOCS["begin"], retries=default_args.get("retries", BEGIN_RETRIES), **common
     )
+    waits = {"retries": default_args.get("retries", BEGIN_RETRIES)} if pipeline.state else {}
     stage = StageOperator(
-        task_id="stage", doc_md=_DOCS["stage"], spark_conn_id=spark_conn_id, spark_submit=spark_submit, **later
+        task_id="stage", doc_md=_DOCS["stage"], spark_conn_id=spark_conn_id, spark_submit=spark_submit, **waits, **later
     )
     with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
         prepared = [
