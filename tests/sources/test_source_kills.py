@@ -27,6 +27,7 @@ import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import Producer, TopicPartition
 from pyspark.sql.types import StructType
 
 from lockstep import Pipeline, files
@@ -34,6 +35,7 @@ from lockstep.compute.sequence import SequenceDataSource
 from lockstep.compute.stream_ranges import RangeReader
 from lockstep.crash import observe
 from lockstep.epoch import RunKey, SourceRange
+from lockstep.kafka.reading import at_hand, committed_reader
 from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -44,13 +46,15 @@ from lockstep.roles.recover import finish_decided
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import MySqlTableSource, PostgresTableSource, SequenceSource, Source
+from lockstep.sources import KafkaSource, MySqlTableSource, PostgresTableSource, SequenceSource, Source
 from lockstep.sources.tables import TableSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
+from stack.kafka import KafkaBroker
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
+from tests.sinks.kafka_admin import cluster_of
 from tests.sources.reading import rows_of
 
 WRITERS = 3
@@ -88,7 +92,7 @@ class World:
         """What the Spark job does."""
         folder = Path(request_uri.removeprefix("file://")).parent
         request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
-        rows = read(self.pipeline.sources["rows"], request.sources["rows"])
+        rows = read(self.pipeline.sources["rows"], request.sources["rows"], self.connections)
         (folder / "rows").mkdir()
         table = pa.table({"name": pa.array([str(row) for row in rows], pa.string())})
         pq.write_table(table, folder / "rows" / "part-00000.parquet")
@@ -104,13 +108,29 @@ class World:
         return Counter(name for path in found for name in pq.ParquetFile(path).read()["name"].to_pylist())
 
 
-def read(source: Source, found: SourceRange) -> list[Any]:
+def read(source: Source, found: SourceRange, connections: dict[str, str]) -> list[Any]:
     if isinstance(source, TableSource):
         return [row["name"] for row in rows_of(source, found.end, parts=2)]
+    if isinstance(source, KafkaSource):
+        return [name for topic, part in found.end["topics"].items() for name in names(connections, topic, part)]
     assert isinstance(source, SequenceSource)
     stream = SequenceDataSource(dict(source.options)).streamReader(StructType())
     reader = RangeReader(stream, found.end["start"], found.end["end"])
     return [n for part in reader.partitions() for batch in reader.read(part) for n in batch["value"].to_pylist()]
+
+
+def names(connections: dict[str, str], topic: str, part: dict[str, Any]) -> Iterator[str]:
+    """The values of a range of committed records."""
+    ranges = {int(n): (first, end) for n, (first, end) in part["partitions"].items() if end > first}
+    places, waiting = [TopicPartition(topic, n, first) for n, (first, _) in ranges.items()], set(ranges)
+    with committed_reader({"bootstrap.servers": connections["kafka"]}, places) as reader:
+        while waiting:
+            for message in at_hand(reader, time.monotonic() + 30):
+                number, end = message.partition(), ranges[message.partition()][1]
+                if message.error() is None and message.offset() < end:
+                    yield message.value().decode()
+                if message.offset() >= end - (message.error() is None):
+                    waiting.discard(number)
 
 
 def execute(dsn: str, statement: str) -> list[Any]:
@@ -276,6 +296,58 @@ def test_mariadb_rows_arrive_once(
     with writing(connect, memory) as alive:
         assert sacrifice(world, alive, 6) >= 6
     settle_down(world, rows)
+
+
+class Transactions:
+    """A transactional producer behind as much of a database's connection as `write` needs."""
+
+    def __init__(self, broker: str, topic: str) -> None:
+        self._topic, self._open = topic, False
+        settings = {"bootstrap.servers": broker, "transactional.id": f"{topic}-{os.getpid()}", "log_level": 0}
+        self._producer = Producer(settings)
+        self._producer.init_transactions(30)
+
+    @contextmanager
+    def cursor(self) -> Iterator[Transactions]:
+        yield self
+
+    def execute(self, _: str, values: tuple[str]) -> None:
+        if not self._open:
+            self._producer.begin_transaction()
+            self._open = True
+        self._producer.produce(self._topic, values[0].encode())
+        self._producer.flush(30)
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(30)
+        self._open = False
+
+    def rollback(self) -> None:
+        self._producer.abort_transaction(30)
+        self._open = False
+
+    def close(self) -> None:
+        """Whoever holds no record has nothing to close."""
+
+
+def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: PostgresServer, memory: Path) -> None:
+    topic, connections = f"kills-{next(numbers)}", {"kafka": kafka_broker.bootstrap}
+    with cluster_of(kafka_broker) as cluster:  # closed before anybody forks
+        cluster.create_topic(topic, 3, {})
+        id = cluster.require_topic(topic).id
+    source = KafkaSource(topic, connection="kafka", max_rows_per_epoch=25)
+    world = make_world(source, memory_server, memory, connections)
+
+    def committed() -> Counter[str]:
+        with cluster_of(kafka_broker) as cluster:
+            ends = cluster.ends(topic, range(3), stable=True)
+        part = {"id": id, "partitions": {str(number): [0, end] for number, end in ends.items()}}
+        return Counter(names(connections, topic, part))
+
+    with writing(lambda: Transactions(kafka_broker.bootstrap, topic), memory) as alive:
+        assert sacrifice(world, alive, 6) >= 6
+    settle_down(world, committed)
+    assert committed().total() > WRITERS * TRANSACTIONS
 
 
 def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
