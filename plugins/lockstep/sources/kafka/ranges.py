@@ -61,13 +61,21 @@ class Standing:
         return TopicRange(self.topic.id, partitions, self.leaders)
 
 
+def _way_out(name: str) -> str:
+    return (
+        f". Once it is known what is lost, accept_loss=({name!r},) goes on without it; an epoch that is planned needs "
+        "`lockstep replan`"
+    )
+
+
 def require_same_topic(where: str, name: str, id: str, topic: Topic | None) -> Topic:
     """Raises `TopicRecreated` unless `topic` is the one with that id."""
     if topic is None:
-        raise TopicRecreated(f"{where}: topic {name} is gone, and with it records that no epoch has read")
+        raise TopicRecreated(f"{where}: topic {name} is gone, and with it what no epoch has read{_way_out(name)}")
     if topic.id != id:
         raise TopicRecreated(
-            f"{where}: topic {name} was deleted and made anew (id {id}, now {topic.id}): its offsets count from 0 again"
+            f"{where}: topic {name} was deleted and made anew (id {id}, now {topic.id}): its offsets count from 0 "
+            f"again{_way_out(name)}"
         )
     return topic
 
@@ -78,12 +86,12 @@ def require_readable(where: str, name: str, number: int, first: int, end: int, n
     if oldest > first and first < end:
         raise OffsetsExpired(
             f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
-            f"{oldest}"
+            f"{oldest}{_way_out(name)}"
         )
     if stable < end:
         raise LogTruncated(
             f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was cut, "
-            "and offsets stand for other records now"
+            f"and offsets stand for other records now{_way_out(name)}"
         )
 
 
@@ -100,7 +108,7 @@ def require_uncut(where: str, name: str, cuts: Mapping[int, Cut]) -> None:
     for number, cut in cuts.items():
         raise LogTruncated(
             f"{where}: {name}/{number} was cut below offsets that epochs have read or planned, and has grown again: "
-            f"these stand for other records now ({cut.said})"
+            f"these stand for other records now ({cut.said}){_way_out(name)}"
         )
 
 

@@ -81,11 +81,12 @@ class KafkaSource(RecordSource):
     group: str | None = None
     by_interval: bool = False
     settle: timedelta = timedelta(minutes=1)
-    accept_loss: tuple[str, ...] = ()
+    accept_loss: str | tuple[str, ...] = ()
     identity: Identity = field(init=False, default=Identity.CURSOR)
 
     def __post_init__(self) -> None:
         self.topics = (self.topics,) if isinstance(self.topics, str) else tuple(self.topics)
+        self.accept_loss = (self.accept_loss,) if isinstance(self.accept_loss, str) else tuple(self.accept_loss)
         self._context: SourceContext | None = None
         self.identity = Identity.INTERVAL if self.by_interval else Identity.CURSOR
         self._key = Decoding.of(self._where, "key", self.key, self.key_schema)
