@@ -19,7 +19,7 @@ _TUNING: Mapping[str, Any] = {
     "linger.ms": 20,
     "compression.type": "lz4",
     "queue.buffering.max.kbytes": 65_536,
-    "queue.buffering.max.messages": 200_000,
+    "queue.buffering.max.messages": 100_000,
 }
 _PAUSE = 0.01
 
