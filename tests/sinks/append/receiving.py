@@ -43,8 +43,6 @@ class Receiver:
 
     def records(self) -> list[dict[str, Any]]:
         """In the order in which they came."""
-        if not self.database.exists():
-            return []
         with closing(sqlite3.connect(self.database, timeout=60)) as database:
             return [json.loads(line) for (line,) in database.execute("SELECT record FROM received ORDER BY rowid")]
 

@@ -18,6 +18,10 @@ class Unremembered(ReceiverUnderTest):
     guarantee = Guarantee.NONE
 
 
+def test_the_receiver_has_its_table_before_it_serves(receiver: Receiver) -> None:
+    assert receiver.records() == []
+
+
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
 def test_sinks_with_a_receiver(receiver: Receiver, memory: Path, behaviour: Behaviour) -> None:
     behaviour(ReceiverUnderTest(receiver, memory))
