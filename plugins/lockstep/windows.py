@@ -31,6 +31,7 @@ _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
 _MOST = 10_000  #: windows that a row can be in
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
+_LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
 
 
 class Function(StrEnum):
@@ -72,8 +73,9 @@ class Windows:
     The watermark is the greatest event time of the epochs before, less `out_of_order`; with `partition` (column or SQL
     expression) the smallest of the partitions' greatest times, leaving out one that had no row for `idle_epochs`
     epochs that had some. A window is closed when the watermark reaches its end, and forgotten `lateness` later: until
-    then rows that come late correct it, afterwards they are late rows. `emit`: "final" emits a window when it
-    closes, and again when it is corrected; "updates" emits each window that the epoch touched, as it stands.
+    then rows that come late correct it, afterwards they are late rows, also when `lateness` is raised. `emit`: "final"
+    emits a window when it closes, and again when it is corrected; "updates" emits each window that the epoch touched,
+    as it stands.
 
     `name`: of its state and of its balance; `buckets`: see `KeyedState`. Raises `InvalidPipeline`.
     """
@@ -126,7 +128,9 @@ class Windows:
         kept = [f"{column} {kind}" for one in self.folds() for column, kind in one.kept().items()]
         fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
         fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
-        marks = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, definition STRING"
+        marks = (
+            "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
+        )
         return {
             self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE),
             self.watermark_name: KeyedState(marks, ["partition"], 1),
@@ -146,7 +150,8 @@ class Windows:
         """Fold the rows of `frame` into the windows of `state`, what the transform was given.
 
         `where`: a SQL condition; rows for which it isn't true are left out, and counted. Runs Spark jobs at once.
-        Raises `BadRecords` for rows without an event time or with a null in the key, `InvalidPipeline`.
+        Raises `BadRecords` for rows with a null in the key, without an event time, or with one whose windows would be
+        kept beyond the year 9999; `InvalidPipeline`.
         """
         from lockstep.compute.windows import fold
 
@@ -197,6 +202,8 @@ class Windows:
             raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
         if self.out_of_order < _ZERO or self.lateness < _ZERO:
             raise self._refused("out_of_order and lateness can't be below 0")
+        if max(self.size, abs(self.offset), self.out_of_order, self.lateness) > _LONGEST:
+            raise self._refused("size, offset, out_of_order and lateness can't be above 4000 years")
 
     def _refused(self, why: str) -> InvalidPipeline:
         return InvalidPipeline(f"windows {self.name}: {why}")

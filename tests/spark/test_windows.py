@@ -115,6 +115,30 @@ def test_a_late_row_corrects_its_window_until_that_is_forgotten_then_goes_to_the
     assert revisions[("a", 600)] == [0, 1]
 
 
+def test_raising_lateness_never_reopens_a_window_that_was_forgotten(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of())
+    epochs.fold([("a", 1, 10, 0), ("a", 2, 20, 0), ("x", 0, 4200, 0)])  # emits and forgets what ends by 4200
+    epochs.windows = windows_of(lateness=180 * MINUTE)
+    raised = epochs.fold([("a", 9, 30, 0), ("b", 9, 40, 0)])
+    assert (raised.results, len(raised.late), raised.balance["late"]) == ([], 2, 2)
+    epochs.fold([("a", 4, 4210, 0), ("x", 0, 6000, 0)])  # closes windows that are kept from now on
+    late = epochs.fold([("a", 9, 50, 0), ("a", 5, 4220, 0)])
+    assert [(row["total"], row["revision"]) for row in late.results] == [(9, 1)]
+    assert [(row["value"], row["at"]) for row in late.late] == [(9, 50.0)]
+    epochs.fold([LAST])
+    assert epochs.last()[("a", 0)]["rows"] == 2, "an upserting sink shows fewer rows than were emitted before"
+
+
+def test_what_was_late_stays_late_when_lateness_is_lowered_and_raised_again(session: SparkSession) -> None:
+    epochs = Epochs(session, windows_of(lateness=180 * MINUTE))
+    epochs.fold([("a", 1, 10, 0), ("x", 0, 4200, 0)])
+    epochs.windows = windows_of()
+    epochs.fold([])  # an epoch without rows forgets, too
+    epochs.windows = windows_of(lateness=180 * MINUTE)
+    told = epochs.fold([("a", 2, 20, 0)])
+    assert (told.results, told.balance["late"]) == ([], 1)
+
+
 def test_a_row_that_missed_some_of_its_windows_is_folded_into_the_others_and_shown(session: SparkSession) -> None:
     epochs = Epochs(session, windows_of(slide=5 * MINUTE))
     epochs.fold([("a", 1, 700, 0)])  # closes what ends by 600
@@ -160,6 +184,14 @@ def test_partitions_are_told_apart_by_an_expression(session: SparkSession) -> No
     assert epochs.told[-1].balance["late"] == 0
 
 
+def test_empty_and_null_partitions_are_partitions_like_others(session: SparkSession) -> None:
+    named = "CASE part WHEN 0 THEN '' WHEN 1 THEN 'null' END"
+    epochs = Epochs(session, windows_of(partition=named))
+    assert epochs.fold([("a", 1, 700, 0), ("a", 1, 9000, 1), ("a", 1, 800, 2)]).watermark == 700
+    assert epochs.fold([("a", 1, 9100, 1), ("a", 1, 9200, 2)]).watermark == 700
+    assert epochs.fold([("a", 1, 9300, 0)]).watermark == 9100
+
+
 def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: SparkSession) -> None:
     schema = "key STRING, exact DECIMAL(12,2), mean DECIMAL(16,6), total BIGINT"
     shares = {
@@ -194,6 +226,17 @@ def test_rows_without_time_or_key_fail_the_epoch_unless_they_are_left_out_by_nam
         Epochs(session, windows_of()).fold(rows)
     told = Epochs(session, windows_of(), where="at IS NOT NULL AND key IS NOT NULL").fold(rows)
     assert (told.balance["in"], told.balance["filtered"], told.balance["folded"]) == (3, 2, 1)
+
+
+def test_events_whose_windows_would_be_kept_past_the_year_9999_fail_the_epoch(session: SparkSession) -> None:
+    windows, end = windows_of(lateness=20 * MINUTE), int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
+    rows: list[Event] = [("a", 1, end - 1800, 0), ("a", 1, end - 1799, 0), ("a", 1, end + 10**6, 0), ("a", 1, 5, 0)]
+    with pytest.raises(BadRecords, match=r"2 rows .* lies outside 0001-01-01 .* to 9999-12-31 23:29:59.999999"):
+        Epochs(session, windows).fold(rows)
+    with pytest.raises(BadRecords, match=r"1 rows .* lies outside 0001-01-01"):
+        Epochs(session, windows).fold([("a", 1, -(10**11), 0), ("a", 1, 5, 0)])
+    told = Epochs(session, windows, where="at < DATE'9000-01-01'").fold(rows)
+    assert (told.balance["filtered"], told.balance["folded"]) == (3, 1)
 
 
 def lossy(windows: Windows, rows: DataFrame) -> DataFrame:
@@ -347,6 +390,7 @@ def test_types_that_would_lose_something_are_refused(
         ({"size": timedelta(0)}, "above 0"),
         ({"size": 7 * 24 * 60 * MINUTE, "slide": timedelta(seconds=1)}, "in 604800 windows, more than 10000"),
         ({"lateness": -MINUTE}, "can't be below 0"),
+        ({"lateness": timedelta.max}, "can't be above 4000 years"),
         ({"emit": "all"}, "emit must be"),
         ({"idle_epochs": 2}, "wants a partition="),
         ({"key": []}, "at least one of both"),

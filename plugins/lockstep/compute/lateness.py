@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.compute.balances import Counted
-from lockstep.compute.watermarks import BEGINNING, Watermark
+from lockstep.compute.watermarks import BEGINNING, FIRST, LAST, Watermark
 from lockstep.compute.window_columns import of_parts
 from lockstep.windows import END, MISSED, START, Windows, micros
 
@@ -40,7 +40,7 @@ class Bounds:
 
     @classmethod
     def of(cls, windows: Windows, before: Watermark) -> Bounds:
-        forgotten = max(before.bound - micros(windows.lateness), BEGINNING)
+        forgotten = before.forgetting(windows).forgotten
         return cls(before.bound, forgotten, micros(windows.size), micros(windows.step))
 
     @property
@@ -71,6 +71,7 @@ class Bounds:
             "partly_late": _rows_with(f"{self.oldest} <= {self.forgotten}L AND NOT {late}"),
             "missed": _rows_with(f"{self.oldest} <= {self.forgotten}L"),
             "untimed": _rows_with(f"{PASSES} AND {AT} IS NULL"),
+            "unkeepable": _rows_with(f"{PASSES} AND NOT ({keepable(windows)})"),
             "keyless": _rows_with(f"{PASSES} AND ({null})"),
             "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
         }
@@ -96,6 +97,11 @@ class Bounds:
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
         found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
         return Counted.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
+
+
+def keepable(windows: Windows) -> str:
+    """SQL for whether a row's event time is of the years 1 to 9999, and its windows are forgotten by their end."""
+    return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.size + windows.lateness)}L"
 
 
 def _rows_with(condition: str) -> str:

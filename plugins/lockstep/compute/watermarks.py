@@ -13,14 +13,22 @@ from lockstep.errors import BadRecords, PlanMismatch
 from lockstep.windows import Windows, micros
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from lockstep.compute.state import StateRows
 
 BEGINNING = -(1 << 61)  #: before every event; Spark's arithmetic around it doesn't overflow
 WHOLE = ""  #: the one partition of windows that have no partition=
-_SEEN = "partition STRING, seen BIGINT, idle INT, watermark BIGINT, definition STRING"
+_NULL, _VALUE = "null", "="  # how partitions are called: a value has the prefix, so it is neither WHOLE nor null
+_SEEN = "partition STRING, seen BIGINT, idle INT, watermark BIGINT, forgotten BIGINT, definition STRING"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: µs since 1970 UTC: the first and the last time that Python has
+FIRST, LAST = (micros(limit.replace(tzinfo=UTC) - _EPOCH) for limit in (datetime.min, datetime.max))
+
+
+def named(partition: str) -> Column:
+    """What the state calls the partition that this SQL expression gives."""
+    return F.coalesce(F.concat(F.lit(_VALUE), F.expr(partition).cast("string")), F.lit(_NULL))
 
 
 @dataclass(frozen=True)
@@ -33,10 +41,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Watermark:
-    """A window that ends at or before `bound` (µs since 1970 UTC) is closed."""
+    """A window that ends at or before `bound` (µs since 1970 UTC) is closed, by `forgotten` forgotten.
+
+    `forgotten` is kept, for a lateness that is raised would bring back windows that were emitted and deleted.
+    """
 
     bound: int = BEGINNING
     partitions: Mapping[str, Seen] | None = None
+    forgotten: int = BEGINNING
 
     @classmethod
     def read(cls, windows: Windows, state: StateRows) -> Watermark:
@@ -47,6 +59,7 @@ class Watermark:
             "definition",
             F.unix_micros("seen").alias("seen"),
             F.unix_micros("watermark").alias("at"),
+            F.coalesce(F.unix_micros("forgotten"), F.lit(BEGINNING)).alias("forgotten"),
         )
         found = rows.collect()
         if others := {row["definition"] for row in found} - {windows.definition()}:
@@ -58,7 +71,8 @@ class Watermark:
         seen = {
             row["partition"]: Seen(row["seen"], row["idle"]) for row in found if (row["partition"] == WHOLE) == whole
         }
-        return cls(max((row["at"] for row in found), default=BEGINNING), seen)
+        bound, forgotten = (max((row[name] for row in found), default=BEGINNING) for name in ("at", "forgotten"))
+        return cls(bound, seen, forgotten)
 
     @property
     def at(self) -> datetime | None:
@@ -69,13 +83,14 @@ class Watermark:
             return _EPOCH + timedelta(microseconds=self.bound)
         except OverflowError as error:
             raise BadRecords(
-                f"an event lies {self.bound} µs from 1970, outside the years 1 to 9999: leave such rows out by where="
+                f"the watermark would lie {self.bound} µs from 1970, before the year 1: leave such old events out by "
+                "where=, or lower out_of_order"
             ) from error
 
     def advanced(self, windows: Windows, greatest: Mapping[str, int]) -> Watermark:
         """After an epoch in which these partitions had rows, up to these event times."""
         if not greatest:
-            return self
+            return self.forgetting(windows)
         before = self.partitions or {}
         missed = {name: replace(seen, idle=seen.idle + 1) for name, seen in before.items() if name not in greatest}
         came = {
@@ -84,12 +99,17 @@ class Watermark:
         limit = windows.idle_epochs
         active = [*came.values(), *(seen for seen in missed.values() if limit is None or seen.idle < limit)]
         slowest = min(seen.greatest for seen in active) - micros(windows.out_of_order)
-        return Watermark(max(self.bound, slowest), {**missed, **came})
+        return Watermark(max(self.bound, slowest), {**missed, **came}, self.forgotten).forgetting(windows)
+
+    def forgetting(self, windows: Windows) -> Watermark:
+        """With what these windows' lateness forgets by now; what was forgotten once stays so."""
+        return replace(self, forgotten=max(self.forgotten, self.bound - micros(windows.lateness)))
 
     def rows(self, spark: SparkSession, windows: Windows) -> DataFrame:
-        """The state's rows of it."""
+        """The state's rows of it; before the year 1 no window can have been forgotten."""
+        forgotten = self.forgotten if self.forgotten >= FIRST else None
         told = [
-            (name, seen.greatest, seen.idle, self.bound, windows.definition())
+            (name, seen.greatest, seen.idle, self.bound, forgotten, windows.definition())
             for name, seen in sorted((self.partitions or {}).items())
         ]
         return spark.createDataFrame(told, _SEEN).select(
@@ -97,5 +117,6 @@ class Watermark:
             F.timestamp_micros("seen").alias("seen"),
             "idle",
             F.timestamp_micros("watermark").alias("watermark"),
+            F.timestamp_micros("forgotten").alias("forgotten"),
             "definition",
         )

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from lockstep.compute.balances import Balance, Counted, Part, register
 from lockstep.compute.inputs import Observed
-from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds
-from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark
+from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
+from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark, named
 from lockstep.compute.window_columns import of_parts, of_results, of_rows, require_types
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.keyed_state import DELETED
@@ -96,7 +96,8 @@ def _timed(windows: Windows, frame: DataFrame, where: str | None) -> DataFrame:
     """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
     passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
     at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
-    pane = F.expr(f"{AT} - pmod({AT} - {micros(windows.offset)}L, {micros(windows.step)}L)")
+    start = f"{AT} - pmod({AT} - {micros(windows.offset)}L, {micros(windows.step)}L)"
+    pane = F.expr(f"CASE WHEN {keepable(windows)} THEN {start} END")  # else it might overflow before it is refused
     return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, pane)
 
 
@@ -107,11 +108,18 @@ def _panes(windows: Windows, rows: DataFrame) -> DataFrame:
 
 def _sound_counts(windows: Windows, read: Counted) -> dict[str, int]:
     counts = read.counts()
-    untimed, keyless = counts.pop("untimed"), counts.pop("keyless")
+    untimed, keyless, unkeepable = counts.pop("untimed"), counts.pop("keyless"), counts.pop("unkeepable")
     if untimed or keyless:
         raise BadRecords(
             f"windows {windows.name}: {untimed} rows have no event time ({windows.time}), {keyless} a null in their "
             f"key {list(windows.key)}: leave them out by where=, which counts them, or give them values"
+        )
+    if unkeepable:
+        last = datetime.max - windows.size - windows.lateness
+        raise BadRecords(
+            f"windows {windows.name}: {unkeepable} rows have an event time ({windows.time}) that lies outside "
+            f"{datetime.min} to {last} UTC: their windows' ends plus lateness must be within the years 1 to 9999: "
+            "leave them out by where=, which counts them"
         )
     return counts
 
@@ -122,7 +130,7 @@ def _greatest(windows: Windows, rows: DataFrame, greatest: int) -> dict[str, int
         return {}
     if windows.partition is None:
         return {WHOLE: greatest}
-    name = F.coalesce(F.expr(windows.partition).cast("string"), F.lit("null")).alias("name")
+    name = named(windows.partition).alias("name")
     found = rows.where(PASSES).groupBy(name).agg(F.max(AT).alias("greatest"))
     return {row["name"]: row["greatest"] for row in found.collect()}
 
@@ -144,8 +152,8 @@ def _is_closed(after: Watermark) -> str:
     return f"unix_micros({END}) <= {after.bound}L"
 
 
-def _is_gone(windows: Windows, after: Watermark) -> str:
-    return f"unix_micros({END}) + {micros(windows.lateness)}L <= {after.bound}L"
+def _is_gone(after: Watermark) -> str:
+    return f"unix_micros({END}) <= {after.forgotten}L"
 
 
 def _emits(windows: Windows, after: Watermark) -> str:
@@ -156,7 +164,7 @@ def _emits(windows: Windows, after: Watermark) -> str:
 
 def _results(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
     emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
-    gone = F.expr(f"CASE WHEN {_is_gone(windows, after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
+    gone = F.expr(f"CASE WHEN {_is_gone(after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
     columns: list[Column | str] = [*windows.key, START, END, *map(of_results, windows.folds()), REVISION, gone]
     return Counted.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
 
@@ -166,9 +174,9 @@ def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
     due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
-    known = merged.where(f"NOT ({_is_gone(windows, after)} AND {EMITTED} IS NULL)")
+    known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
     changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
-    changes = changes.withColumn(DELETED, F.expr(_is_gone(windows, after))).drop(_FRESH)
+    changes = changes.withColumn(DELETED, F.expr(_is_gone(after))).drop(_FRESH)
     return Counted.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
 
 
