@@ -92,6 +92,15 @@ def add_up(request_uri: str) -> None:
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 
 
+def write_without_state(request_uri: str) -> None:
+    """What a job of a pipeline leaves that declares none."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    _write(folder / "totals", {0: 0})
+    (folder / RESULT).write_text(
+        json.dumps(StageResult({"totals": 1}, {"numbers": SourceCount(1, 0)}, "test").to_json())
+    )
+
+
 def _write(folder: Path, totals: Totals) -> None:
     folder.mkdir(parents=True)
     columns = {"k": pa.array(totals.keys(), pa.int64()), "total": pa.array(totals.values(), pa.int64())}

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import pyarrow.fs
 import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
+from lockstep.errors import LedgerConflict, OutOfOrder, PlanMismatch
+from lockstep.ledger import Ledger
+from lockstep.roles.operate import void
 from lockstep.states import UNDECIDED
+from lockstep.wal.object_storage import ObjectStorage
+from lockstep.wal.state_staging import BUCKET, StateStaging
 from tests.crash.recording import recorded
-from tests.crash.state_world import StateWorld, add_up
+from tests.crash.state_world import StateWorld, add_up, write_without_state
 from tests.crash.victims import Action, Hit, sacrifice
 
 
@@ -135,3 +143,72 @@ def test_no_two_side_effects_on_state_fall_between_the_same_two_crash_points(
             world.require_state_and_sink_agree(5)
     assert any("state/epoch=" in what for kind, what in recording.events if kind == "effect")
     assert recording.unseparated() == []
+
+
+def _without_state(world: StateWorld, **arguments: Any) -> StateWorld:
+    return replace(world, pipeline=replace(world.pipeline, state={}, **arguments))
+
+
+def test_code_without_the_state_waits_for_the_epoch_before_and_is_refused(world: StateWorld) -> None:
+    world.run(RunKey("run", "1"))
+    world.run_task("begin", RunKey("run", "2"))
+    stateless = _without_state(world)
+    stateless.run_task("begin", RunKey("run", "3"))
+    with pytest.raises(OutOfOrder):
+        stateless.run_task("stage", RunKey("run", "3"))
+    world.run(RunKey("run", "2"), start="stage")
+    with pytest.raises(PlanMismatch, match="doesn't declare"):
+        stateless.run_task("stage", RunKey("run", "3"))
+    world.run(RunKey("run", "3"))
+    world.require_state_and_sink_agree(3)
+
+
+def test_an_epoch_that_was_sealed_without_the_state_before_is_never_decided(world: StateWorld) -> None:
+    world.run_task("begin", RunKey("run", "1"))
+    stateless = _without_state(world)
+    for task in ("begin", "stage"):  # nobody knows yet that the epoch before will have state
+        stateless.run_task(task, RunKey("run", "2"), write_without_state)
+    world.run(RunKey("run", "1"), start="stage")
+    stateless.run_task("prepare", RunKey("run", "2"))
+    with pytest.raises(LedgerConflict, match="made from nothing"):
+        stateless.run_task("commit", RunKey("run", "2"))
+
+
+def test_a_state_that_was_dropped_goes_from_staging_too(world: StateWorld) -> None:
+    world.run(RunKey("run", "1"))
+    dropped = _without_state(world, drop_state=["totals"])
+    for number in range(2, 5):
+        for task in dropped.tasks():
+            dropped.run_task(task, RunKey("run", str(number)), write_without_state)
+    assert not list((world.folder / "staging").rglob("state/**/*.parquet"))
+
+
+def test_a_successor_that_is_voided_while_older_state_goes_raises_no_alarm(
+    world: StateWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        world.run(RunKey("run", str(number)))
+    for task in world.tasks()[:5]:
+        world.run_task(task, RunKey("run", "5"))
+    for task in ("begin", "stage"):
+        world.run_task(task, RunKey("run", "6"))
+    listed = Ledger.sealed_epochs
+
+    def and_void(ledger: Ledger, pipeline: str, oldest: int) -> Any:
+        found = listed(ledger, pipeline, oldest)
+        void(world.runtime(), 6, "meanwhile")
+        return found
+
+    monkeypatch.setattr(Ledger, "sealed_epochs", and_void)
+    world.run_task("cleanup", RunKey("run", "5"))
+    monkeypatch.undo()
+    world.require_state_and_sink_agree(5)
+
+
+def test_a_sweeper_that_stood_still_leaves_the_state_of_another_attempt_on_an_object_store(tmp_path: Path) -> None:
+    storage = ObjectStorage(pyarrow.fs.LocalFileSystem(), str(tmp_path), "file")
+    states = StateStaging(storage, "deployment/pipeline")
+    folder = f"deployment/pipeline/state/epoch=1/7/totals/{BUCKET}=0"
+    storage.replace(f"{folder}/part.parquet", b"rubbish")
+    states.discard(states.executions()[0])
+    assert storage.exists("deployment/pipeline/state/epoch=1")  # to look and to remove it are two steps there

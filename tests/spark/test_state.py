@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 from lockstep import KeyedState, Pipeline, files, run_epoch
 from lockstep.cli import app
 from lockstep.compute.state import StateRows
-from lockstep.epoch import RunKey
+from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.errors import (
     IllegalTransition,
     InvalidPipeline,
@@ -40,11 +41,12 @@ from lockstep.roles.stage import stage
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import FileSource, SequenceSource
+from lockstep.sources import FileSource
+from lockstep.sources.base import Source
 from lockstep.wal.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ROWS, KEYS = 100, 7
 TOTALS = KeyedState("k BIGINT, n BIGINT, total BIGINT", key=["k"], buckets=4)
@@ -64,16 +66,28 @@ def summed(
     return {"totals": after}, {"totals": after}
 
 
+class Numbers(Source):
+    """ROWS numbers an epoch, from 0 on."""
+
+    identity = Identity.CURSOR
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return (start or 0) + ROWS
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        return spark.range(start or 0, end).withColumnRenamed("id", "value")
+
+
 class Summing:
     """A pipeline with state, its ledger and its folders."""
 
-    def __init__(self, spark: str, ledger: str, folder: Path, **arguments: Any) -> None:
+    def __init__(self, spark: SparkSession, ledger: str, folder: Path, **arguments: Any) -> None:
         migrate(ledger)
         self.spark, self.ledger, self.folder, self.staging = spark, ledger, folder, folder / "staging"
         self.pipeline = Pipeline(
             **{
                 "name": "summing",
-                "sources": {"numbers": SequenceSource(ROWS)},
+                "sources": {"numbers": Numbers()},
                 "transform": summed,
                 "sinks": [FileSink("out", output="totals", path=str(folder / "out"))],
                 "state": {"totals": TOTALS},
@@ -143,8 +157,8 @@ def expected(epochs: int, keys: int = KEYS) -> dict[int, tuple[int, int]]:
 
 
 @pytest.fixture
-def summing(spark_connect: str, ledger_dsn: str, tmp_path: Path) -> Summing:
-    return Summing(spark_connect, ledger_dsn, tmp_path)
+def summing(session: SparkSession, ledger_dsn: str, tmp_path: Path) -> Summing:
+    return Summing(session, ledger_dsn, tmp_path)
 
 
 def test_each_epoch_goes_on_from_the_state_of_the_one_before(summing: Summing) -> None:
@@ -324,13 +338,14 @@ def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: S
         cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER watch_state")
         cursor.execute("UPDATE lockstep.epoch SET based_on = %s", ("f" * 64,))
         cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER watch_state")
-    with pytest.raises(LedgerConflict, match="its state was made from manifest ffff"):
+    with pytest.raises(LedgerConflict, match="its state was made from ffff"):
         summing.decide(first)
     with (
         pytest.raises(psycopg2.Error, match="was not made from that of the epoch before"),
         psycopg2.connect(summing.ledger) as tx,
         tx.cursor() as cursor,
     ):
+        cursor.execute("SET lockstep.role = 'commit'")
         cursor.execute("UPDATE lockstep.epoch SET state = 'committed'")
 
 
@@ -357,7 +372,9 @@ def test_state_that_would_be_lost_or_misread_is_refused_and_columns_and_buckets_
     assert {file.epoch for file in summing.version(2).files} == {2}
     summing.change(state={}, drop_state=["totals"], transform=lambda inputs: {"totals": inputs["numbers"]})
     summing.run()
-    assert summing.runtime().ledger.epoch("summing", 3).based_on is None
+    found = summing.runtime().ledger.epoch("summing", 3)
+    assert found.based_on == summing.runtime().ledger.epoch("summing", 2).manifest_hash
+    assert found.summary["state"] == {}
 
 
 def _as(summing: Summing, pipeline: Pipeline) -> Summing:
@@ -366,8 +383,83 @@ def _as(summing: Summing, pipeline: Pipeline) -> Summing:
     return other
 
 
+def with_int_keys(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    new = inputs["numbers"].selectExpr(f"CAST(value % {KEYS} AS INT) k", "value").groupBy("k")
+    counted = new.agg(F.count("*").alias("n"), F.sum("value").alias("total"))
+    both = state["totals"].of(counted).unionByName(counted)
+    after = both.groupBy("k").agg(F.sum("n").alias("n"), F.sum("total").alias("total"))
+    return {"totals": after}, {"totals": after}
+
+
+def test_keys_of_another_type_find_their_rows_in_a_state_that_is_read_by_bucket(
+    summing: Summing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.compute.state._SMALL", 0)
+    summing.change(transform=with_int_keys)
+    summing.run(2)
+    assert summing.state(2) == expected(2)
+
+
+EXPIRING = "k BIGINT, n BIGINT, total BIGINT, due TIMESTAMP, gone TIMESTAMP"
+
+
+def expiring(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """The first epoch makes every row, of which all are due in `gone`; the others touch one and show which are."""
+    made = (
+        inputs["numbers"]
+        .where(f"value < {ROWS} OR value % {ROWS} = 0")
+        .selectExpr(f"value % {ROWS} k", "1 n", "2 total", "TIMESTAMP '2030-01-01' due", "TIMESTAMP '2020-01-01' gone")
+    )
+    found = state["totals"]
+    due = found.until(datetime(2025, 1, 1, tzinfo=UTC)) if found.declared.expires else found.rows()
+    return {"totals": due.unionByName(made)}, {"totals": made}
+
+
+def test_rows_are_found_by_a_column_that_was_declared_to_expire_later(summing: Summing) -> None:
+    state = KeyedState(EXPIRING, key=["k"], buckets=8)
+    summing.change(state={"totals": state}, transform=expiring)
+    summing.run()
+    for column, rows in (("due", 0), ("gone", ROWS)):
+        summing.change(state={"totals": replace(state, expires=column)})
+        summing.run(2)
+        last = summing.runtime().ledger.last_epoch("summing")
+        assert last is not None and last.summary["outputs"]["totals"]["rows"] == rows + 1
+
+
+def test_a_driver_with_other_code_than_the_task_seals_nothing(summing: Summing) -> None:
+    summing.run()
+    stateless = replace(summing.pipeline, state={}, transform=lambda inputs: {"totals": inputs["numbers"]})
+    run = RunKey("test", "other code")
+    begin(summing.runtime(), run)
+    with pytest.raises(PlanMismatch, match="declares another state"):
+        stage(summing.runtime(), run, in_process(stateless, summing.spark))
+    assert summing.runtime().ledger.epoch("summing", 2).wal is None
+
+
+@pytest.mark.parametrize("column", ["a.b", "lockstep_times", "K", "_Deleted"])
+def test_columns_that_spark_would_confuse_are_refused(summing: Summing, column: str) -> None:
+    summing.change(state={"totals": replace(TOTALS, schema=f"{TOTALS.schema}, `{column}` INT")})
+    with pytest.raises(InvalidPipeline, match="state totals"):
+        summing.run()
+
+
+def test_a_cast_that_would_change_values_is_refused(summing: Summing) -> None:
+    summing.change(
+        transform=lambda inputs, state: (
+            {"totals": inputs["numbers"]},
+            {"totals": inputs["numbers"].selectExpr("value k", "1.5D n", "2 total")},
+        )
+    )
+    with pytest.raises(InvalidPipeline, match="n as double, declared is bigint"):
+        summing.run()
+
+
 def test_only_a_cursor_pipeline_can_have_state(summing: Summing) -> None:
-    source = FileSource(f"{summing.folder}/{{date}}.csv", schema="k BIGINT", by_interval=True)
+    source = FileSource(f"{summing.folder}/{{interval_start:%Y}}.csv", schema="k BIGINT")
     with pytest.raises(InvalidPipeline, match="its epochs are intervals"):
         replace(summing.pipeline, sources={"numbers": source})
 
@@ -398,7 +490,11 @@ def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summ
     assert (told["epoch"], told["state"]["totals"]["rows"]) == (1, KEYS)
     with pytest.raises(IllegalTransition, match="began with another savepoint"):
         start(other.runtime(), f"{summing.folder}/second")
-    with pytest.raises(IllegalTransition, match="has 3 epochs"):
+    summing.change(keep_state=1)
+    summing.run(2)
+    with pytest.raises(IllegalTransition, match="can't be saved whole"):
+        export(summing.runtime(), f"{summing.folder}/third", 1)
+    with pytest.raises(IllegalTransition, match="has 5 epochs"):
         start(summing.runtime(), f"{summing.folder}/saved")
 
 

@@ -57,6 +57,7 @@ def stage_epoch(spark: SparkSession, pipeline: Pipeline, request: StageRequest) 
     Raises `SourceChanged`, `BadRecords`, `StateRejected`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
     """
     _require_same_sources(pipeline, request)
+    _require_same_state(pipeline, request)
     ship_by_value(pipeline)
     with tagged(spark, request.token), _checked(pipeline, request), translated(f"pipeline {pipeline.name}"):
         states = states_of(spark, pipeline.state, request.state)
@@ -76,6 +77,14 @@ def _require_same_sources(pipeline: Pipeline, request: StageRequest) -> None:
         raise PlanMismatch(
             f"pipeline {pipeline.name} has the sources {sorted(pipeline.sources)}, its plan {sorted(request.sources)}: "
             "deploy the same code everywhere, or `lockstep replan`"
+        )
+
+
+def _require_same_state(pipeline: Pipeline, request: StageRequest) -> None:
+    if dict(pipeline.state) != (dict(request.state.declared) if request.state else {}):
+        raise PlanMismatch(
+            f"pipeline {pipeline.name}: this driver's definition declares another state than the task's: deploy the "
+            "same code everywhere"
         )
 
 

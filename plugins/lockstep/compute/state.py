@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, TimestampType
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    NullType,
+    ShortType,
+    StructType,
+    TimestampType,
+)
 
 from lockstep.compute.ddl import struct_of
 from lockstep.compute.inputs import Observed
-from lockstep.errors import InvalidPipeline, PlanMismatch, StateRejected
+from lockstep.errors import InvalidPipeline, PlanMismatch, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED, KeyedState
 from lockstep.wal.request import StateRequest
 from lockstep.wal.state_manifest import StateFile, StateVersion
@@ -21,6 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _TIMES = "lockstep_times"  #: how many rows of a key a transform returned
+_OWN = (DELETED, BUCKET, _TIMES)
+_COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
 
 
@@ -63,7 +79,9 @@ class StateRows:
         Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
         """
         self._require_columns(keys)
-        wanted = keys.select(*self.declared.key)
+        types = {field.name: field.dataType for field in self.schema.fields}
+        # as they are declared: another type has another hash
+        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.key))
         found = self._holding(wanted)
         return found.join(wanted, list(self.declared.key), "left_semi").select(*self.schema.names)
 
@@ -107,7 +125,8 @@ class StateRows:
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
-        moved = self._before is not None and self._before.buckets != self.declared.buckets
+        before, declared = self._before, self.declared
+        moved = before is not None and (before.buckets, before.expires) != (declared.buckets, declared.expires)
         if changes is None and not moved:
             return self._written(frozenset(), 0)
         kept, touched = self._kept(changes if changes is not None else self.spark.createDataFrame([], self.schema))
@@ -115,7 +134,8 @@ class StateRows:
             touched = frozenset(range(self.declared.buckets))
         if not touched:
             return self._written(frozenset(), 0)
-        old = self.rows() if moved else self.in_buckets(touched)
+        hashed = None if moved else self._hashed_alike(touched)
+        old = hashed.frame.select(*self.schema.names) if hashed else self._rows(self._files if moved else [])
         standing = old.join(kept, list(self.declared.key), "left_anti").select(*self.schema.names)
         counted = Observed.of(self._by_key(kept), most=f"max({_TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self.schema.names)
@@ -124,10 +144,26 @@ class StateRows:
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self.name}"
         )
-        found = counted.counts()
-        if (found.get("most") or 0) > 1 or found.get("nulls"):
+        found = _told(self.name, counted)
+        if (found["most"] or 0) > 1 or found["nulls"]:
             self._refuse(kept)
-        return self._written(touched, observed.counts().get("rows", 0))
+        if hashed and _told(self.name, hashed)["strange"]:
+            raise SparkRefused(
+                f"state {self.name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
+                "that one, or change the number of buckets, so that all of the state is written anew"
+            )
+        return self._written(touched, _told(self.name, observed)["rows"])
+
+    def _hashed_alike(self, buckets: Collection[int]) -> Observed | None:
+        """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
+        files = [one for one in self._files if one[0].bucket in buckets]
+        if not files:
+            return None
+        key = ", ".join(map(_quoted, self.declared.key))
+        here = _bucket_sql(key, self.declared.buckets)
+        there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
+        frame = self._rows(files).withColumn(_TIMES, F.expr(f"{here} <> {there}"))
+        return Observed.of(frame, strange=f"count_if({_TIMES})")
 
     def _kept(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
         """The changes under the declared types, computed once; and the buckets that they touch."""
@@ -138,6 +174,13 @@ class StateRows:
                 f"state {self.name}: its changes have the columns {changes.columns}, expected {self.schema.names} and, "
                 f"if need be, {DELETED}"
             )
+        for field in self.schema.fields:
+            found = changes.schema[field.name].dataType
+            if _loses(found, field.dataType):
+                raise InvalidPipeline(
+                    f"state {self.name}: its changes have {field.name} as {found.simpleString()}, declared is "
+                    f"{field.dataType.simpleString()}, which can't hold that: cast it in the transform, or declare it"
+                )
         deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
         typed = changes.select(
             *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self.schema.fields),
@@ -146,7 +189,10 @@ class StateRows:
         key = ", ".join(_quoted(column) for column in self.declared.key)
         observed = Observed.of(typed, buckets=f"collect_set({_bucket_sql(key, self.declared.buckets)})")
         kept = observed.checkpointed()
-        touched: Any = observed.counts().get("buckets", ())
+        touched: Any = observed.counts().get("buckets")
+        if touched is None:  # Spark didn't say
+            rows = kept.select(bucket_of(self.declared.key, self.declared.buckets).alias(BUCKET)).distinct().collect()
+            touched = [row[BUCKET] for row in rows]
         return kept, frozenset(touched)
 
     def _by_key(self, kept: DataFrame) -> DataFrame:
@@ -206,9 +252,11 @@ def _quoted(column: str) -> str:
 def _schema_of(name: str, declared: KeyedState) -> StructType:
     schema = struct_of(declared.schema)
     named = {field.name: field.dataType for field in schema.fields}
-    for column in {DELETED, BUCKET} & set(named):
-        raise InvalidPipeline(f"state {name}: the column {column} is Lockstep's own, take another name")
-    if len(named) < len(schema.fields):
+    if odd := [column for column in named if not _COLUMN.fullmatch(column) or column.lower() in _OWN]:
+        raise InvalidPipeline(
+            f"state {name}: no column may be called {odd}: letters, digits and _, and none of {', '.join(_OWN)}"
+        )
+    if len({column.lower() for column in named}) < len(schema.fields):
         raise InvalidPipeline(f"state {name}: a column stands twice in {declared.schema!r}")
     if missing := [column for column in declared.key if column not in named]:
         raise InvalidPipeline(f"state {name}: its key's columns {missing} don't stand in {declared.schema!r}")
@@ -232,6 +280,32 @@ def _require_readable(
             "added, for anything else give the state another name and fill it from this one"
         )
     return before
+
+
+def _loses(found: DataType, declared: DataType) -> bool:
+    """Whether a cast could change a value without an error; one that overflows is an error to Spark."""
+    match found, declared:
+        case (NullType(), _):
+            return False
+        case (
+            (IntegralType(), IntegralType() | DecimalType())
+            | (FloatType(), DoubleType())
+            | (DateType(), TimestampType())
+        ):
+            return False
+        case (ByteType() | ShortType() | IntegerType(), DoubleType()):
+            return False
+        case (DecimalType(), DecimalType()):
+            return found.scale > declared.scale
+        case _:
+            return found.simpleString() != declared.simpleString()
+
+
+def _told(name: str, observed: Observed) -> dict[str, int]:
+    """What was counted while the state was written. Raises `StageFailed` if Spark doesn't say: nothing is assumed."""
+    if not (counts := observed.counts()):
+        raise StageFailed(f"Spark wrote state {name} and didn't say what it counted")
+    return counts
 
 
 def _is_later(file: StateFile, column: str, before: StateVersion | None, bound: datetime) -> bool:

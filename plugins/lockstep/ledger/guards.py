@@ -91,15 +91,15 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
 
 def require_state_goes_on(tx: Transaction, row: Row) -> None:
     """The state that is to be decided was made from the decided state of the epoch before."""
-    if row["based_on"] is None:
-        return
     before = tx.one("find_predecessor", pipeline=row["pipeline"], epoch=row["id"])
+    if row["based_on"] is None and (before is None or before["based_on"] is None):
+        return
     decided = before["manifest_hash"] if before else ""
     if row["based_on"] != decided:
         raise LedgerConflict(
-            f"{name(row)}: its state was made from manifest {row['based_on'] or 'none'}, the epoch before was decided "
-            f"with {decided or 'none'}: nothing is decided; `lockstep replan {row['pipeline']} {row['id']} --reason …` "
-            "stages it anew"
+            f"{name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided with "
+            f"manifest {decided or 'none'}: nothing is decided; `lockstep replan {row['pipeline']} {row['id']} "
+            "--reason …` stages it anew"
         )
 
 

@@ -132,6 +132,14 @@ class Looking:
         row = self._look("find_savepoint", pipeline=pipeline)
         return row["savepoint"] if row else None
 
+    def has_state(self, pipeline: str) -> bool:
+        """Whether the pipeline has had state, or began with a savepoint."""
+        return self._look("find_any_state", pipeline=pipeline) is not None
+
+    def last_decided_epoch(self, pipeline: str) -> Epoch | None:
+        row = self._look("find_last_decided_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
     def has_claims(self, pipeline: str) -> bool:
         """Whether an epoch of the pipeline owns files."""
         return self._look("find_any_claim", pipeline=pipeline) is not None

@@ -74,9 +74,9 @@ class Operating(Looking):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
-    def require_unstarted(self, pipeline: str, savepoint_hash: str) -> None:
-        """Raises `IllegalTransition` if the pipeline has epochs, or began with another savepoint."""
-        self._connection.run(Role.OPERATOR, lambda tx: self._unstarted(tx, pipeline, savepoint_hash))
+    def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
+        """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+        return self._connection.run(Role.OPERATOR, lambda tx: self._unstarted(tx, pipeline, savepoint_hash))
 
     def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
         """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from lockstep.epoch import Epoch, Identity, Json
-from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
+from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch, WalCorrupt
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED
 from lockstep.wal.savepoint import Savepoint, bring_in, read_savepoint, write_savepoint
@@ -30,11 +30,19 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
     state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state
     if state is None:
         raise InvalidPipeline(f"{epoch} has no state: nothing to save")
-    _require_kept(runtime, epoch)
     positions = {name: found.end for name, found in epoch.plan.sources.items()}
     deployment = runtime.ledger.deployment()
     found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, positions, state.versions)
-    written = write_savepoint(found, runtime.states(), to)
+    try:
+        written = write_savepoint(found, runtime.states(), to)
+    except WalCorrupt as error:
+        last = runtime.ledger.last_decided_epoch(runtime.pipeline)
+        if last is None or last.id == epoch.id:
+            raise
+        raise IllegalTransition(
+            f"the state of {epoch} can't be saved whole: newer epochs are published, up to epoch {last.id}, and let go "
+            f"of what they no longer need ({error})"
+        ) from error
     _log.info("%s: its state is saved in %s", epoch, to)
     return written
 
@@ -55,7 +63,8 @@ def start(runtime: Runtime, source: str) -> Savepoint:
             f"{sorted(defined.sources)}"
         )
     runtime.ledger.ensure_pipeline(defined.name, defined.identity, defined.hold)
-    runtime.ledger.require_unstarted(defined.name, found.hash)
+    if not runtime.ledger.require_unstarted(defined.name, found.hash):
+        return found
     bring_in(found, source, runtime.states())
     runtime.ledger.start_from(defined.name, found.to_json(), found.hash)
     _log.info("pipeline %s begins with the state of %s epoch %s", defined.name, found.pipeline, found.epoch)
@@ -79,17 +88,7 @@ def _decided(runtime: Runtime, epoch_id: int | None) -> Epoch:
         if epoch.state not in DECIDED:
             raise IllegalTransition(f"can't save {epoch}: it is {epoch.state}; its state may yet be another one")
         return epoch
-    decided = [found for found in runtime.ledger.sealed_epochs(runtime.pipeline, 1) if found.state in DECIDED]
-    if not decided:
+    last = runtime.ledger.last_decided_epoch(runtime.pipeline)
+    if last is None:
         raise UnknownEpoch(f"pipeline {runtime.pipeline} has no decided epoch: nothing to save")
-    return decided[-1]
-
-
-def _require_kept(runtime: Runtime, epoch: Epoch) -> None:
-    """A version that cleanup has let go lacks files; say so rather than that they are missing."""
-    last = _decided(runtime, None)
-    state = runtime.staging.manifest(last.wal or "", last.manifest_hash or "").state
-    if state is not None and epoch.id <= last.id - state.keep:
-        raise IllegalTransition(
-            f"the state of {epoch} is gone: the pipeline keeps that of {state.keep} epochs, up to epoch {last.id}"
-        )
+    return last

@@ -9,7 +9,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch
 from lockstep.roles.lease import kept
-from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
+from lockstep.roles.state import StateBefore, hands_on_state, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
@@ -33,7 +33,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
             runtime.ledger.require_current(attempt)
         _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
         return epoch
-    if runtime.defined.state:
+    if hands_on_state(runtime):
         runtime.ledger.require_predecessor_decided(epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     try:
@@ -103,7 +103,7 @@ def _request(
         sources=epoch.plan.sources,
         timestamp=epoch.planned_at,
         interval=epoch.interval,
-        state=state_request(runtime, epoch, token, before) if before else None,
+        state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
     )
 
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lockstep.epoch import Epoch
-from lockstep.errors import PlanMismatch, WalCorrupt
+from lockstep.epoch import Epoch, Identity
+from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed, StagingUnavailable, WalCorrupt
+from lockstep.keyed_state import KeyedState
+from lockstep.roles.sweep import known_epoch
 from lockstep.runtime import Runtime
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import StateRequest
@@ -28,22 +30,27 @@ class StateBefore:
     savepoint: str | None = None
 
 
+def hands_on_state(runtime: Runtime) -> bool:
+    """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
+    if runtime.defined.state:
+        return True
+    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_state(runtime.pipeline)
+
+
 def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
     """The decided versions that `epoch` goes on from; None for a pipeline that has no state, and never had.
 
     Raises `PlanMismatch` for a state that would be lost, `WalCorrupt` if the manifest before isn't as it was sealed.
     """
-    declared = runtime.defined.state
-    before = runtime.ledger.predecessor(epoch) if declared or epoch.interval is None else None
-    if not declared and (before is None or before.based_on is None):
+    if not hands_on_state(runtime):
         return None
+    before = runtime.ledger.predecessor(epoch)
     if before is None:
         return _started(runtime, epoch)
     manifest = _manifest_of(runtime, before)
-    state = manifest.state
-    versions = state.versions if state else {}
+    versions = manifest.state.versions if manifest.state else {}
     _require_none_lost(runtime, epoch, versions)
-    return StateBefore(manifest.hash, versions) if declared else None
+    return StateBefore(manifest.hash, _declared(runtime, versions))
 
 
 def _started(runtime: Runtime, epoch: Epoch) -> StateBefore:
@@ -53,7 +60,11 @@ def _started(runtime: Runtime, epoch: Epoch) -> StateBefore:
         return StateBefore("", {})
     savepoint = Savepoint.from_json(found)
     _require_none_lost(runtime, epoch, savepoint.versions)
-    return StateBefore("", savepoint.versions, savepoint.hash)
+    return StateBefore("", _declared(runtime, savepoint.versions), savepoint.hash)
+
+
+def _declared(runtime: Runtime, versions: Mapping[str, StateVersion]) -> dict[str, StateVersion]:
+    return {name: version for name, version in versions.items() if name in runtime.defined.state}
 
 
 def _require_none_lost(runtime: Runtime, epoch: Epoch, before: Mapping[str, StateVersion]) -> None:
@@ -70,6 +81,7 @@ def state_request(runtime: Runtime, epoch: Epoch, token: int, before: StateBefor
     staging, states = runtime.staging, runtime.states()
     return StateRequest(
         staging.uri_of(states.folder(epoch.id, token)),
+        dict(runtime.defined.state),
         dict(before.versions),
         {
             name: tuple(staging.uri_of(states.path_of(name, file)) for file in version.files)
@@ -83,12 +95,14 @@ def state_blamed(runtime: Runtime, before: StateBefore | None) -> Iterator[None]
     """When the job fails, look whether the state that it reads is still as it was sealed: `WalCorrupt` if not."""
     try:
         yield
-    except Exception as error:
+    except (StageFailed, InvalidPipeline) as error:
         for name, version in before.versions.items() if before else ():
             try:
                 runtime.states().check(name, version.files)
             except WalCorrupt as damage:
                 raise damage from error
+            except StagingUnavailable:
+                break
         raise
 
 
@@ -98,6 +112,12 @@ def sealed_state(
     """The versions that this execution made, durable and checked."""
     if before is None:
         return None
+    said = {name: KeyedState(one.schema, one.key, one.buckets, one.expires) for name, one in written.items()}
+    if said != dict(runtime.defined.state):
+        raise PlanMismatch(
+            f"{epoch}: the Spark job wrote the state {sorted(said)}, the task's pipeline declares "
+            f"{sorted(runtime.defined.state)}, or declares it otherwise: deploy the same code everywhere"
+        )
     versions = runtime.states().seal(epoch.id, token, written, before.versions)
     return SealedState(before.based_on, runtime.defined.keep_state, versions, before.savepoint)
 
@@ -126,6 +146,9 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     found = [execution for execution in states.executions() if execution.epoch < oldest]
     if not found:
         return
+    for execution in found:
+        if execution.epoch:  # 0: of the savepoint it began with
+            known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
     live = frozenset(
         states.path_of(name, file)
         for kept in runtime.ledger.sealed_epochs(runtime.pipeline, oldest)
@@ -136,7 +159,12 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
 
 
 def _files_of(runtime: Runtime, epoch: Epoch) -> list[tuple[str, StateFile]]:
-    state = _manifest_of(runtime, epoch).state
+    try:
+        state = _manifest_of(runtime, epoch).state
+    except WalCorrupt:
+        if runtime.ledger.epoch(epoch.pipeline, epoch.id).wal == epoch.wal:
+            raise
+        return []  # it was undecided, and is voided or staged anew meanwhile
     return state.files() if state else []
 
 

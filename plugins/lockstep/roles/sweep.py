@@ -51,7 +51,7 @@ def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: 
 
 
 def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
-    epoch = _known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
+    epoch = known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
@@ -95,7 +95,7 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
     for epoch_id, token, folder in listed:
         if only is not None and epoch_id != only:
             continue
-        epoch = _known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
+        epoch = known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
         if _is_rubbish(epoch, token, folder):
             runtime.staging.discard(folder)
             swept += 1
@@ -107,7 +107,7 @@ def _sweep_states(runtime: Runtime, only: int | None) -> int:
     for found in states.executions():
         if found.epoch == 0 or (only is not None and found.epoch != only):  # 0: of the savepoint it started from
             continue
-        epoch = _known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
+        epoch = known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
         if _is_rubbish_state(epoch, found.token):
             states.discard(found)
             swept += 1
@@ -127,7 +127,8 @@ def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
     return token < epoch.attempt and folder != epoch.wal
 
 
-def _known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
+def known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
+    """The epoch of something that lies around. Raises `LedgerConflict` if this ledger doesn't know it or the token."""
     try:
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:

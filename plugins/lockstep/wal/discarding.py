@@ -30,11 +30,15 @@ def delete_entry(storage: Storage, path: str, kind: Kind, before: CrashPoint, af
     reach(after)
 
 
-def forget_epoch(storage: Storage, folder: str) -> None:
-    """Remove an epoch's folder if nothing is left in it, and make what was deleted stay deleted."""
+def forget_epoch(storage: Storage, folder: str, *, over: bool) -> None:
+    """Remove an epoch's folder if nothing is left in it, and make what was deleted stay deleted.
+
+    `over`: nothing of that epoch will ever be written there again. If something may be, an object store, which can't
+    remove a folder only if it is empty, keeps it.
+    """
     with suppress(FileNotFoundError):
         storage.sync(folder)
-        if not storage.children(folder):
+        if (over or storage.removes_empty_only) and not storage.children(folder):
             storage.remove_folder(folder)
             storage.sync(folder.rpartition("/")[0])
 

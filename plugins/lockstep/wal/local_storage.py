@@ -16,6 +16,8 @@ from lockstep.wal.storage import Entry, Kind, ReadableFile, join, parts_of
 class LocalStorage:
     """A folder of a local or mounted file system, with fsync. Its file system must know hard links."""
 
+    removes_empty_only = True
+
     def __init__(self, root: Path) -> None:
         self._root = root
         self.options = ""

@@ -22,6 +22,8 @@ class ObjectStorage:
     in the folder's name, which only one execution holds.
     """
 
+    removes_empty_only = False
+
     def __init__(self, filesystem: pyarrow.fs.FileSystem, base: str, scheme: str, options: str = "") -> None:
         self._filesystem, self._base = filesystem, base.rstrip("/")
         self.options = options

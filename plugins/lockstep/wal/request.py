@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
 from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
+from lockstep.keyed_state import KeyedState
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
@@ -26,15 +27,20 @@ ERROR = "_error.json"
 
 @dataclass(frozen=True)
 class StateRequest:
-    """Where an execution reads and writes keyed state. `uris`: of each file of a version before, in its order."""
+    """Where an execution reads and writes keyed state. `uris`: of each file of a version before, in its order.
+
+    `declared`: what the task's pipeline declares; the driver's has to be the same.
+    """
 
     folder: str  #: absolute URI; each state is written to <folder>/<name>/
+    declared: Mapping[str, KeyedState]
     before: Mapping[str, StateVersion]
     uris: Mapping[str, tuple[str, ...]]
 
     def to_json(self) -> Json:
         return {
             "folder": self.folder,
+            "declared": {name: asdict(one) for name, one in self.declared.items()},
             "before": {name: version_to_json(version) for name, version in self.before.items()},
             "uris": {name: list(uris) for name, uris in self.uris.items()},
         }
@@ -43,6 +49,7 @@ class StateRequest:
     def from_json(cls, value: Json) -> StateRequest:
         return cls(
             value["folder"],
+            {name: KeyedState(**one) for name, one in value["declared"].items()},
             {name: version_of(version) for name, version in value["before"].items()},
             {name: tuple(uris) for name, uris in value["uris"].items()},
         )

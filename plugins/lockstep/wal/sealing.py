@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,12 +22,12 @@ _THREADS = max(2, min(4, os.cpu_count() or 1))
 
 @dataclass(frozen=True)
 class SealedFile:
-    """What a file was found to hold. `least`: the smallest value of the column that was asked about."""
+    """What a file was found to hold. `least`: the smallest time in the column that was asked about, in microseconds."""
 
     file: WalFile
     schema: pa.Schema
     digest: RowDigest
-    least: Any = None
+    least: int | None = None
 
 
 def seal_outputs(
@@ -100,7 +99,7 @@ def _seal_file(storage: Storage, entry: Entry, least: str | None) -> SealedFile:
             for batch in rows.batches(schema):
                 digest.update(batch)
                 if least is not None:
-                    found.append(pc.min(batch.column(least)).as_py())
+                    found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
     except WalCorrupt as error:
         raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
     if digest.rows != rows.rows:

@@ -217,7 +217,7 @@ class Staging:
         _parse(folder)
         with reported("delete", folder):
             delete_folder(self._storage, folder, before, after)
-            forget_epoch(self._storage, folder.rpartition("/")[0])
+            forget_epoch(self._storage, folder.rpartition("/")[0], over=False)
 
     def discard_epoch(
         self,
@@ -234,7 +234,7 @@ class Staging:
             if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name):
                 self.discard(entry.path, before=before, after=after)
         with reported("delete", folder):
-            forget_epoch(self._storage, folder)
+            forget_epoch(self._storage, folder, over=True)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int) -> None:
         """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from lockstep.crash import CrashPoint
@@ -31,6 +31,7 @@ _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
 _BUCKET = re.compile(f"{BUCKET}={_NUMBER}")
 _THREADS = 4
+_EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,9 @@ class StateStaging:
         _require_alike(name, [file for files in sealed.values() for file in files], wrote)
         if wrote.rewritten:
             sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in found])
-        carried = [] if before is None or before.buckets != wrote.buckets else before.files
+        carried = (
+            [] if before is None or (before.buckets, before.expires) != (wrote.buckets, wrote.expires) else before.files
+        )
         kept = [file for file in carried if file.bucket not in wrote.rewritten]
         new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
         files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
@@ -188,7 +191,7 @@ class StateStaging:
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
         with reported("delete", found.folder):
             delete_folder(self.storage, found.folder, before, after)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0])
+            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=False)
 
     def release(self, found: StateExecution, live: frozenset[str]) -> int:
         """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
@@ -206,7 +209,7 @@ class StateStaging:
                         continue
                     delete_entry(self.storage, entry.path, entry.kind, before, after)
                     deleted += entry.kind is Kind.FILE and not is_hidden(entry)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0])
+            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=True)
         return deleted
 
 
@@ -219,9 +222,6 @@ def _require_alike(name: str, files: list[SealedFile], wrote: WrittenState) -> N
 
 
 def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFile:
-    least = sealed.least
-    if isinstance(least, datetime):
-        least = (least if least.tzinfo else least.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     return StateFile(
         of.epoch,
         of.token,
@@ -231,5 +231,13 @@ def _state_file(of: StateExecution, bucket: int, sealed: SealedFile) -> StateFil
         sealed.file.rows,
         sealed.file.sha256,
         sealed.digest.hexdigest(),
-        least,
+        None if sealed.least is None else _time(sealed.least).isoformat(),
     )
+
+
+def _time(micros: int) -> datetime:
+    """Microseconds since 1970 as a time, or the nearest one that Python knows."""
+    try:
+        return _EPOCH_START + timedelta(microseconds=micros)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if micros > 0 else datetime.min.replace(tzinfo=UTC)

@@ -54,6 +54,8 @@ class Storage(Protocol):
 
     options: str  #: query of the URI with which pyarrow.fs found it, such as `endpoint_override=…`; free of secrets
 
+    removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
+
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
 
