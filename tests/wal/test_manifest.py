@@ -67,7 +67,7 @@ def test_the_summary_keeps_counts_and_digests_and_no_file_names() -> None:
 
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
     value = json.loads(MANIFEST.to_bytes()) | {"format": 3, "outputs": "whatever a later version says"}
-    with pytest.raises(FormatUnknown, match="format 3, this Lockstep reads 1"):
+    with pytest.raises(FormatUnknown, match="format 3, this Lockstep reads up to 2"):
         Manifest.from_bytes(canonical(value))
 
 
