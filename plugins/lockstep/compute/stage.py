@@ -19,6 +19,7 @@ from lockstep.compute.failures import translated
 from lockstep.compute.inputs import Input, Observed
 from lockstep.compute.session import tagged
 from lockstep.compute.state import StateRows, states_of
+from lockstep.compute.state_writing import StateWriter
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.wal.manifest import SourceCount
@@ -66,7 +67,9 @@ def stage_epoch(spark: SparkSession, pipeline: Pipeline, request: StageRequest) 
         early = _settled(spark, [found for found in inputs if found.quarantines], request)
         rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}") for name in request.outputs}
         folder = request.state.folder if request.state else ""
-        written = {name: state.write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()}
+        written = {
+            name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
+        }
         late = _settled(spark, [found for found in inputs if found.name not in early], request)
         settled = balances.settled(frames.by_name().values())
     return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled)
