@@ -40,7 +40,7 @@ class BenchStack(Stack):
 
 def measure_dag_runs(root: Path, rounds: int) -> dict[str, list[float]]:
     """Seconds from the start to the end of each run, as Airflow's scheduler records them: {"epoch": …, "empty": …}."""
-    stack = BenchStack(Home(root, Ports(free_port(), free_port(), free_port())), say=lambda line: None)
+    stack = BenchStack(Home(root, Ports(free_port(), free_port(), free_port())), say=lambda line: None, kafka=False)
     stack.up()
     before = os.environ.get("PGPASSFILE")
     try:

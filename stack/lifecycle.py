@@ -36,10 +36,11 @@ class Service:
 class Stack:
     """PostgreSQL, Spark Connect and Airflow under one home; and Kafka, where `make kafka` has fetched it."""
 
-    def __init__(self, home: Home, say: Callable[[str], None] = print) -> None:
+    def __init__(self, home: Home, say: Callable[[str], None] = print, *, kafka: bool = True) -> None:
         self.home = home
         self._say = say
         self.postgres = PostgresServer(home.postgres, port=home.ports.postgres, passfile=home.passfile)
+        self._wants_kafka = kafka
         self.kafka = KafkaBroker(home.kafka, port=home.ports.kafka)
 
     @cached_property
@@ -109,6 +110,10 @@ class Stack:
         return self._processes.mark
 
     @property
+    def _has_kafka(self) -> bool:
+        return self._wants_kafka and BROKER.present and SPARK_CONNECTOR.present
+
+    @property
     def _has_started(self) -> bool:
         return self.home.record.exists() or self.postgres.pid is not None
 
@@ -137,7 +142,7 @@ class Stack:
         with self._step("PostgreSQL"):
             self._start_postgres()
         spark = connect.launch()
-        if _has_kafka():
+        if self._has_kafka:
             with self._step("Kafka"):
                 self.kafka.start()
         with self._step("Airflow's database"):
@@ -176,7 +181,7 @@ class Stack:
     def _check(self) -> None:
         find_java()
         for service, port in vars(self.home.ports).items():
-            if service == "kafka" and not _has_kafka():
+            if service == "kafka" and not self._has_kafka:
                 continue
             try:
                 free_port(port)
@@ -230,10 +235,6 @@ class Stack:
             except BlockingIOError as error:
                 raise AlreadyAtWork(f"another up or down is at work in {self.home.root}: wait for it") from error
             yield
-
-
-def _has_kafka() -> bool:
-    return BROKER.present and SPARK_CONNECTOR.present
 
 
 def checkout_stack(say: Callable[[str], None] = print) -> Stack:

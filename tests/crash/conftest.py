@@ -19,7 +19,7 @@ def world(
 ) -> Iterator[World]:
     protocol = request.param
     folder = tmp_path_factory.mktemp(protocol)
-    name = f"crash_{protocol}_{folder.parent.name.replace('-', '_')}_{request.module.__name__.rsplit('.')[-1]}"[:60]
+    name = f"crash_{folder.name}_{folder.parent.name.replace('-', '_')}_{request.module.__name__.rsplit('.')[-1]}"[:60]
     ledger, warehouse = ledger_server.dsn(name), warehouse_server.dsn(name)
     ledger_server.create_database(name)
     warehouse_server.create_database(name)

@@ -46,7 +46,7 @@ class TestedStack(Stack):
 def stack() -> Iterator[TestedStack]:
     root = Path(tempfile.mkdtemp(prefix="lockstep-e2e-"))
     root.chmod(0o711)
-    made = TestedStack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())))
+    made = TestedStack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())), kafka=False)
     try:
         made.up()
         yield made

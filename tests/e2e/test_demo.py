@@ -65,7 +65,8 @@ def home() -> Iterator[DemoHome]:
     """A stack that is up before the first demo, so that it stays up for all of them."""
     root = Path(tempfile.mkdtemp(prefix="lockstep-demo-"))
     root.chmod(0o711)
-    stack = Stack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())))
+    ports = Ports(postgres=free_port(), spark=free_port(), airflow=free_port(), kafka=free_port())
+    stack = Stack(Home(root, ports), kafka=False)
     try:
         stack.up()
         yield DemoHome(stack)
