@@ -100,7 +100,7 @@ def no_sweeper(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "sweep_folders", lambda *found, **how: 0)
 
 
-@bug(seed=30)
+@bug(seed=402)
 def sweeper_takes_the_unvoted(patch: pytest.MonkeyPatch) -> None:
     """Whatever has no vote is rubbish to it, though its execution lives."""
     real = sweep.judge
