@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from contextlib import closing
 from typing import Any
@@ -18,6 +19,7 @@ from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 from stack.kafka import KafkaBroker
 
 PARTITIONS = 3
+SECONDS_TO_SETTLE = 3.0
 
 
 class KafkaUnderTest(SinkUnderTest):
@@ -64,16 +66,30 @@ class KafkaUnderTest(SinkUnderTest):
         return pa.Table.from_batches([RecordColumns(key="name").rows(messages, SCHEMA)])
 
     def unsettled(self) -> list[str]:
-        cluster = Cluster({"bootstrap.servers": self.broker.bootstrap}, Asker("test"))
-        ends, stable = (cluster.ends(self.topic, range(PARTITIONS), stable=only) for only in (False, True))
-        return [f"an open transaction in partition {n}" for n in ends if ends[n] != stable[n]]
+        return [f"an open transaction in partition {number}" for number in unstable(self.broker, self.topic)]
 
     def lose(self, handle: str) -> None:
         raise AssertionError("a redo sink has no handle")
 
 
+def unstable(broker: KafkaBroker, topic: str) -> list[int]:
+    """Partitions with an open transaction.
+
+    One that was ended a moment ago isn't: the broker answers when it has decided, and tells the partitions then.
+    """
+    deadline = time.monotonic() + SECONDS_TO_SETTLE
+    with closing(Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))) as cluster:
+        while True:
+            ends, stable = (cluster.ends(topic, range(PARTITIONS), stable=only) for only in (False, True))
+            found = [number for number in ends if ends[number] != stable[number]]
+            if not found or time.monotonic() > deadline:
+                return found
+            time.sleep(0.02)
+
+
 def committed(broker: KafkaBroker, topic: str) -> list[Any]:
-    """Every record that a reader of committed records sees now."""
+    """Every record that a reader of committed records sees, once what was ended has been told to the partitions."""
+    unstable(broker, topic)
     reader = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         | {
