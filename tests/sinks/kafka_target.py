@@ -17,6 +17,7 @@ from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.records import RecordColumns
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 from stack.kafka import KafkaBroker
+from tests.sinks.kafka_admin import held
 
 PARTITIONS = 3
 SECONDS_TO_SETTLE = 3.0
@@ -66,30 +67,26 @@ class KafkaUnderTest(SinkUnderTest):
         return pa.Table.from_batches([RecordColumns(key="name").rows(messages, SCHEMA)])
 
     def unsettled(self) -> list[str]:
-        return [f"an open transaction in partition {number}" for number in unstable(self.broker, self.topic)]
+        return [f"an open transaction in partition {number}" for number in left_held(self.broker, self.topic)]
 
     def lose(self, handle: str) -> None:
         raise AssertionError("a redo sink has no handle")
 
 
-def unstable(broker: KafkaBroker, topic: str) -> list[int]:
-    """Partitions with an open transaction.
+def left_held(broker: KafkaBroker, topic: str) -> list[int]:
+    """Partitions held back by a transaction that doesn't end now.
 
-    One that was ended a moment ago isn't: the broker answers when it has decided, and tells the partitions then.
+    A broker answers when it has decided, and tells the partitions a moment later.
     """
     deadline = time.monotonic() + SECONDS_TO_SETTLE
-    with closing(Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))) as cluster:
-        while True:
-            ends, stable = (cluster.ends(topic, range(PARTITIONS), stable=only) for only in (False, True))
-            found = [number for number in ends if ends[number] != stable[number]]
-            if not found or time.monotonic() > deadline:
-                return found
-            time.sleep(0.02)
+    while (found := held(broker, topic, PARTITIONS)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
 
 
 def committed(broker: KafkaBroker, topic: str) -> list[Any]:
     """Every record that a reader of committed records sees, once what was ended has been told to the partitions."""
-    unstable(broker, topic)
+    left_held(broker, topic)
     reader = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         | {
