@@ -5,7 +5,6 @@ One interleaved run on one broker: each round measures every way once. Quote rat
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -17,7 +16,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import kafka_sink, kafka_source
-from benchmarks.ways import Way, medians
+from benchmarks.ways import Way, measure, show
 from stack.home import Home
 from stack.kafka import KafkaBroker
 
@@ -49,10 +48,7 @@ def main(
             ways = _measured(stack, broker, folder, rows, rounds, [only] if only else list(PARTS))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if as_json:
-        typer.echo(json.dumps([way.to_json(rows) for way in ways]))
-    else:
-        Console(width=max(Console().width, 110)).print(medians(ways, rows, f"{rows:,} records, medians"))
+    show(ways, rows, f"{rows:,} records", as_json)
 
 
 def _measured(
@@ -63,10 +59,7 @@ def _measured(
         _err.print(f"{part}: making {rows:,} records …")
         (folder / part).mkdir(parents=True)
         ways += stack.enter_context(PARTS[part](broker, folder / part, rows))
-    for number in range(rounds):
-        _err.print(f"round {number + 1} of {rounds} …")
-        for way in ways:
-            way.seconds.append(way.run())
+    measure(ways, rounds, _err.print)
     return ways
 
 

@@ -5,7 +5,6 @@ Whole epochs by `run_epoch` on a warm Spark, each round one more of every pipeli
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from rich.console import Console
 
 from benchmarks.paths import Place
 from benchmarks.servers import running
-from benchmarks.ways import Way, medians
+from benchmarks.ways import Way, measure, show
 from lockstep import KeyedState, Pipeline, run_epoch
 from lockstep.sinks import FileSink
 from lockstep.sources import SequenceSource
@@ -99,20 +98,14 @@ def main(
             ways = _measured(place, rows, rounds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if as_json:
-        typer.echo(json.dumps([way.to_json(rows) for way in ways]))
-    else:
-        Console(width=max(Console().width, 110)).print(medians(ways, rows, f"epochs of {rows:,} rows, medians"))
+    show(ways, rows, f"epochs of {rows:,} rows", as_json)
 
 
 def _measured(place: Place, rows: int, rounds: int) -> list[Way]:
     _err.print("filling the states …")
     ways = [_way(place, rows, MANY, MANY * times, 16) for times in (0, 1, 10, 1000)]
     ways += [_way(place, rows, FEW, FEW * times, 256) for times in (0, 1, 10, 1000, 100_000)]
-    for number in range(rounds):
-        _err.print(f"round {number + 1} of {rounds} …")
-        for way in ways:
-            way.seconds.append(way.run())
+    measure(ways, rounds, _err.print)
     return ways
 
 

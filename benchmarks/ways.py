@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from rich.console import Console
 from rich.table import Table
 
 
@@ -28,6 +30,22 @@ class Way:
 
     def to_json(self, rows: int) -> dict[str, object]:
         return {"group": self.group, "way": self.name, "rows": rows, "seconds": self.seconds}
+
+
+def measure(ways: Sequence[Way], rounds: int, say: Callable[[str], None]) -> None:
+    """Run every way once a round, by turns."""
+    for number in range(rounds):
+        say(f"round {number + 1} of {rounds} …")
+        for way in ways:
+            way.seconds.append(way.run())
+
+
+def show(ways: list[Way], rows: int, what: str, as_json: bool) -> None:
+    """Print what was measured; `what`: of which `rows` there were."""
+    if as_json:
+        print(json.dumps([way.to_json(rows) for way in ways]))
+    else:
+        Console(width=max(Console().width, 110)).print(medians(ways, rows, f"{what}, medians"))
 
 
 def medians(ways: list[Way], rows: int, title: str) -> Table:
