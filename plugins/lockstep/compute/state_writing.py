@@ -44,14 +44,16 @@ class StateWriter:
         moves = self._before.moves
         if changes is None and not moves:
             return self._written(frozenset(), 0)
-        nothing = self._before.spark.createDataFrame([], self._schema)
-        kept, touched = self._kept(changes if changes is not None else nothing)
+        kept, touched = self._kept(changes if changes is not None else self._before.read_files([]))
         if moves:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
             return self._written(frozenset(), 0)
         hashed = None if moves else self._hashed_alike(touched)
-        old = hashed.frame.select(*self._schema.names) if hashed else self._before.rows() if moves else nothing
+        if hashed:
+            old = hashed.frame.select(*self._schema.names)
+        else:
+            old = self._before.read_files(self._before.files if moves else [])
         standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
         counted = Observed.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)

@@ -9,7 +9,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch
 from lockstep.roles.lease import kept
-from lockstep.roles.state import StateBefore, hands_on_state, sealed_state, state_before, state_blamed, state_request
+from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
@@ -33,8 +33,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
             runtime.ledger.require_current(attempt)
         _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
         return epoch
-    if hands_on_state(runtime):
-        runtime.ledger.require_predecessor_decided(epoch)
+    before = state_before(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     try:
         token = runtime.ledger.take_token(attempt, Role.STAGE)
@@ -42,14 +41,21 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
         return runtime.epoch_of(attempt)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with kept(runtime.ledger, attempt, Role.STAGE):
-        return _stage(runtime, attempt, epoch, token, launch, reference)
+        return _stage(runtime, attempt, epoch, token, launch, reference, before)
 
 
-def _stage(runtime: Runtime, attempt: Attempt, epoch: Epoch, token: int, launch: Launch, reference: str) -> Epoch:
+def _stage(
+    runtime: Runtime,
+    attempt: Attempt,
+    epoch: Epoch,
+    token: int,
+    launch: Launch,
+    reference: str,
+    before: StateBefore | None,
+) -> Epoch:
     _require_same_sources(runtime, epoch)
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
-    before = state_before(runtime, epoch)
     request = _request(runtime, epoch, token, folder, reference, before)
     _open_sources(runtime)
     _check_sources(runtime, epoch)

@@ -14,7 +14,7 @@ from lockstep.roles.sweep import known_epoch
 from lockstep.runtime import Runtime
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import StateRequest
-from lockstep.wal.savepoint import Savepoint
+from lockstep.wal.savepoint import START, Savepoint
 from lockstep.wal.state_manifest import SealedState, StateFile, StateVersion
 from lockstep.wal.state_staging import WrittenState
 
@@ -30,20 +30,15 @@ class StateBefore:
     savepoint: str | None = None
 
 
-def hands_on_state(runtime: Runtime) -> bool:
-    """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
-    if runtime.defined.state:
-        return True
-    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_state(runtime.pipeline)
-
-
 def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
     """The decided versions that `epoch` goes on from; None for a pipeline that has no state, and never had.
 
-    Raises `PlanMismatch` for a state that would be lost, `WalCorrupt` if the manifest before isn't as it was sealed.
+    Raises `OutOfOrder` while the epoch before is undecided, `PlanMismatch` for a state that would be lost, `WalCorrupt`
+    if the manifest before isn't as it was sealed.
     """
-    if not hands_on_state(runtime):
+    if not _hands_on_state(runtime):
         return None
+    runtime.ledger.require_predecessor_decided(epoch)
     before = runtime.ledger.predecessor(epoch)
     if before is None:
         return _started(runtime, epoch)
@@ -51,6 +46,13 @@ def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
     versions = manifest.state.versions if manifest.state else {}
     _require_none_lost(runtime, epoch, versions)
     return StateBefore(manifest.hash, _declared(runtime, versions))
+
+
+def _hands_on_state(runtime: Runtime) -> bool:
+    """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
+    if runtime.defined.state:
+        return True
+    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_state(runtime.pipeline)
 
 
 def _started(runtime: Runtime, epoch: Epoch) -> StateBefore:
@@ -124,10 +126,8 @@ def sealed_state(
 
 def check_own_state(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> None:
     """Compare the state files that a sealed epoch wrote itself with its manifest. Raises `WalCorrupt`."""
-    states = runtime.states()
-    for name, file in manifest.state.files() if manifest.state else []:
-        if file.epoch == epoch.id:
-            states.check(name, [file])
+    for name, version in manifest.state.versions.items() if manifest.state else ():
+        runtime.states().check(name, [file for file in version.files if file.epoch == epoch.id])
 
 
 # --- letting go ---
@@ -139,6 +139,8 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     A version is kept until `keep` further epochs are published. Files of older epochs that a kept version still names
     stay. Raises `WalCorrupt`, with nothing deleted, if a manifest that is kept isn't as it was sealed.
     """
+    if epoch.based_on is None:  # nothing is read where there is no state
+        return
     state = _manifest_of(runtime, epoch).state
     if state is None:
         return
@@ -147,7 +149,7 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     if not found:
         return
     for execution in found:
-        if execution.epoch:  # 0: of the savepoint it began with
+        if execution.epoch != START:  # of the savepoint it began with
             known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
     live = frozenset(
         states.path_of(name, file)

@@ -16,6 +16,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink, Txn
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
+from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
 def _sweep_states(runtime: Runtime, only: int | None) -> int:
     states, swept = runtime.states(), 0
     for found in states.executions():
-        if found.epoch == 0 or (only is not None and found.epoch != only):  # 0: of the savepoint it started from
+        if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
             continue
         epoch = known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
         if _is_rubbish_state(epoch, found.token):
