@@ -12,11 +12,12 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from lockstep.errors import PublishBlocked, SinkUnavailable
 from lockstep.kafka.connection import Settings, code_of, connect
-from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.base import Guarantee, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter
+from lockstep.sinks.committers.sent import SentCommitter
 from lockstep.sinks.kafka.records import Record, Records
 from lockstep.sinks.kafka.sending import producer, send
-from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+from lockstep.sinks.write_ahead import Session
 
 if TYPE_CHECKING:
     from lockstep.sinks.kafka.sink import KafkaSink
@@ -103,40 +104,28 @@ class PlainSession:
         self.producer.send(records)
 
 
-class KafkaSentCommitter(CheckpointCommitter):
+class KafkaSentCommitter(SentCommitter):
     """The records, then what remembers them elsewhere, or nothing."""
 
     def __init__(self, sink: KafkaSink, elsewhere: OutsideCommitter) -> None:
-        self._sink, self._elsewhere = sink, elsewhere
-        self.guarantee = elsewhere.guarantee  # type: ignore[misc]
-
-    def connect(self, context: SinkContext) -> None:
-        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
-        self._elsewhere.set_operator_id(self._sink.name)
-        self._elsewhere.connect(context)
-
-    def create_resource(self) -> None:
-        self._elsewhere.create_resource()
-
-    def open(self) -> None:
-        self._elsewhere.open()
-
-    def close(self) -> None:
-        self._elsewhere.close()
+        super().__init__(elsewhere, self._producing, self._acknowledge)
+        self._sink = sink
 
     @contextmanager
-    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+    def _producing(self, epoch: SinkEpoch) -> Iterator[PlainSession]:
         with closing(self._sink.plain_producer()) as producer:
             producer.open()
             yield PlainSession(producer)
 
-    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        """Nothing is claimed here, so there is nothing to look at again: whoever publishes has just looked."""
+        with self._producing(epoch) as session:
+            yield session
+
+    def _acknowledge(self, session: Session) -> None:
         assert isinstance(session, PlainSession)
         if self.guarantee is Guarantee.NONE:
             session.producer.leave()
         else:
             session.producer.flush()
-        self._elsewhere.commit_checkpoint(epoch, session)
-
-    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        return self._elsewhere.is_checkpoint_committed(epoch)

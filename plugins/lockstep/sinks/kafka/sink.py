@@ -15,7 +15,7 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sinks.append_only.records import Origin
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
-from lockstep.sinks.committers import committer_of
+from lockstep.sinks.committers.sent import promised
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
 from lockstep.sinks.kafka.limits import limits_of, require_durable, require_keyed, require_transactions
@@ -83,15 +83,7 @@ class KafkaSink(WriteAheadSink):
             raise InvalidPipeline(f"{self._who}: the rows can't go into the topic of the markers")
 
     def _promise(self, guarantee: str, committer: str | None) -> None:
-        if guarantee not in tuple(Guarantee):
-            raise InvalidPipeline(f"{self._who}: guarantee={guarantee!r} is none of {', '.join(Guarantee)}")
-        if (guarantee == Guarantee.AT_LEAST_ONCE) != (committer is not None):
-            raise InvalidPipeline(
-                f"{self._who}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a folder), "
-                f"and nothing else takes one; guarantee is {guarantee!r}, committer {committer!r}"
-            )
-        self.guarantee = Guarantee(guarantee)
-        self._elsewhere = committer_of(self.name, committer)
+        self.guarantee, self._elsewhere = promised(self.name, guarantee, committer)
         if self.shards > 1 and self.guarantee is not Guarantee.EXACTLY_ONCE:
             raise InvalidPipeline(f"{self._who}: shards are transactions, guarantee={guarantee!r} has none")
 
@@ -140,7 +132,7 @@ class KafkaSink(WriteAheadSink):
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             return KafkaMarkerCommitter(self, self._markers)
         committer = KafkaSentCommitter(self, self._elsewhere)
-        committer.connect(context)
+        committer.connect(context, self.name)
         return committer
 
     def close(self) -> None:
