@@ -15,7 +15,7 @@ from tests.simulation import invariants
 from tests.simulation.baton import Order, Process
 from tests.simulation.dag_run import DagRun, Status
 from tests.simulation.invariants import Violation, Watch
-from tests.simulation.misfortunes import Fortune
+from tests.simulation.misfortunes import Fortune, Taste
 from tests.simulation.servers import Server
 from tests.simulation.world import Counting, World, day
 
@@ -49,13 +49,14 @@ class Chaos:
     world: World
     servers: dict[str, Server]
     watch: Watch
+    taste: Taste
     trace: list[str] = field(default_factory=list)
     living: list[Living] = field(default_factory=list)
     runs: list[DagRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
-        self._fortune = Fortune(self._chance)
+        self._fortune = Fortune(self._chance, self.taste)
         self._numbers = 0
 
     def unfold(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
@@ -42,6 +42,17 @@ class Kind(StrEnum):
     SOURCE = "source"
 
 
+@dataclass(frozen=True)
+class Taste:
+    """What a seed has to like, beside what it likes by itself: some kinds more or less (0: not at all), and places.
+
+    Where places are given (parts of their names), processes are struck there and nowhere else.
+    """
+
+    kinds: Mapping[Kind, float] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
+
+
 @dataclass
 class Choice:
     """One thing that may happen."""
@@ -55,14 +66,17 @@ class Choice:
 class Fortune:
     """What a seed lets happen."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, taste: Taste) -> None:
         self._chance = chance
         self._bad_luck = chance.choice((0.01, 0.04, 0.08))
-        self._taste = {kind: chance.choice(TASTES) for kind in Kind}
+        self._taste = {kind: chance.choice(TASTES) for kind in Kind} | dict(taste.kinds)
+        self._places = taste.places
         self._most_runs = chance.choice((1, 2, 2, 3))
 
     def choose(self, chaos: Chaos) -> Choice:
-        bad_luck = self._bad_luck * (2 if any(map(_at_stake, chaos.living)) else 1)
+        bad_luck = self._bad_luck
+        if any(map(self._at_stake, chaos.living)):
+            bad_luck = 0.5 if self._places else 2 * bad_luck
         ordinary = [] if self._chance.random() < bad_luck else self._ordinary(chaos)
         choices = ordinary or list(self._misfortunes(chaos))
         [choice] = self._chance.choices(choices, list(map(self._weight, choices)))
@@ -88,7 +102,7 @@ class Fortune:
     def _misfortunes(self, chaos: Chaos) -> Iterator[Choice]:
         yield Choice(3, "leases run out", chaos.world.expire_leases, Kind.CLOCK)
         for living in chaos.living:
-            yield from _of_hanging(chaos, living) if living.hangs else _of_living(chaos, living)
+            yield from _of_hanging(chaos, living) if living.hangs else self._of_living(chaos, living)
         if _awake(chaos) < MOST_AWAKE:
             work = partial(recover, chaos.world.runtime(), timedelta(0))
             yield Choice(2, "recovery starts", partial(chaos.live, "recovery", work), Kind.RECOVERY)
@@ -100,23 +114,22 @@ class Fortune:
         if isinstance(chaos.world.source, Counting):
             yield Choice(1, "the source grows", chaos.grow, Kind.SOURCE)
 
+    def _of_living(self, chaos: Chaos, living: Living) -> Iterator[Choice]:
+        where = f"{living} at {living.place}"
+        stake = 6 if self._at_stake(living) else 0 if self._places else 1
+        yield Choice(stake, f"{where}: killed", partial(chaos.step, living, Order.KILL), Kind.KILL)
+        if len(chaos.living) - _awake(chaos) < MOST_HANGING:
+            yield Choice(3 * stake, f"{where}: hangs", partial(chaos.hang, living), Kind.HANG)
+        if living.process.faulty:
+            yield Choice(0.5, f"{where}: fails", partial(chaos.step, living, Order.FAIL), Kind.LINK)
+            yield Choice(1, f"{where}: answer lost", partial(chaos.step, living, Order.LOSE), Kind.LINK)
+
+    def _at_stake(self, living: Living) -> bool:
+        return not living.hangs and any(word in living.place for word in self._places or AT_STAKE)
+
 
 def _awake(chaos: Chaos) -> int:
     return sum(not living.hangs for living in chaos.living)
-
-
-def _at_stake(living: Living) -> bool:
-    return not living.hangs and any(word in living.place for word in AT_STAKE)
-
-
-def _of_living(chaos: Chaos, living: Living) -> Iterator[Choice]:
-    where, stake = f"{living} at {living.place}", 6 if _at_stake(living) else 1
-    yield Choice(stake, f"{where}: killed", partial(chaos.step, living, Order.KILL), Kind.KILL)
-    if len(chaos.living) - _awake(chaos) < MOST_HANGING:
-        yield Choice(3 * stake, f"{where}: hangs", partial(chaos.hang, living), Kind.HANG)
-    if living.process.faulty:
-        yield Choice(0.5, f"{where}: fails", partial(chaos.step, living, Order.FAIL), Kind.LINK)
-        yield Choice(1, f"{where}: answer lost", partial(chaos.step, living, Order.LOSE), Kind.LINK)
 
 
 def _of_hanging(chaos: Chaos, living: Living) -> Iterator[Choice]:

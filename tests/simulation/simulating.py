@@ -8,28 +8,31 @@ from pathlib import Path
 from lockstep.epoch import Identity
 from tests.simulation.chaos import Chaos
 from tests.simulation.invariants import Watch
+from tests.simulation.misfortunes import Taste
 from tests.simulation.servers import Server
 from tests.simulation.sinks import SERVERS
 from tests.simulation.world import make_world
+
+NONE = Taste()
 
 
 class SimulationFailed(AssertionError):
     """The seed, what is broken, and how it came to that."""
 
 
-def simulate(dsn: str, memory: Path, seed: int, *, server: type[Server] = Server) -> list[str]:
-    """The trace of what happened. Raises `SimulationFailed`."""
+def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE) -> list[str]:
+    """The trace of what happened. `taste`: beside the seed's own. Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
     identity = Identity.CURSOR if seed % 3 == 0 else Identity.INTERVAL
     world = make_world(dsn, folder, identity, files=seed % 2 == 0)
     servers: dict[str, Server] = {}
     watch = Watch(world, servers)
-    servers.update({name: server(name, watch.on_show) for name in ("voting", "redoing")})
+    servers.update({name: Server(name, watch.on_show) for name in ("voting", "redoing")})
     SERVERS.clear()
     SERVERS.update(servers)
     world.on_discard = watch.on_discard
-    chaos = Chaos(seed, world, servers, watch)
+    chaos = Chaos(seed, world, servers, watch, taste)
     try:
         chaos.unfold()
     except Exception as error:
