@@ -17,11 +17,11 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from tests.crash.victims import Action, Hit, sacrifice
-from tests.crash.world import World
+from tests.crash.world import World, rows_of_day
 
 
 def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """Dry run: every point that a crash-free epoch reaches, by task."""
+    """Dry run: every point that a crash-free epoch reaches, by task, if it isn't another protocol's too."""
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     day = next(world.days)
     hits = []
@@ -33,7 +33,8 @@ def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
         hits += [Hit(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
     world.require_exactly_once(day)
     monkeypatch.delenv("LOCKSTEP_TESTING")
-    return hits
+    assert len(hits) > 40
+    return [hit for hit in hits if world.protocol == "two_phase" or hit.task == "commit" or "warehouse" in hit.task]
 
 
 def _retry(world: World, run: RunKey, day: int, task: str) -> None:
@@ -60,7 +61,7 @@ RESUMES = {"retry": _retry, "new run": _new_run, "recovery": _recovery}
 
 
 #: A process that hangs and is released does to a new run what a killed one does, and more. Of a write-ahead sink, whose
-#: vote holds nothing, fewer ways differ.
+#: vote holds nothing, fewer ways differ, and only in its own tasks and the decision.
 SWEEPS = [
     ("two_phase", "kill", "retry"),
     ("two_phase", "kill", "recovery"),
@@ -84,7 +85,6 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     hits = _hits(world, monkeypatch)
-    assert len(hits) > 40
     days = {}
     for hit in hits:
         with subtests.test(str(hit)):
@@ -92,9 +92,11 @@ def test_every_row_is_shown_once_wherever_a_process(
     world.expire_leases()
     assert world.recover().problems == []
     world.require_tidy()
+    shown = world.shown()
     for hit, day in days.items():
         with subtests.test(f"{hit} after the sweep"):
-            world.require_exactly_once(day)
+            for place, rows in shown.items():
+                assert rows[day] == Counter(rows_of_day(day)), place
 
 
 def _strike(

@@ -7,10 +7,12 @@ tests/spark and tests/e2e. Everything after it is the production code.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import os
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,7 @@ from lockstep.wal.staging import Staging
 
 ROWS = 20
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
+Rows = Counter[tuple[int, int, str]]
 
 
 class Numbers(Source):
@@ -59,6 +62,21 @@ def rows_of_day(day: int) -> list[tuple[int, int, str]]:
     """The rows that day's epoch must show, once each; two are equal on purpose."""
     rows = [(day, number, f"row {number} of day {day}") for number in range(ROWS - 1)]
     return [*rows, rows[0]]
+
+
+def _rows_in(paths: Iterable[Path]) -> Rows:
+    rows: Rows = Counter()
+    for path in paths:
+        table = pq.ParquetFile(path).read()
+        rows.update(zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True))
+    return rows
+
+
+def _by_day(rows: Rows) -> dict[int, Rows]:
+    found: dict[int, Rows] = defaultdict(Counter)
+    for row, times in rows.items():
+        found[row[0]][row] = times
+    return found
 
 
 def untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -83,6 +101,11 @@ def write_parquet(request_uri: str) -> None:
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 
 
+@cache
+def _ledger(dsn: str, process: int) -> Ledger:
+    return Ledger(dsn, "checks")
+
+
 @dataclass(frozen=True)
 class World:
     """Picklable by fork: every process makes its own connections."""
@@ -97,6 +120,11 @@ class World:
     def runtime(self) -> Runtime:
         ledger = Ledger(self.ledger_dsn)
         return Runtime.of(self.pipeline, ledger, Staging(str(self.staging_folder)), {"warehouse": self.warehouse_dsn})
+
+    @property
+    def _looking(self) -> Ledger:
+        """For checks, which are many: one connection a process."""
+        return _ledger(self.ledger_dsn, os.getpid())
 
     # --- what Airflow does ---
 
@@ -161,37 +189,38 @@ class World:
             self.run_task(task, run, day)
 
     def epoch_of(self, day: int) -> Epoch:
-        ledger = Ledger(self.ledger_dsn)
-        found = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
-        ledger.close()
+        found = self._looking.epoch_of_interval(self.pipeline.name, interval_of(day))
         assert found is not None
         return found
 
     # --- what must be true afterwards ---
 
-    def shown_in_warehouse(self, day: int) -> Counter[tuple[int, int, str]]:
+    def shown_in_warehouse(self, day: int) -> Rows:
         rows = self.execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers WHERE day = %s", (day,))
         return Counter(rows)
 
-    def shown_in_files(self, day: int) -> Counter[tuple[int, int, str]]:
+    def shown_in_files(self, day: int) -> Rows:
         """What the markers list."""
         return self._rows_of(map(Path, files(str(self.folder / "out"))), day)
 
-    def bare_files(self, day: int) -> Counter[tuple[int, int, str]]:
+    def bare_files(self, day: int) -> Rows:
         """What a reader sees who lists the folder and knows nothing of markers."""
         return self._rows_of((self.folder / "out").glob("*.parquet"), day)
 
-    def _rows_of(self, paths: Iterable[Path], day: int) -> Counter[tuple[int, int, str]]:
+    def _rows_of(self, paths: Iterable[Path], day: int) -> Rows:
         """The rows of the day's epoch; a file's name says whose it is, and its rows have to agree."""
-        ledger = Ledger(self.ledger_dsn)
-        epoch = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
-        ledger.close()
-        rows: Counter[tuple[int, int, str]] = Counter()
-        for path in paths:
-            if epoch is not None and f"epoch={epoch.id}-" in path.name:
-                table = pq.ParquetFile(path).read()
-                rows.update(zip(*(table[c].to_pylist() for c in ("day", "number", "label")), strict=True))
-        return rows
+        epoch = self._looking.epoch_of_interval(self.pipeline.name, interval_of(day))
+        return _rows_in(path for path in paths if epoch is not None and f"epoch={epoch.id}-" in path.name)
+
+    def shown(self) -> dict[str, dict[int, Rows]]:
+        """All that the warehouse, the markers and a listing of the folder show: place → day → rows."""
+        out = self.folder / "out"
+        places = {
+            "warehouse": Counter(self.execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers")),
+            "files": _rows_in(map(Path, files(str(out)))),
+            "bare files": _rows_in(out.glob("*.parquet")),
+        }
+        return {place: _by_day(rows) for place, rows in places.items()}
 
     def prepared(self) -> list[str]:
         return [
@@ -225,16 +254,12 @@ class World:
         assert self.left_in_sink() == []
 
     def state_of(self, day: int) -> str | None:
-        ledger = Ledger(self.ledger_dsn)
-        found = ledger.epoch_of_interval(self.pipeline.name, interval_of(day))
-        ledger.close()
+        found = self._looking.epoch_of_interval(self.pipeline.name, interval_of(day))
         return found.state.value if found else None
 
     def publications(self, day: int) -> dict[str, str | None]:
         """How each sink came to show the day's epoch."""
-        ledger = Ledger(self.ledger_dsn)
-        found = ledger.participants(self.pipeline.name, self.epoch_of(day).id)
-        ledger.close()
+        found = self._looking.participants(self.pipeline.name, self.epoch_of(day).id)
         return {name: participant.publication for name, participant in found.items()}
 
     @staticmethod
