@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import inspect
 import re
-import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
 import lockstep.sinks
-from lockstep import Pipeline, run_epoch
 from lockstep.crash import CrashPoint
 from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Transition
 
@@ -140,57 +136,6 @@ def _offers(module: str, name: str) -> bool:
     if module.startswith(("airflow", "pyspark")):
         return True  # importing them takes seconds, and tests/dags and tests/spark do
     return hasattr(importlib.import_module(module), name)
-
-
-def _example(first_line: str) -> str:
-    [found] = [block for block in _blocks(ROOT / "README.md", "python") if block.startswith(first_line)]
-    return found
-
-
-@pytest.fixture
-def orders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The README's `spark_apps/orders.py`, importable."""
-    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
-    module = ModuleType("spark_apps.orders")
-    monkeypatch.setitem(sys.modules, "spark_apps.orders", module)
-    exec(compile(_example("# spark_apps/orders.py"), "orders.py", "exec"), module.__dict__)
-    return module
-
-
-def test_the_shortest_pipeline_is_a_pipeline_that_another_process_can_import(orders: ModuleType) -> None:
-    assert isinstance(orders.pipeline, Pipeline)
-    assert orders.pipeline.reference() == "spark_apps.orders:pipeline"
-
-
-def test_the_notebook_gives_run_epoch_what_it_takes() -> None:
-    calls = [node for node in ast.walk(ast.parse(_example("# in a notebook"))) if isinstance(node, ast.Call)]
-    [call] = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "run_epoch"]
-    inspect.signature(run_epoch).bind(*call.args, **{str(keyword.arg): keyword.value for keyword in call.keywords})
-
-
-@pytest.mark.slow
-def test_the_notebook_runs(
-    orders: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    ledger_dsn: str,
-    warehouse_dsn: str,
-    spark_connect: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    landing = tmp_path / "landing" / "orders"
-    landing.mkdir(parents=True)
-    (landing / "2026-01-01.csv").write_text("id,customer,amount\n1,a,10.50\n2,b,-3.00\n3,a,1.25\n")
-    for name, value in {
-        "LEDGER": ledger_dsn,
-        "WAREHOUSE": warehouse_dsn,
-        "STAGING": str(tmp_path / "staging"),
-        "SPARK": spark_connect,
-    }.items():
-        monkeypatch.setenv(f"LOCKSTEP_{name}", value)
-    exec(compile(_example("# in a notebook"), "notebook", "exec"), {"__name__": "__main__"})
-    assert "cleaned {'paid': 2, 'refunds': 1}" in capsys.readouterr().out
-    assert [Path(path).name for path in lockstep.files(str(tmp_path / "out" / "refunds"))]
 
 
 # --- links, words, deployment ----------------------------------------------------------------------------------------
