@@ -23,6 +23,9 @@ from stack.spark import ConnectServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: each Java program lives for seconds, or compiles what it runs once: the second compiler never earns what it costs
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 _numbers = count(1)
 #: folders that one process runs, as their tests share what takes long to start
 TOGETHER = ("e2e", "spark")
