@@ -84,9 +84,10 @@ def left_held(broker: KafkaBroker, topic: str) -> list[int]:
     return found
 
 
-def committed(broker: KafkaBroker, topic: str) -> list[Any]:
-    """Every record that a reader of committed records sees, once what was ended has been told to the partitions."""
-    left_held(broker, topic)
+def committed(broker: KafkaBroker, topic: str, *, now: bool = False) -> list[Any]:
+    """Every record that a reader of committed records sees: `now`, or once the partitions know what was ended."""
+    if not now:
+        left_held(broker, topic)
     reader = Consumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         | {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from lockstep.sinks.kafka import KafkaSink
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import cluster_of, delete, restart
+from tests.sinks.kafka_admin import cluster_of, configure, delete, restart
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 
 
@@ -56,7 +57,7 @@ def test_a_reader_of_committed_records_never_sees_half_an_epoch(kafka_broker: Ka
     publisher.start()
     seen = set()
     while not done.is_set():
-        rows = len(committed(kafka_broker, target.topic))
+        rows = len(committed(kafka_broker, target.topic, now=True))
         seen.add(rows)
     publisher.join()
     assert len(committed(kafka_broker, target.topic)) == 1500
@@ -125,6 +126,28 @@ def test_markers_that_would_be_forgotten_are_refused(kafka_broker: KafkaBroker) 
     cluster.create_topic(f"{target.topic}.markers", 1, {"cleanup.policy": "delete"})
     with pytest.raises(PreflightRefused, match=r"cleanup\.policy"):
         prepare(target, epoch(), sealed(1))
+
+
+@pytest.mark.parametrize("part", ["topic", "markers", "__transaction_state"])
+def test_what_could_be_lost_with_one_broker_is_refused(part: str, kafka_broker: KafkaBroker) -> None:
+    target, wal = KafkaUnderTest(kafka_broker), sealed(10)
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    topic = getattr(target, part, part)
+    configure(kafka_broker, topic, "min.insync.replicas", "2")
+    try:
+        with opened(target) as sink, pytest.raises(PreflightRefused, match=f"{topic}: 1 replicas are in sync"):
+            sink.preflight(None)
+    finally:
+        configure(kafka_broker, topic, "min.insync.replicas", "1")
+
+
+def test_a_log_of_transactions_that_would_not_last_is_refused_before_it_is_there(memory: Path) -> None:
+    settings = {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 1}
+    broker = KafkaBroker(memory / "kafka", settings=settings)
+    with broker.for_a_while():
+        target = KafkaUnderTest(broker)
+        with opened(target) as sink, pytest.raises(PreflightRefused, match="set that to 2"):
+            sink.preflight(None)
 
 
 def test_nothing_of_a_connection_is_told() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lockstep.errors import PreflightRefused
 from lockstep.kafka.cluster import Cluster, Topic
 
+_log = logging.getLogger(__name__)
+
+#: The brokers' own: outcomes of transactions.
+TRANSACTION_LOG = "__transaction_state"
 #: What a batch of one record has around it, generously.
 RECORD_OVERHEAD = 200
 
@@ -42,6 +47,31 @@ def require_durable(cluster: Cluster, topic: Topic, who: str) -> None:
     faults = list(_not_durable(topic, cluster.topic_settings(topic.name)))
     if faults:
         raise PreflightRefused(f"{who}: topic {topic.name}: {'; '.join(faults)}")
+
+
+def require_lasting_outcomes(cluster: Cluster, who: str) -> None:
+    """Raises `PreflightRefused` if a commit that was answered could be lost with one broker.
+
+    The brokers' log of transactions is a topic like others, made when the first transaction begins. A login that may
+    not look at it is taken at its word.
+    """
+    try:
+        log = cluster.topic(TRANSACTION_LOG)
+        faults = list(
+            _not_durable(log, cluster.topic_settings(log.name)) if log else _to_come(cluster.broker_settings())
+        )
+    except PreflightRefused as refused:
+        _log.warning("%s: nobody looks whether outcomes of transactions last: %s", who, refused)
+        return
+    if faults:
+        raise PreflightRefused(f"{who}: the brokers' topic {TRANSACTION_LOG}: {'; '.join(faults)}")
+
+
+def _to_come(settings: Mapping[str, str]) -> Iterator[str]:
+    """Of a log of transactions that isn't there yet."""
+    replicas, needed = (int(settings.get(f"transaction.state.log.{of}", 0)) for of in ("replication.factor", "min.isr"))
+    if replicas > 1 and needed < 2:
+        yield f"it will have {replicas} replicas, and transaction.state.log.min.isr={needed}: set that to 2"
 
 
 def require_keyed(cluster: Cluster, topic: Topic, key: str | None, who: str) -> None:

@@ -18,7 +18,13 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpo
 from lockstep.sinks.committers.sent import promised
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
-from lockstep.sinks.kafka.limits import limits_of, require_durable, require_keyed, require_transactions
+from lockstep.sinks.kafka.limits import (
+    limits_of,
+    require_durable,
+    require_keyed,
+    require_lasting_outcomes,
+    require_transactions,
+)
 from lockstep.sinks.kafka.markers import MarkerTopic
 from lockstep.sinks.kafka.plain import KafkaSentCommitter, PlainProducer, PlainSession
 from lockstep.sinks.kafka.reading import records_of_epoch
@@ -161,6 +167,7 @@ class KafkaSink(WriteAheadSink):
             require_durable(self._cluster, topic, self._who)
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             require_transactions(self._cluster, self._timeout, self._who)
+            require_lasting_outcomes(self._cluster, self._who)
             require_durable(self._cluster, self._markers.create(), self._who)
         self.committer.create_resource()
         if schemas is None:
