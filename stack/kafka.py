@@ -1,4 +1,4 @@
-"""A private Apache Kafka broker (KRaft, one node) on loopback, from the jars of Maven Central.
+"""A private Apache Kafka broker (KRaft) on loopback, from the jars of Maven Central: alone, or a node of a cluster.
 
 python3 -m stack.kafka        fetches the broker, its tools, Spark's connector and its Avro into the environment
 """
@@ -15,6 +15,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -47,10 +48,9 @@ START_SECONDS = 120
 Setting = str | int
 DEFAULTS: Mapping[str, Setting] = {
     "process.roles": "broker,controller",
-    "node.id": 1,
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # one node is all the replicas there are
+    # one node is all the replicas there are, unless somebody says otherwise
     "default.replication.factor": 1,
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
@@ -69,14 +69,44 @@ DEFAULTS: Mapping[str, Setting] = {
 }
 
 
+@dataclass(frozen=True)
+class Quorum:
+    """The nodes that are one cluster. `controllers`: where each node's listens, node → port."""
+
+    cluster: str
+    controllers: Mapping[int, int]
+
+    @classmethod
+    def of(cls, nodes: int) -> Quorum:
+        """A new cluster."""
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        return cls(cluster, {node: free_port() for node in range(1, nodes + 1)})
+
+    @property
+    def voters(self) -> str:
+        return ",".join(f"{node}@{HOST}:{port}" for node, port in self.controllers.items())
+
+
 class KafkaBroker:
     """One broker with data, log and settings under `folder`."""
 
     def __init__(
-        self, folder: Path, *, port: int = 0, settings: Mapping[str, Setting] | None = None, optimised: bool = False
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        settings: Mapping[str, Setting] | None = None,
+        optimised: bool = False,
+        quorum: Quorum | None = None,
+        node: int = 1,
     ) -> None:
-        """`port` 0 takes a free one and keeps it. `optimised`: as fast as Java gets, and slower to start."""
+        """`port` 0 takes a free one and keeps it. `optimised`: as fast as Java gets, and slower to start.
+
+        `quorum`, `node`: the cluster that it belongs to, and which of its nodes it is; without, it is a cluster alone,
+        and with, it serves once most of the others have started.
+        """
         self.folder, self._optimised = folder.absolute(), optimised
+        self._quorum, self._node = quorum, node
         self.settings: dict[str, Setting] = {**DEFAULTS, **(settings or {})}
         self._processes = Processes(self.folder / "kafka.json")
         self._wanted_port = port
@@ -158,19 +188,20 @@ class KafkaBroker:
 
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        port, controller = free_port(self._wanted_port), free_port()
+        port, quorum = free_port(self._wanted_port), self._quorum or Quorum.of(1)
         unfinished = self.folder / "server.properties.unfinished"
         lines = {
             **self.settings,
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
-            "controller.quorum.voters": f"1@{HOST}:{controller}",
+            "node.id": self._node,
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{quorum.controllers[self._node]}",
+            "controller.quorum.voters": quorum.voters,
             "log.dirs": str(self.folder / "data"),
         }
         unfinished.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         (self.folder / "port").write_text(str(port))
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # with "=": the id may begin with a dash
-        self.run_tool("kafka.tools.StorageTool", ["format", f"--cluster-id={cluster}", "--config", str(unfinished)])
+        format_it = ["format", f"--cluster-id={quorum.cluster}", "--config", str(unfinished)]
+        self.run_tool("kafka.tools.StorageTool", format_it)
         unfinished.rename(self._properties)
 
     def _log4j(self) -> Path:

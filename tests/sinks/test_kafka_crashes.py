@@ -6,11 +6,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -35,10 +33,9 @@ from tests.sinks.kafka_admin import (
     transactional_ids,
     until,
 )
-from tests.sinks.kafka_observer import Observer, observed
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
+from tests.sinks.kafka_watching import ROWS, Interrupted, Watched, at, holds, once, until_sent, watching
 
-ROWS = 1000
 SLOW = 60.0  #: a timeout that no test waits for
 
 
@@ -47,71 +44,6 @@ def watched(kafka_broker: KafkaBroker) -> Iterator[Watched]:
     target = KafkaUnderTest(kafka_broker, transaction_timeout=SLOW)
     with watching(target) as found:
         yield found
-
-
-@dataclass
-class Watched:
-    """A target with epoch 1 in it, as a reader who has seen that is known to read."""
-
-    target: KafkaUnderTest
-    observer: Observer
-
-    def voted(self, number: int = 2, **more: Any) -> tuple[SinkEpoch, Vote, list[SealedRows]]:
-        wal = sealed(ROWS, start=ROWS * number)
-        at_ = replace(epoch(number), **more)
-        return at_, prepare(self.target, at_, wal), wal
-
-    def expect(self, *epochs: int, in_turn: bool = True) -> None:
-        """Fail unless the reader saw these epochs, and no other but the first."""
-        self.observer.expect(dict.fromkeys((1, *epochs), ROWS), in_turn=in_turn)
-        expect_rows(self.target, *(sealed(ROWS, start=ROWS * n) for n in (1, *epochs)))
-        assert not self.target.unsettled()
-
-    def saw(self, number: int) -> bool:
-        return any(one.epoch == number for one in self.observer.look())
-
-
-@contextmanager
-def watching(target: KafkaUnderTest) -> Iterator[Watched]:
-    with observed(target.broker, target.topic, PARTITIONS) as observer:
-        found = Watched(target, observer)
-        publish(target, *found.voted(1))
-        until(lambda: len(observer.look()) == ROWS, "the reader doesn't read")
-        yield found
-
-
-@contextmanager
-def at(point: CrashPoint, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Do `action` when `point` is first reached."""
-    left = [action]
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    stop = crash.observe(lambda reached: left.pop()() if reached is point and left else None)
-    try:
-        yield
-    finally:
-        stop()
-
-
-def until_sent(target: KafkaUnderTest) -> None:
-    until(lambda: _holds(target), "no record arrived")
-
-
-def _holds(target: KafkaUnderTest) -> bool:
-    """Whether a transaction is open in the topic right now."""
-    return bool(held(target.broker, target.topic, PARTITIONS))
-
-
-@dataclass(frozen=True)
-class Interrupted(SealedRows):
-    """Rows in whose middle something happens, each time that they are read."""
-
-    action: Callable[[], object] = print
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        first, *others = super().__iter__()
-        yield first
-        self.action()
-        yield from others
 
 
 def publish_and_die(watched: Watched, voted: tuple[SinkEpoch, Vote, list[SealedRows]], how: signal.Signals) -> Child:
@@ -138,13 +70,8 @@ def publish_and_die(watched: Watched, voted: tuple[SinkEpoch, Vote, list[SealedR
 
 def test_a_broker_killed_between_two_sends(watched: Watched) -> None:
     at_, vote, wal = watched.voted()
-    left = [lambda: until_sent(watched.target), lambda: restart(watched.target.broker)]
-
-    def once() -> None:
-        while left:
-            left.pop(0)()
-
-    publish(watched.target, at_, vote, [Interrupted(wal[0].table, batch_rows=500, action=once)])
+    dies = once(lambda: until_sent(watched.target), lambda: restart(watched.target.broker))
+    publish(watched.target, at_, vote, [Interrupted(wal[0].table, batch_rows=500, action=dies)])
     watched.expect(2)
 
 
@@ -207,7 +134,7 @@ def test_a_dead_publisher_makes_the_next_one_wait_for_nothing(watched: Watched) 
     voted = watched.voted()
     with ended(publish_and_die(watched, voted, signal.SIGKILL)) as child:
         assert child.wait() == -signal.SIGKILL
-        assert _holds(watched.target) and not watched.saw(2)
+        assert holds(watched.target) and not watched.saw(2)
         started = time.monotonic()
         assert publish(watched.target, *voted) is Publication.SENT
         assert time.monotonic() - started < SLOW / 2
@@ -286,7 +213,7 @@ def test_a_transaction_that_times_out_between_first_send_and_commit(
 
     def until_it_is_aborted() -> None:
         until_sent(target)
-        until(lambda: not _holds(target), "the broker did not abort the transaction")
+        until(lambda: not holds(target), "the broker did not abort the transaction")
 
     with watching(target) as watched:
         voted = watched.voted()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from lockstep.kafka.connection import Asker, Settings, client, code_of
 
 SECONDS = 30.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Cluster:
     def __init__(self, settings: Settings, who: Asker) -> None:
         self._admin = AdminClient(client(settings))
         self._who = who
+        self._made: set[str] = set()
 
     def close(self) -> None:
         """End the client's threads now: it has no other way to be told than to have nobody left who knows it."""
@@ -42,10 +44,9 @@ class Cluster:
         """None if there is no such topic."""
         with self._who.naming(f"looking at topic {name}"):
             try:
-                futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
-                found = futures[name].result(SECONDS)
+                found = self._patiently(name, lambda: self._described(name))
             except KafkaException as error:
-                if code_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if _is_unknown(error):
                     return None
                 raise
         return Topic(
@@ -56,8 +57,23 @@ class Cluster:
             min((len(one.isr) for one in found.partitions), default=0),
         )
 
+    def _described(self, name: str) -> Any:
+        futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
+        return futures[name].result(SECONDS)
+
+    def _patiently(self, topic: str, ask: Callable[[], T]) -> T:
+        """Any broker may answer. One that doesn't know a topic yet that is there for certain is asked again."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                if not _is_unknown(error) or topic not in self._made or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+
     def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """With the cluster's own number of replicas; fine if it is there. Returns when the brokers know it."""
+        """With the cluster's own number of replicas; fine if it is there. From now on this client knows it."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
         with self._who.naming(f"creating topic {name}"):
             try:
@@ -65,24 +81,24 @@ class Cluster:
             except KafkaException as error:
                 if code_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-        deadline = time.monotonic() + SECONDS
-        while self.topic(name) is None:
-            if time.monotonic() > deadline:
-                raise self._who.unavailable(f"{self._who.name}: topic {name} was created, and no broker knows it")
-            time.sleep(0.02)
+        self._made.add(name)
+        if self.topic(name) is None:
+            raise self._who.unavailable(f"{self._who.name}: topic {name} was created, and no broker knows it")
 
     def topic_settings(self, name: str) -> Mapping[str, str]:
-        return self._settings(ConfigResource(ResourceType.TOPIC, name), f"reading the settings of topic {name}")
+        with self._who.naming(f"reading the settings of topic {name}"):
+            return self._patiently(name, lambda: self._settings(ResourceType.TOPIC, name))
 
     def broker_settings(self) -> Mapping[str, str]:
         """Of any one broker: those that matter here are the same in all."""
         with self._who.naming("asking for the brokers"):
             broker = next(iter(self._admin.list_topics(timeout=SECONDS).brokers))
-        return self._settings(ConfigResource(ResourceType.BROKER, str(broker)), "reading a broker's settings")
+        with self._who.naming("reading a broker's settings"):
+            return self._settings(ResourceType.BROKER, str(broker))
 
-    def _settings(self, resource: Any, doing: str) -> Mapping[str, str]:
-        with self._who.naming(doing):
-            found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
+    def _settings(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+        resource = ConfigResource(kind, name)
+        found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
         return {name: entry.value or "" for name, entry in found.items()}
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
@@ -112,9 +128,13 @@ class Cluster:
         asked = {TopicPartition(topic, number): spec for number in partitions}
         if not asked:
             return {}
-        with self._who.naming(f"asking for offsets of {topic}"):
+
+        def ask() -> dict[int, Any]:
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
             return {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+
+        with self._who.naming(f"asking for offsets of {topic}"):
+            return self._patiently(topic, ask)
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""
@@ -134,3 +154,7 @@ class Cluster:
                 f"{self._who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
             )
         return found
+
+
+def _is_unknown(error: KafkaException) -> bool:
+    return bool(code_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
