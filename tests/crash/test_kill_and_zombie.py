@@ -16,7 +16,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from tests.crash.victims import Action, Hit, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, sacrifice
 from tests.crash.world import World, rows_of_day
 
 
@@ -30,7 +30,7 @@ def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
         stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
         world.run_task(task, RunKey("dry", f"day {day}"), day)
         stop()
-        hits += [Hit(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+        hits += hits_of(task, reached)
     world.require_exactly_once(day)
     monkeypatch.delenv("LOCKSTEP_TESTING")
     assert len(hits) > 40

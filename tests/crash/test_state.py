@@ -23,7 +23,7 @@ from lockstep.wal.object_storage import ObjectStorage
 from lockstep.wal.state_staging import BUCKET, StateStaging
 from tests.crash.recording import recorded
 from tests.crash.state_world import StateWorld, add_up, write_without_state
-from tests.crash.victims import Action, Hit, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, sacrifice
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def _dry_run(world: StateWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
         stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
         world.run_task(task, RunKey("dry", "last"))
         stop()
-        hits += [Hit(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+        hits += hits_of(task, reached)
     monkeypatch.delenv("LOCKSTEP_TESTING")
     for epoch in (5, 6):
         world.require_state_and_sink_agree(epoch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -58,6 +58,16 @@ class Hit:
 
     def __str__(self) -> str:
         return f"{self.task}@{self.point}#{self.nth}"
+
+
+def hits_of(task: str, reached: Mapping[CrashPoint, int]) -> list[Hit]:
+    """Every point that `task` reached, each time: of one in a loop over files the first two times and the last."""
+    return [
+        Hit(task, point, nth)
+        for point, times in reached.items()
+        for nth in range(1, times + 1)
+        if nth <= 2 or nth == times
+    ]
 
 
 def sacrifice(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> Victim:
