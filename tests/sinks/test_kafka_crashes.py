@@ -229,8 +229,8 @@ def test_without_the_topic_of_markers_nothing_is_sent_until_a_person_says_so(wat
     target, (at_, vote, wal) = watched.target, watched.voted()
     delete(target.broker, target.markers)
     for _ in ("gone", "made anew"):
-        with opened(target) as sink, pytest.raises(TargetChanged, match="lockstep resolve"):
-            sink.publish(at_, vote, wal)
+        with pytest.raises(TargetChanged, match="lockstep resolve"):
+            publish(target, at_, vote, wal)
         with opened(target) as sink:
             sink.preflight(None)  # as the begin of another epoch does
     assert not watched.saw(2) and not target.unsettled()
@@ -246,8 +246,8 @@ def test_markers_that_were_deleted_from_their_topic_are_missed(watched: Watched)
     configure(target.broker, target.markers, "cleanup.policy", "delete")
     delete_records(target.broker, target.markers, 8)
     configure(target.broker, target.markers, "cleanup.policy", "compact")
-    with opened(target) as sink, pytest.raises(TargetChanged, match=target.markers):
-        sink.publish(at_, vote, wal)
+    with pytest.raises(TargetChanged, match=target.markers):
+        publish(target, at_, vote, wal)
     watched.expect(2)
 
 

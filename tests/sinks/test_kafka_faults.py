@@ -33,12 +33,12 @@ def test_a_topic_that_is_made_anew_is_another_target(kafka_broker: KafkaBroker) 
     target, wal = KafkaUnderTest(kafka_broker), sealed(100)
     vote = prepare(target, epoch(), wal)
     delete(kafka_broker, target.topic)
-    with opened(target) as sink, pytest.raises(TargetChanged, match="is gone"):
-        sink.publish(epoch(), vote, wal)
+    with pytest.raises(TargetChanged, match="is gone"):
+        publish(target, epoch(), vote, wal)
     with cluster_of(kafka_broker) as cluster:
         cluster.create_topic(target.topic, 3, {})
-    with opened(target) as sink, pytest.raises(TargetChanged, match="Nothing was sent"):
-        sink.publish(epoch(), vote, wal)
+    with pytest.raises(TargetChanged, match="Nothing was sent"):
+        publish(target, epoch(), vote, wal)
     expect_rows(target)
 
 
