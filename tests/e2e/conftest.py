@@ -31,7 +31,10 @@ class TestedStack(Stack):
 
     @cached_property
     def airflow(self) -> Airflow:
-        local = {"AIRFLOW_CONN_SPARK_LOCAL": json.dumps({"conn_type": "spark", "host": "local[1]"})}
+        local = {
+            "AIRFLOW_CONN_SPARK_LOCAL": json.dumps({"conn_type": "spark", "host": "local[1]"}),
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # other tests want the processor, too
+        }
         return Airflow(
             self._processes,
             self.home.airflow,
