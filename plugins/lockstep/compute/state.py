@@ -24,6 +24,7 @@ TIMES = "lockstep_times"  #: how many rows of a key a transform returned
 _OWN = (DELETED, BUCKET, TIMES)
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
+_FEW = 32  #: files of such a state: to open each of many costs more than to ask
 
 
 class StateRows:
@@ -74,7 +75,7 @@ class StateRows:
 
     def _holding(self, wanted: DataFrame) -> DataFrame:
         """Every row whose key is wanted, and others."""
-        if self._before is None or self._before.bytes <= _SMALL or self.moves:
+        if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW):
             return self.rows()
         numbers = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
         buckets = {row[BUCKET] for row in numbers}
