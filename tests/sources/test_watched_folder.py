@@ -8,11 +8,11 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import partial
 from itertools import count
+from multiprocessing import Barrier
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyIn
 from lockstep.ledger.report import Report
 from lockstep.sources.files import watched as watched_module
 from lockstep.sources.files.paths import each_file
+from lockstep.testing.children import fork
 from stack.postgres import PostgresServer
 from tests.sources.folder_world import FolderWorld, lines_of
 
@@ -102,15 +103,13 @@ def test_two_beginners_never_take_the_same_file(make: Make) -> None:
     for turn in range(rounds):
         barrier = Barrier(2)
 
-        def beginner(name: str, turn: int = turn, barrier: Barrier = barrier) -> None:
+        def beginner(run: str, barrier: Any = barrier) -> None:
             barrier.wait(60)
-            try:
-                world.begin(f"{name} {turn}")
-            except (EpochBusy, TooManyInFlight):
-                return
+            with suppress(EpochBusy, TooManyInFlight):
+                world.begin(run)
 
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(beginner, ("left", "right")))
+        children = [fork(partial(beginner, f"{name} {turn}")) for name in ("left", "right")]
+        assert [child.wait() for child in children] == [0, 0]
         for number in range(1, len(world.epochs()) + 1):
             world.run(_run_of(world, number), "stage")
     found = [line for epoch in world.epochs() for line in taken(epoch)]
