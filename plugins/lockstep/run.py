@@ -43,7 +43,8 @@ def run_epoch(
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
     id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
-    An error before the decision aborts the attempt, then is raised.
+    An error before the decision aborts the attempt, then is raised. Threads need a pipeline each: sources keep what
+    they are opened with.
     """
     migrate(ledger)
     span = Interval(*interval) if interval is not None else None
