@@ -15,6 +15,7 @@ from lockstep.kafka.connection import Asker, Settings, client, code_of
 
 SECONDS = 30.0
 T = TypeVar("T")
+_NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,15 @@ class Cluster:
         return futures[name].result(SECONDS)
 
     def _patiently(self, topic: str, ask: Callable[[], T]) -> T:
-        """Any broker may answer. One that doesn't know a topic yet that is there for certain is asked again."""
+        """Any broker may answer. It is asked again while it doesn't know a topic yet that is there for certain, and
+        while a partition changes its leader, or has none yet."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
                 return ask()
             except KafkaException as error:
-                if not _is_unknown(error) or topic not in self._made or time.monotonic() > deadline:
+                passes = code_of(error).code() in _NO_LEADER or (_is_unknown(error) and topic in self._made)
+                if not passes or time.monotonic() > deadline:
                     raise
             time.sleep(0.02)
 
