@@ -148,10 +148,15 @@ def mariadb_dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kafka_broker(memory_folder: Path) -> Iterator[KafkaBroker]:
-    """One broker on loopback. A test that stops it starts it again."""
+def kafka_jars() -> None:
+    """For whoever starts a broker: skips without what it is made of."""
     if not BROKER.present:
         pytest.skip("Kafka's jars are not here: `make kafka` fetches them")
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(memory_folder: Path, kafka_jars: None) -> Iterator[KafkaBroker]:
+    """One broker on loopback. A test that stops it starts it again."""
     with KafkaBroker(memory_folder / "kafka").for_a_while() as broker:
         yield broker
 

@@ -8,10 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from stack.kafka import KafkaBroker, Quorum
-from tests.sinks.kafka_admin import until
+from tests.sinks.kafka_admin import cluster_of, until
 
 NODES = 3
 REPLICATED = {
@@ -37,9 +35,9 @@ class KafkaCluster:
         """Start whatever died, and wait until every node has all of these topics again."""
         for node in self.nodes:
             node.start()
-        cluster = Cluster({"bootstrap.servers": self.bootstrap}, Asker("test"))
-        for topic in topics:
-            until(lambda topic=topic: cluster.require_topic(topic).in_sync == NODES, f"{topic} isn't in sync")  # type: ignore[misc]
+        with cluster_of(self) as cluster:
+            for topic in topics:
+                until(lambda topic=topic: cluster.require_topic(topic).in_sync == NODES, f"{topic} isn't in sync")  # type: ignore[misc]
 
 
 @contextmanager

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def cluster(memory_folder: Path) -> Iterator[KafkaCluster]:
+def cluster(memory_folder: Path, kafka_jars: None) -> Iterator[KafkaCluster]:
     with three_brokers(memory_folder / "three-brokers") as found:
         yield found
 

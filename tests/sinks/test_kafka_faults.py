@@ -141,7 +141,9 @@ def test_what_could_be_lost_with_one_broker_is_refused(part: str, kafka_broker: 
         configure(kafka_broker, topic, "min.insync.replicas", "1")
 
 
-def test_a_log_of_transactions_that_would_not_last_is_refused_before_it_is_there(memory: Path) -> None:
+def test_a_log_of_transactions_that_would_not_last_is_refused_before_it_is_there(
+    memory: Path, kafka_jars: None
+) -> None:
     settings = {"transaction.state.log.replication.factor": 3, "transaction.state.log.min.isr": 1}
     broker = KafkaBroker(memory / "kafka", settings=settings)
     with broker.for_a_while():

@@ -211,7 +211,7 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     assert ranges(accepting.latest(first, None), topic) == {"0": [7, 10]}
 
 
-def test_a_log_that_was_cut_is_named_also_when_it_has_grown_again(memory: Path) -> None:
+def test_a_log_that_was_cut_is_named_also_when_it_has_grown_again(memory: Path, kafka_jars: None) -> None:
     with KafkaBroker(memory / "kafka").for_a_while() as broker:
         topics = Topics(broker)
         topic = topics.create("a", 2)

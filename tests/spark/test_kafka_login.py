@@ -21,7 +21,7 @@ from lockstep.kafka.connection import Asker
 from lockstep.kafka.java_client import java_settings
 from lockstep.sources import KafkaSource, SourceContext
 from lockstep.wal.request import ERROR, REQUEST, RESULT
-from stack.kafka import BROKER, SPARK_CONNECTOR, KafkaBroker
+from stack.kafka import SPARK_CONNECTOR, KafkaBroker
 from stack.spark import kafka_connector, spark_environment
 from tests.spark.kafka_pipeline import TOPIC, pipeline
 from tests.spark.staged import request_of
@@ -60,9 +60,9 @@ class Login:
 
 
 @pytest.fixture(scope="module")
-def login(memory_folder: Path) -> Iterator[Login]:
-    if not (BROKER.present and SPARK_CONNECTOR.present):
-        pytest.skip("Kafka's jars are not here: `make kafka` fetches them")
+def login(memory_folder: Path, kafka_jars: None) -> Iterator[Login]:
+    if not SPARK_CONNECTOR.present:
+        pytest.skip("Spark's connector for Kafka is not here: `make kafka` fetches it")
     with KafkaBroker(memory_folder / "kafka-login", settings=WITH_LOGIN).for_a_while() as broker:
         settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT"}
         settings |= {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": PASSWORD}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from stack.kafka import BROKER, KafkaBroker
+from stack.kafka import KafkaBroker
 
-pytestmark = pytest.mark.skipif(not BROKER.present, reason="Kafka's jars are not here: `make kafka` fetches them")
+pytestmark = pytest.mark.usefixtures("kafka_jars")
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 
