@@ -24,12 +24,12 @@ SECONDS_TO_SETTLE = 3.0
 
 
 class KafkaUnderTest(SinkUnderTest):
-    """Topics with names of their own. `more`: arguments of the sink."""
+    """Topics with names of their own. `kind`: the sink's class. `more`: its arguments."""
 
     votes_with_data = False
 
-    def __init__(self, broker: KafkaBroker, **more: Any) -> None:
-        self.broker, self.more = broker, more
+    def __init__(self, broker: KafkaBroker, kind: type[KafkaSink] = KafkaSink, **more: Any) -> None:
+        self.broker, self.kind, self.more = broker, kind, more
         self.topic = self._new_topic()
         self.markers = f"{self.topic}.markers"
         self.guarantee = Guarantee(more.get("guarantee", Guarantee.EXACTLY_ONCE))
@@ -44,7 +44,7 @@ class KafkaUnderTest(SinkUnderTest):
 
     def _sink(self, topic: str) -> KafkaSink:
         defaults: dict[str, Any] = {"key": "name", "transaction_timeout": 20}
-        return KafkaSink(
+        return self.kind(
             "rows",
             output=OUTPUT,
             topic=topic,
