@@ -24,17 +24,14 @@ class Beginning(Looking):
 
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
+        self._connection.run(Role.BEGIN, lambda tx: self._register(tx, pipeline, identity, hold))
+
+    def require_identity(self, pipeline: str, identity: Identity, hold: timedelta | None = None) -> None:
+        """The same for a pipeline that is known; one that isn't becomes so with its first epoch, and not before."""
 
         def work(tx: Transaction) -> None:
-            tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
-            row = guards.required(tx.one("find_pipeline", pipeline=pipeline))
-            if row["identity"] != identity:
-                raise InvalidPipeline(
-                    f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "
-                    f"{identity} epochs; give the pipeline another name"
-                )
-            if hold is not None:
-                tx.do("keep_hold", pipeline=pipeline, hold=hold)
+            if tx.one("find_pipeline", pipeline=pipeline):
+                self._keep(tx, pipeline, identity, hold)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -47,15 +44,19 @@ class Beginning(Looking):
         *,
         interval: Interval | None,
         after: int | None,
+        hold: timedelta | None = None,
     ) -> Epoch | None:
-        """Insert an epoch with its participants, claims and run. `after`: the cursor epoch it follows.
+        """Insert an epoch with its participants, claims and run; with the first one the pipeline. `after`: the cursor
+        epoch it follows.
 
         None when somebody else has planned this interval, or the next cursor epoch, meanwhile: look again. Raises
         `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` when epoch `after` was replanned meanwhile.
         """
         mine: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
+        identity = Identity.INTERVAL if after is None else Identity.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
+            self._register(tx, pipeline, identity, hold)
             last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
             rival = self._rival(tx, pipeline, interval, after, last)
             if rival is not None:
@@ -137,6 +138,22 @@ class Beginning(Looking):
             return to_epoch(guards.required(tx.one("discard_seal", **guards.key(attempt), attempt=row["attempt"])))
 
         return self._connection.run(Role.BEGIN, work, reason)
+
+    @classmethod
+    def _register(cls, tx: Transaction, pipeline: str, identity: Identity, hold: timedelta | None) -> None:
+        tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
+        cls._keep(tx, pipeline, identity, hold)
+
+    @staticmethod
+    def _keep(tx: Transaction, pipeline: str, identity: Identity, hold: timedelta | None) -> None:
+        row = guards.required(tx.one("find_pipeline", pipeline=pipeline))
+        if row["identity"] != identity:
+            raise InvalidPipeline(
+                f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "
+                f"{identity} epochs; give the pipeline another name"
+            )
+        if hold is not None:
+            tx.do("keep_hold", pipeline=pipeline, hold=hold)
 
     @staticmethod
     def _rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None, last: int) -> Row | None:

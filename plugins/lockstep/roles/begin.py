@@ -44,7 +44,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
             f"pipeline {pipeline.name} needs a data interval: trigger it with the params "
             "interval_start and interval_end"
         )
-    runtime.ledger.ensure_pipeline(pipeline.name, pipeline.identity, pipeline.hold)
+    runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold)
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
@@ -120,6 +120,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
         run,
         interval=interval,
         after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
+        hold=pipeline.hold,
     )
 
 
