@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, TargetChanged
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.kafka.fit import AFTER, BEFORE, EITHER, Limit, Limits
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
@@ -87,6 +91,140 @@ def test_what_brokers_would_refuse_is_refused_before_the_decision(
 ) -> None:
     with pytest.raises(error, match=says):
         prepare(KafkaUnderTest(kafka_broker, **more), epoch(), rows)
+
+
+HOUR = 3_600_000  # milliseconds
+
+
+def _timed(*ago: timedelta | None) -> list[SealedRows]:
+    """Keyed rows, each that long ago by its time; None has no key and the time of now."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    schema = pa.schema({"k": pa.string(), "v": pa.string(), "t": pa.timestamp("us", "UTC")})
+    columns = {
+        "k": [None if one is None else "key" for one in ago],
+        "v": ["verysecret"] * len(ago),
+        "t": [now - (one or timedelta()) for one in ago],
+    }
+    return [SealedRows(pa.table(columns, schema=schema), batch_rows=2)]
+
+
+_NOW = timedelta()
+#: what a topic is set to, rows that brokers refuse then, and what the vote says
+REFUSED_FOR_EVER = {
+    "too old": (BEFORE, str(HOUR), (_NOW, _NOW, timedelta(hours=2)), "row 2 .*past"),
+    "too far ahead": (AFTER, str(HOUR), (_NOW, -timedelta(hours=2)), "row 1 .*future"),
+    "no key": ("cleanup.policy", "compact", (_NOW, _NOW, _NOW, None), "row 3 .*no key"),
+    "no key, kept for a while": ("cleanup.policy", "compact,delete", (None,), "row 0 .*no key"),
+}
+
+
+def _timed_target(broker: KafkaBroker, **more: Any) -> KafkaUnderTest:
+    return KafkaUnderTest(broker, **{"key": "k", "value": "v", "timestamp": "t"} | more)
+
+
+@pytest.mark.parametrize(("setting", "value", "ago", "says"), REFUSED_FOR_EVER.values(), ids=REFUSED_FOR_EVER)
+def test_a_row_that_brokers_would_refuse_for_ever_gets_no_vote_and_is_named(
+    setting: str, value: str, ago: tuple[timedelta | None, ...], says: str, kafka_broker: KafkaBroker
+) -> None:
+    target = _timed_target(kafka_broker)
+    configure(kafka_broker, target.topic, setting, value)
+    with pytest.raises(SinkRejected, match=says) as raised:
+        prepare(target, epoch(), _timed(*ago))
+    told = str(raised.value)
+    assert "output rows" in told
+    assert setting in told
+    assert "verysecret" not in told
+
+
+@pytest.mark.parametrize(("setting", "value", "ago", "says"), REFUSED_FOR_EVER.values(), ids=REFUSED_FOR_EVER)
+def test_a_topic_that_takes_less_after_the_vote_holds_the_epoch_up_and_is_named(
+    setting: str, value: str, ago: tuple[timedelta | None, ...], says: str, kafka_broker: KafkaBroker
+) -> None:
+    """That brokers do refuse such rows, and that the setting alone is the way out."""
+    target, rows = _timed_target(kafka_broker), _timed(*ago)
+    generous = str(2**63 - 1) if value == str(HOUR) else "delete"
+    configure(kafka_broker, target.topic, setting, generous)
+    vote = prepare(target, epoch(), rows)
+    configure(kafka_broker, target.topic, setting, value)
+    with opened(target) as sink, pytest.raises(PublishBlocked, match=re.escape(setting)):
+        sink.publish(epoch(), vote, rows)
+    configure(kafka_broker, target.topic, setting, generous)
+    publish(target, epoch(), vote, rows)
+    assert len(committed(kafka_broker, target.topic)) == len(ago)
+
+
+def test_a_topic_that_takes_less_is_named_without_transactions_too(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
+    target = _timed_target(kafka_broker, guarantee="at_least_once", committer=str(tmp_path))
+    rows = _timed(timedelta(hours=2))
+    vote = prepare(target, epoch(), rows)
+    configure(kafka_broker, target.topic, BEFORE, str(HOUR))
+    with opened(target) as sink, pytest.raises(PublishBlocked, match=re.escape(BEFORE)):
+        sink.publish(epoch(), vote, rows)
+
+
+def test_what_a_topic_takes_at_its_limits_gets_a_vote_and_is_taken(kafka_broker: KafkaBroker) -> None:
+    target = _timed_target(kafka_broker, transaction_timeout=20)
+    for setting, value in ((BEFORE, str(HOUR)), (AFTER, str(HOUR)), ("cleanup.policy", "compact")):
+        configure(kafka_broker, target.topic, setting, value)
+    [timed] = _timed(timedelta(minutes=59), -timedelta(minutes=59))
+    rows = [SealedRows(timed.table.set_column(0, "k", pa.array(["", "key"])))]  # an empty key is one
+    publish(target, epoch(), prepare(target, epoch(), rows), rows)
+    assert len(committed(kafka_broker, target.topic)) == 2
+
+
+def test_a_record_that_would_be_too_old_when_it_is_sent_gets_no_vote_or_a_warning(
+    kafka_broker: KafkaBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = _timed_target(kafka_broker, transaction_timeout=300)
+    configure(kafka_broker, target.topic, BEFORE, str(HOUR))
+    with pytest.raises(SinkRejected, match="300 s kept back"):
+        prepare(target, epoch(), _timed(timedelta(minutes=57)))
+    prepare(target, epoch(), _timed(timedelta(minutes=30)))
+    assert "if they are sent later, raise that" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "before", "after"),
+    [
+        ({EITHER: "5000", BEFORE: str(2**63 - 1), AFTER: str(2**63 - 1)}, Limit(EITHER, 5000), Limit(EITHER, 5000)),
+        ({EITHER: "5000", BEFORE: "7000"}, Limit(BEFORE, 7000), Limit(EITHER, 5000)),
+        ({AFTER: str(HOUR)}, None, Limit(AFTER, HOUR)),
+        ({AFTER: str(HOUR), "message.timestamp.type": "LogAppendTime"}, None, None),
+        ({}, None, None),
+    ],
+    ids=["older brokers", "between them", "newer brokers", "brokers' own time", "nothing"],
+)
+def test_how_far_a_time_may_be_from_now_is_read_as_brokers_read_it(
+    settings: dict[str, str], before: Limit | None, after: Limit | None
+) -> None:
+    limits = Limits.of("t", 1, settings)
+    assert (limits.before, limits.after) == (before, after)
+
+
+def test_a_connection_may_take_less_than_its_topic(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    settings = json.dumps({"bootstrap.servers": kafka_broker.bootstrap, "message.max.bytes": 5000})
+    row = sealed(2)[0].table.slice(1, 1)
+    large = [SealedRows(row.set_column(1, SCHEMA.field("name"), pa.array(["x" * 6000])))]
+    with opened(target, _context(settings)) as sink, pytest.raises(SinkRejected, match=r"message\.max\.bytes=5000"):
+        sink.prepare(epoch(), large)
+
+
+def test_a_segment_may_be_smaller_than_a_message(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    configure(kafka_broker, target.topic, "max.message.bytes", "4000000")
+    configure(kafka_broker, target.topic, "segment.bytes", "1500000")
+    row = sealed(2)[0].table.slice(1, 1)
+    large = row.set_column(1, SCHEMA.field("name"), pa.array(["x" * 2_000_000]))
+    with pytest.raises(SinkRejected, match=r"segment\.bytes=1500000"):
+        prepare(target, epoch(), [SealedRows(large)])
+
+
+def test_a_time_that_brokers_would_replace_is_refused_before_anything_runs(kafka_broker: KafkaBroker) -> None:
+    target = _timed_target(kafka_broker)
+    configure(kafka_broker, target.topic, "message.timestamp.type", "LogAppendTime")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=r"LogAppendTime.*column t"):
+        sink.preflight(None)
 
 
 def test_a_record_that_the_topic_wouldnt_take_is_refused_before_the_decision(kafka_broker: KafkaBroker) -> None:

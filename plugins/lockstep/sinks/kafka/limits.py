@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from lockstep.errors import PreflightRefused
 from lockstep.kafka.cluster import Cluster, Topic
+from lockstep.sinks.kafka.fit import is_compacted
+from lockstep.sinks.kafka.records import RecordColumns
 
 _log = logging.getLogger(__name__)
 
 #: The brokers' own: outcomes of transactions.
 TRANSACTION_LOG = "__transaction_state"
-#: What a batch of one record has around it, generously.
-RECORD_OVERHEAD = 200
-
-
-@dataclass(frozen=True)
-class Limits:
-    """`batch_bytes`: the topic's limit. `record_bytes`: key, value and header of the largest record that it takes."""
-
-    batch_bytes: int
-
-    @property
-    def record_bytes(self) -> int:
-        return self.batch_bytes - RECORD_OVERHEAD
-
-
-def limits_of(cluster: Cluster, topic: str) -> Limits:
-    return Limits(int(cluster.topic_settings(topic).get("max.message.bytes", 1_048_588)))
 
 
 def require_transactions(cluster: Cluster, timeout: float, who: str) -> None:
@@ -74,10 +58,16 @@ def _to_come(settings: Mapping[str, str]) -> Iterator[str]:
         yield f"it will have {replicas} replicas, and transaction.state.log.min.isr={needed}: set that to 2"
 
 
-def require_keyed(cluster: Cluster, topic: Topic, key: str | None, who: str) -> None:
-    """Raises `PreflightRefused` for a compacted topic without keys: brokers refuse such records."""
-    if key is None and "compact" in cluster.topic_settings(topic.name).get("cleanup.policy", ""):
-        raise PreflightRefused(f"{who}: topic {topic.name} is compacted, so each record needs a key: give key=…")
+def require_kept(settings: Mapping[str, str], topic: str, columns: RecordColumns, who: str) -> None:
+    """Raises `PreflightRefused` for a topic that refuses every record, or drops a column of each without a word."""
+    if columns.key is None and is_compacted(settings):
+        raise PreflightRefused(f"{who}: topic {topic} is compacted, so each record needs a key: give key=…")
+    if columns.timestamp is not None and settings.get("message.timestamp.type") == "LogAppendTime":
+        raise PreflightRefused(
+            f"{who}: topic {topic} has message.timestamp.type=LogAppendTime: brokers would put their own time in place "
+            f"of column {columns.timestamp}. Leave timestamp={columns.timestamp!r} away and send the column in the "
+            "value, or set the topic to CreateTime"
+        )
 
 
 def _not_durable(topic: Topic, settings: Mapping[str, str]) -> Iterator[str]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from lockstep.errors import PublishBlocked, SinkUnavailable
+from lockstep.errors import SinkUnavailable
 from lockstep.kafka.connection import Settings, code_of, connect
 from lockstep.sinks.base import Guarantee, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter
 from lockstep.sinks.kafka.records import Record, Records
-from lockstep.sinks.kafka.sending import producer, send
+from lockstep.sinks.kafka.sending import producer, refused, send
 from lockstep.sinks.write_ahead import Session
 
 if TYPE_CHECKING:
@@ -88,9 +88,7 @@ class PlainProducer:
 
     def _told(self, code: KafkaError) -> Exception:
         text = f"{self._who}: sending: {code.name()}: {code.str()}"
-        if code.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return PublishBlocked(f"{text}; it was decided, so it has to be sent: raise the topic's limit")
-        return SinkUnavailable(text)
+        return refused(text, code) or SinkUnavailable(text)
 
 
 @dataclass

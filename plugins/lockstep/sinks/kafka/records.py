@@ -22,7 +22,7 @@ from lockstep.sinks.kafka.bodies import json_columns
 from lockstep.sinks.kafka.objects import json_objects
 
 HEADER = ENVELOPE
-#: What a producer takes for "the brokers' clock" and "as the partitioner says".
+#: What a producer takes for "now" and "as the partitioner says".
 NO_TIME, NO_PARTITION = 0, -1
 
 #: Key, value, partition, milliseconds since 1970, header; a tuple, as making anything else of a row takes longer than
@@ -32,8 +32,11 @@ Record = tuple[bytes | None, bytes | None, int, int, bytes | None]
 
 @dataclass(frozen=True)
 class Records:
-    """The records of one batch by column, in the order of the WAL: binary but for `times` and `partitions`."""
+    """The records of one batch by column, in the order of the WAL: binary but for `times` and `partitions`. `first`:
+    the ordinal of the first one within the output."""
 
+    output: str
+    first: int
     keys: pa.Array | None
     values: pa.Array
     partitions: pa.Array | None
@@ -53,35 +56,12 @@ class Records:
             strict=False,  # what is left away has no end
         )
 
-    def require_fitting(self, most_bytes: int, partitions: int) -> None:
-        """Raises `SinkRejected`, naming the first record that brokers would refuse."""
-        sizes = [pc.fill_null(pc.binary_length(one), 0) for one in (self.keys, self.values, self.headers) if one]
-        total = sizes[0].cast(pa.int64())
-        for more in sizes[1:]:
-            total = pc.add(total, more.cast(pa.int64()))
-        if (place := _first_outside(total, 0, most_bytes - len(HEADER))) is not None:
-            size = total[place].as_py() + len(HEADER)
-            raise SinkRejected(
-                f"{self._name(place)} has {size} bytes, the topic's max.message.bytes leaves {most_bytes}"
-            )
-        if self.partitions is not None and (place := _first_outside(self.partitions, 0, partitions - 1)) is not None:
-            raise SinkRejected(
-                f"{self._name(place)} is for partition {self.partitions[place].as_py()}, the topic has {partitions}"
-            )
-
-    def _name(self, place: int) -> str:
-        return f"record {self.headers[place].as_py().decode()}"
+    def name(self, place: int) -> str:
+        return _name(self.output, self.first + place)
 
 
 def _listed(column: pa.Array | None, otherwise: Any) -> Any:
     return repeat(otherwise) if column is None else column.to_pylist()
-
-
-def _first_outside(column: pa.Array, least: int, most: int) -> int | None:
-    """Where the first value stands that is null or not in least … most."""
-    within = pc.fill_null(pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most)), False)
-    place: int = pc.index(within, False).as_py()
-    return None if place < 0 else place
 
 
 @dataclass(frozen=True)
@@ -105,20 +85,12 @@ class RecordColumns:
         if self.partition is not None and not _is(schema, self.partition, types.is_integer):
             yield f"partition={self.partition!r} is no column of whole numbers"
 
-    def check(self, batches: Batches, origin: Origin, most_bytes: int, partitions: int) -> int:
-        """The rows, once every record is found to be one that brokers take. Raises `SinkRejected`, naming the first."""
-        rows = 0
-        for records in self.records(batches, origin):
-            records.require_fitting(most_bytes, partitions)
-            rows += len(records)
-        return rows
-
     def records(self, batches: Batches, origin: Origin) -> Iterator[Records]:
         """Every row in the order of the WAL. Raises `SinkRejected`."""
         prefix = origin.key(0)[:-1]
         ordinal = 0
         for batch in batches:
-            yield self._records(batch, f"output {batches.output}", _numbered(prefix, ordinal, batch.num_rows))
+            yield self._records(batch, batches.output, ordinal, prefix)
             ordinal += batch.num_rows
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
@@ -140,13 +112,16 @@ class RecordColumns:
                 arrays.append(pa.array(values, pa.binary()).cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _records(self, batch: pa.RecordBatch, where: str, headers: pa.Array) -> Records:
+    def _records(self, batch: pa.RecordBatch, output: str, first: int, prefix: str) -> Records:
+        where = f"output {output}"
         return Records(
+            output,
+            first,
             batch.column(self.key).cast(pa.binary()) if self.key else None,
             batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where),
             batch.column(self.partition) if self.partition else None,
-            _milliseconds(batch.column(self.timestamp)) if self.timestamp else None,
-            headers,
+            _milliseconds(batch.column(self.timestamp), output, first) if self.timestamp else None,
+            _numbered(prefix, first, batch.num_rows),
         )
 
     def _others(self) -> set[str | None]:
@@ -176,17 +151,25 @@ def _numbered(prefix: str, first: int, rows: int) -> pa.Array:
     return pc.binary_join_element_wise(prefix, ordinals, "").cast(pa.binary())
 
 
-def _milliseconds(column: pa.Array) -> pa.Array:
+def _milliseconds(column: pa.Array, output: str, first: int) -> pa.Array:
     """Raises `SinkRejected` for what a record's time can't say: null, parts of a millisecond, times before 1970."""
-    try:
-        exact = pc.cast(column, pa.timestamp("ms", column.type.tz)).cast(pa.int64())
-    except pa.ArrowInvalid:
+    whole = pc.cast(column, pa.timestamp("ms", column.type.tz), safe=False)
+    exact = pc.fill_null(pc.equal(pc.cast(whole, column.type, safe=False), column), True)
+    if (place := pc.index(exact, False).as_py()) >= 0:
         raise SinkRejected(
-            "a record's time has milliseconds: use date_trunc('millisecond', …) in the transform"
-        ) from None
-    if column.null_count or (len(column) and pc.min(exact).as_py() <= 0):
-        raise SinkRejected("a record's time can't be null, nor before 1970")
-    return exact
+            f"{_name(output, first + place)}: a record's time has milliseconds: use date_trunc('millisecond', …) in "
+            "the transform"
+        )
+    found = whole.cast(pa.int64())
+    after_1970 = pc.fill_null(pc.greater(found, 0), False)
+    if (place := pc.index(after_1970, False).as_py()) >= 0:
+        raise SinkRejected(f"{_name(output, first + place)}: a record's time can't be null, nor before 1970")
+    return found
+
+
+def _name(output: str, ordinal: int) -> str:
+    """How a message names a row, without anything that stands in it."""
+    return f"output {output}, row {ordinal} (the first is 0)"
 
 
 def _times(milliseconds: list[int], dtype: pa.TimestampType) -> pa.Array:

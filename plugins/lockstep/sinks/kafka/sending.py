@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 
+from lockstep.errors import PublishBlocked
 from lockstep.kafka.connection import Settings, client
 from lockstep.sinks.kafka.records import HEADER, Record
 
@@ -22,6 +23,20 @@ _TUNING: Mapping[str, Any] = {
     "queue.buffering.max.messages": 100_000,
 }
 _PAUSE = 0.01
+#: What brokers refuse for good when a topic's settings have changed since the vote, and which ones those are.
+_TAKES_LESS = {
+    KafkaError.MSG_SIZE_TOO_LARGE: "raise the topic's max.message.bytes, and the connection's message.max.bytes",
+    KafkaError.INVALID_MSG: "raise the topic's max.message.bytes",
+    KafkaError.RECORD_LIST_TOO_LARGE: "raise the topic's segment.bytes",
+    KafkaError.INVALID_TIMESTAMP: (
+        "raise the topic's message.timestamp.before.max.ms, or message.timestamp.after.max.ms for times to come, at "
+        "least until the epoch is published"
+    ),
+    KafkaError.INVALID_RECORD: (
+        "the topic takes no record without a key while its cleanup.policy has compact in it: set that to delete, at "
+        "least until the epoch is published"
+    ),
+}
 
 
 def producer(settings: Settings, most_bytes: int, own: Mapping[str, Any]) -> Producer:
@@ -31,6 +46,12 @@ def producer(settings: Settings, most_bytes: int, own: Mapping[str, Any]) -> Pro
     """
     sizes = {"batch.size": min(_BATCH_BYTES, most_bytes), "message.max.bytes": max(1000, most_bytes)}
     return Producer({**_TUNING, **sizes, **client(settings), **own, "delivery.report.only.error": True})
+
+
+def refused(text: str, code: KafkaError) -> PublishBlocked | None:
+    """What to raise if the brokers won't take a record as long as the topic is set as it is."""
+    advice = _TAKES_LESS.get(code.code())
+    return PublishBlocked(f"{text}; it was decided, so it has to be sent: {advice}") if advice else None
 
 
 def send(to: Producer, topic: str, records: Iterable[Record], patience: float) -> int:

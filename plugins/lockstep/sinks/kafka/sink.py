@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +18,10 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpo
 from lockstep.sinks.committers.sent import promised
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
+from lockstep.sinks.kafka.fit import Fit, limits_of
 from lockstep.sinks.kafka.limits import (
-    limits_of,
     require_durable,
-    require_keyed,
+    require_kept,
     require_lasting_outcomes,
     require_transactions,
 )
@@ -41,7 +41,7 @@ class KafkaSink(WriteAheadSink):
     """One output to one topic.
 
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
-    column, to the millisecond; without it the brokers' clock. `partition`: a column; without it the `partitioner`, by
+    column, to the millisecond; without it the time of sending. `partition`: a column; without it the `partitioner`, by
     default Java's, so that other producers put a key into the same place. `shards`: transactions an epoch; with more
     than one the epoch appears shard by shard. `transaction_timeout`: seconds after which brokers give up an epoch
     that is being sent; it is sent again. `marker_topic`: where the markers stand, made if missing.
@@ -155,14 +155,14 @@ class KafkaSink(WriteAheadSink):
         return PlainProducer(self._settings, self._who, self._topic, self.guarantee, **self._sending())
 
     def _sending(self) -> dict[str, Any]:
-        most = limits_of(self._cluster, self._topic).batch_bytes
+        most = limits_of(self._cluster, self._topic, self._settings).batch_bytes
         return {"timeout": self._timeout, "partitioner": self._partitioner, "most_bytes": most}
 
     # --- before the decision ---
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         topic = self._cluster.require_topic(self._topic)
-        require_keyed(self._cluster, topic, self._columns.key, self._who)
+        require_kept(self._cluster.topic_settings(self._topic), self._topic, self._columns, self._who)
         if self.guarantee is not Guarantee.NONE:
             require_durable(self._cluster, topic, self._who)
         if self.guarantee is Guarantee.EXACTLY_ONCE:
@@ -205,13 +205,14 @@ class KafkaSink(WriteAheadSink):
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
-        topic = self._cluster.require_topic(self._topic)
-        limits = limits_of(self._cluster, self._topic)
+        fit = Fit(limits_of(self._cluster, self._topic, self._settings), self._who, datetime.now(UTC), self._timeout)
         rows: dict[str, int] = {}
         for batches in wal:
-            rows[batches.output] = self._columns.check(
-                batches, self._origin(batches.output, epoch.id), limits.record_bytes, topic.partitions
-            )
+            rows[batches.output] = 0
+            for records in self._columns.records(batches, self._origin(batches.output, epoch.id)):
+                fit.require(records)
+                rows[batches.output] += len(records)
+        fit.tell()
         return Vote(epoch.token, None, self.target_id(), rows)
 
     # --- after the decision ---

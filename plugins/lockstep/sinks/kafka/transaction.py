@@ -19,7 +19,7 @@ from lockstep.kafka.connection import Settings, code_of, connect
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.records import NO_TIME, Record
-from lockstep.sinks.kafka.sending import producer, send
+from lockstep.sinks.kafka.sending import producer, refused, send
 
 _FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
 
@@ -109,8 +109,8 @@ class ShardTransaction:
         text = f"{self._who}: {doing}: {code.name()}: {code.str()}"
         if code.code() in _FENCED:
             return PublishBusy(f"{text}; somebody else publishes this epoch")
-        if code.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG):
-            return PublishBlocked(f"{text}; it was decided, so it has to be sent: raise the topic's limit")
+        if blocked := refused(text, code):
+            return blocked
         if code.txn_requires_abort():
             return PublishBlocked(f"{text}; nothing of it is visible, it will be sent again")
         return SinkUnavailable(text)
