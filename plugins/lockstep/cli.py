@@ -3,8 +3,8 @@
 The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
 LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (LOCKSTEP_CONNECTION_<ID> where the short name means
 something else, such as LOCKSTEP_STAGING; passwords through PGPASSFILE). `lockstep env` prints
-them for the running stack. Exit codes: 0 done, 1 an error for a person, 2 wrong usage, 3 rows disagree,
-75 try again later.
+them for the running stack. Exit codes: 0 done, 1 an error for a person, or `status` found something stuck, 2 wrong
+usage, 3 rows disagree, 75 try again later.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_ex
 savepoints = typer.Typer(help="Take a pipeline's state out, or begin with one.", no_args_is_help=True)
 app.add_typer(savepoints, name="savepoint")
 
-TERMINAL_EXIT, DISAGREES_EXIT, RETRYABLE_EXIT = 1, 3, 75  # 75: EX_TEMPFAIL of sysexits.h
+TERMINAL_EXIT = STUCK_EXIT = 1
+DISAGREES_EXIT, RETRYABLE_EXIT = 3, 75  # 75: EX_TEMPFAIL of sysexits.h
 
 LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
 StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
@@ -76,7 +77,10 @@ def status(
     limit: Annotated[int, typer.Option(min=1, help="The youngest epochs of each pipeline.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show each pipeline's epochs: states, ages, rows, what is stuck and why, files that came too late or changed."""
+    """Show each pipeline's epochs: states, ages, rows, what is stuck and why, files that came too late or changed.
+
+    Exit code 1 if anything is stuck.
+    """
     with _reported(as_json):
         report = Report(ledger)
         if epoch is not None:
@@ -88,6 +92,8 @@ def status(
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         _print(as_json, [_with_files(report, one) for one in found if one], show_epochs)
+        if any(one.stuck for one in found if one):
+            raise typer.Exit(STUCK_EXIT)
 
 
 @app.command()

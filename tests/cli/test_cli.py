@@ -52,12 +52,15 @@ def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: L
     world.run(RUN, next(world.days))
     stuck = next(world.days)
     world.run_until(RunKey("cli", "stuck"), stuck, "prepare.warehouse")
-    world.expire_leases()
+    assert lockstep("status").exit_code == 0
+    world.fall_silent()
     shown = lockstep("status")
-    assert shown.exit_code == 0
+    assert shown.exit_code == 1
     assert "cleaned" in shown.output
     assert "stuck" in shown.output
-    [pipeline] = _json(lockstep("status", "numbers", "--json"))
+    as_json = lockstep("status", "numbers", "--json")
+    assert as_json.exit_code == 1
+    [pipeline] = _json(as_json)
     by_id = {one["epoch"]["id"]: one for one in pipeline["epochs"]}
     assert by_id[1]["stuck"] is None
     assert by_id[1]["rows"] == {"numbers": 20}

@@ -182,6 +182,13 @@ class World:
         self.execute(self.ledger_dsn, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
         self.execute(self.ledger_dsn, "UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
 
+    def fall_silent(self) -> None:
+        """What a dead run looks like once people have waited for it."""
+        self.execute(
+            self.ledger_dsn,
+            "UPDATE lockstep.epoch SET lease_until = now() - interval '1 hour' WHERE lease_until IS NOT NULL",
+        )
+
     def run_until(self, run: RunKey, day: int, last: str) -> None:
         """The run's tasks up to and with `last`."""
         tasks = self.tasks()

@@ -96,6 +96,36 @@ def test_an_undecided_epoch_without_a_lease_says_what_it_lacks(ledger: Ledger, r
     assert found[4].startswith("no decision")
 
 
+def test_an_attempt_that_fell_silent_a_moment_ago_may_come_back_and_is_not_stuck_yet(
+    ledger: Ledger, report: Report, sql: Sql
+) -> None:
+    let_lease_run_out(sql, planned(ledger))
+    assert status(report, patience=timedelta(hours=1))[1].stuck is None
+    assert "its lease has run out" in (status(report)[1].stuck or "")
+
+
+def test_a_voided_attempt_is_stuck_at_once_because_nobody_comes_back_for_it(ledger: Ledger, report: Report) -> None:
+    planned(ledger)
+    ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
+    assert "nobody is at it" in (status(report, patience=timedelta(hours=1))[1].stuck or "")
+
+
+def test_a_pipeline_tells_in_one_sentence_what_is_stuck_and_what_mends_the_first(
+    ledger: Ledger, report: Report
+) -> None:
+    cleaned(ledger, planned(ledger, 1))
+    found = report.pipeline(FLIGHTS)
+    assert found is not None and found.stuck == () and found.trouble is None
+    for number in (2, 3):
+        ledger.raise_attempt(FLIGHTS, planned(ledger, number).id, Role.ABORT, reason="disk full")
+    found = report.pipeline(FLIGHTS)
+    assert found is not None and [one.epoch.id for one in found.stuck] == [2, 3]
+    assert found.trouble is not None and found.trouble.startswith(
+        f"pipeline {FLIGHTS}: 2 epochs are stuck (2, 3); epoch 2 (planned): no sealed WAL, and nobody is at it"
+    )
+    assert "\n" not in found.trouble and found.trouble.endswith(found.stuck[0].stuck or "")
+
+
 def test_an_aborted_epoch_says_why(ledger: Ledger, report: Report) -> None:
     planned(ledger)
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")

@@ -48,6 +48,20 @@ class PipelineStatus:
     holes: tuple[Interval, ...]
     epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
 
+    @property
+    def stuck(self) -> tuple[EpochStatus, ...]:
+        """What somebody should be told of: the epochs that don't move, oldest first."""
+        return tuple(sorted((one for one in self.epochs if one.stuck), key=lambda one: one.epoch.id))
+
+    @property
+    def trouble(self) -> str | None:
+        """One sentence: what is stuck, and what moves the first of it; None while all is well."""
+        if not self.stuck:
+            return None
+        first, numbers = self.stuck[0], ", ".join(str(one.epoch.id) for one in self.stuck)
+        count = f"{len(self.stuck)} epochs are stuck ({numbers})" if len(self.stuck) > 1 else "an epoch is stuck"
+        return f"pipeline {self.name}: {count}; epoch {first.epoch.id} ({first.epoch.state}): {first.stuck}"
+
 
 @dataclass(frozen=True)
 class HistoryEntry:
@@ -70,7 +84,8 @@ class Report(Looking):
     def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
         """Every pipeline, each with its `limit` youngest epochs and all that are unfinished.
 
-        A decided epoch that has not moved for `patience` is stuck; an undecided one is as soon as nobody is at it.
+        An epoch is stuck when it waits for a person or for recovery. A decided one: it has not moved for `patience`. An
+        undecided one: its attempt was voided, or nobody has been at it for `patience` (a retry may come).
         """
         return [self._pipeline(row, limit, patience) for row in self._look_all("list_pipelines")]
 
@@ -139,7 +154,7 @@ def _stuck(
     epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None, patience: timedelta
 ) -> str | None:
     if epoch.state in UNDECIDED:
-        return _stuck_undecided(epoch, row, participants, before)
+        return _stuck_undecided(epoch, row, participants, before, patience)
     if row["age"] <= patience:
         return None
     if epoch.state is EpochState.COMMITTED:
@@ -151,8 +166,10 @@ def _stuck(
     return None
 
 
-def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None) -> str | None:
-    if row["leased"]:
+def _stuck_undecided(
+    epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None, patience: timedelta
+) -> str | None:
+    if row["leased"] or (row["owner_run"] is not None and row["silence"] <= patience):
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
