@@ -167,6 +167,21 @@ def replan(
 
 
 @app.command()
+def redefine(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a definition for the pipeline of its name, though it shares no source and no sink with what ran so far."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
+        operate.redefine(runtime, reason)
+        typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
+
+
+@app.command()
 def void(
     pipeline: PipelineArgument,
     epoch: EpochArgument,

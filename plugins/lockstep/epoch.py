@@ -84,16 +84,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets."""
+    """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
+
+    `reads`: what each source reads, in its own words (`Source.reads_from`); plans of older versions don't say.
+    """
 
     sources: Mapping[str, SourceRange]
     sinks: Mapping[str, Json]
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         return {
             "format": PLAN_FORMAT,
             "sources": {name: {"start": r.start, "end": r.end} for name, r in self.sources.items()},
             "sinks": dict(self.sinks),
+            "reads": dict(self.reads),
         }
 
     @classmethod
@@ -106,15 +111,20 @@ class Plan:
         return cls(
             {name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
             dict(value["sinks"]),
+            dict(value.get("reads", {})),
         )
 
 
 @dataclass(frozen=True)
 class RunKey:
-    """Who runs: Airflow's DAG id and run id, or what `run_epoch` puts in their place."""
+    """Who runs: Airflow's DAG id and run id, or what `run_epoch` puts in their place.
+
+    `interval`: what the run is to move, where that is known. A run id that has stood for another one is refused.
+    """
 
     dag_id: str
     run_id: str
+    interval: Interval | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

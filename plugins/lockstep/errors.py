@@ -117,6 +117,14 @@ class IntervalMissing(Terminal):
     """An interval pipeline was run without a data interval."""
 
 
+class RunMismatch(Terminal):
+    """A run id stands for another pipeline's epoch, or for another interval, than it is asked for now."""
+
+
+class NameTaken(Terminal):
+    """Another pipeline lives under this name: the definition shares no source and no sink with it."""
+
+
 class EpochVoid(Terminal):
     """The epoch's range was given up by a person."""
 

@@ -93,6 +93,10 @@ class Pipeline:
         """What a plan freezes of the sinks."""
         return {sink.name: sink.spec() for sink in self.sinks}
 
+    def reads_from(self) -> dict[str, str]:
+        """What a plan freezes of what each source reads."""
+        return {name: source.reads_from() for name, source in self.sources.items()}
+
     def code_version(self) -> str:
         """The version given, or 12 hex digits of the sha256 of the transform's module."""
         if self.version:

@@ -48,7 +48,7 @@ def run_epoch(
     """
     migrate(ledger)
     span = Interval(*interval) if interval is not None else None
-    run = RunKey("run_epoch", run_id or f"run_epoch__{uuid.uuid4()}")
+    run = RunKey("run_epoch", run_id or f"run_epoch__{uuid.uuid4()}", span)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
         if pipeline.identity is Identity.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import InvalidPipeline, NotPrepared, UnknownEpoch
+from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
@@ -38,10 +38,26 @@ class Runtime:
             raise InvalidPipeline(f"pipeline {self.pipeline}: this needs its definition, not only its name")
         return self.definition
 
-    def attempt_of(self, run: RunKey) -> Attempt:
-        """The attempt of this run's own `begin`. Raises `UnknownEpoch` if it never got to open one."""
+    def find_attempt(self, run: RunKey) -> Attempt | None:
+        """The attempt of this run's own `begin`, if it got to open one. Raises `RunMismatch` if the run id stands for
+        another pipeline's epoch, or for another interval than the run is to move."""
         attempt = self.ledger.find_run(run)
-        if attempt is None or attempt.pipeline != self.pipeline:
+        if attempt is None:
+            return None
+        known = self.epoch_of(attempt)
+        if known.pipeline != self.pipeline or run.interval not in (None, known.interval):
+            asked = f"{self.pipeline}{f' {run.interval}' if run.interval else ''}"
+            raise RunMismatch(
+                f"run {run.run_id} of {run.dag_id} stands for {known}, and is asked for {asked}: a run id is one "
+                "epoch's for good, so nothing was done. Run it under a new run id (run_epoch: another run_id, or none; "
+                "Airflow: trigger it with the params interval_start and interval_end)"
+            )
+        return attempt
+
+    def attempt_of(self, run: RunKey) -> Attempt:
+        """The attempt of this run's own `begin`. Raises `RunMismatch`, `UnknownEpoch` if it never got to open one."""
+        attempt = self.find_attempt(run)
+        if attempt is None:
             raise UnknownEpoch(
                 f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its "
                 "task states say: run begin first"

@@ -42,7 +42,7 @@ def _json(result: Result) -> Any:
 
 
 def test_every_command_explains_itself(lockstep: Lockstep) -> None:
-    for command in ("status", "verify", "recover", "abort", "replan", "void", "resolve", "env", "migrate"):
+    for command in ("status", "verify", "recover", "abort", "replan", "void", "resolve", "redefine", "env", "migrate"):
         result = lockstep(command, "--help")
         assert result.exit_code == 0
         assert "--json" in result.output
@@ -258,3 +258,14 @@ def test_every_variable_of_the_project_is_reserved() -> None:
 
 def _error(result: Result) -> Any:
     return json.loads(result.stderr)
+
+
+def test_redefine_keeps_a_persons_word_and_reason(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+    monkeypatch.setattr("tests.crash.world.pipeline", world.pipeline, raising=False)
+    done = lockstep("redefine", "numbers", "--definition", "tests.crash.world:pipeline", "--reason", "it moved")
+    assert (done.exit_code, done.output) == (0, "redefined: numbers\n")
+    kept = world.execute(world.ledger_dsn, "SELECT change, reason, found -> 'sources' FROM lockstep.pipeline_change")
+    assert kept == [("redefined", "it moved", ["numbers"])]

@@ -9,7 +9,7 @@ import pytest
 from airflow.sdk import Context
 
 from lockstep.epoch import Interval
-from lockstep.errors import IntervalMissing
+from lockstep.errors import IntervalMissing, InvalidPipeline
 from lockstep.orchestration.intervals import interval_of
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -56,3 +56,9 @@ def test_a_run_without_a_real_interval_is_refused_and_told_what_to_give(context:
 
 def test_a_cursor_pipeline_takes_no_interval() -> None:
     assert interval_of(pipeline_of(Numbers()), run(data_interval_start=FIRST, data_interval_end=SECOND)) is None
+
+
+def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignored() -> None:
+    for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"), run(end="2024-03-02T00:00:00Z")):
+        with pytest.raises(InvalidPipeline, match=r"its epochs are numbers.*\{interval_start"):
+            interval_of(pipeline_of(Numbers()), given)

@@ -109,6 +109,11 @@ class Looking:
             return (self.savepoint(pipeline) or {"positions": {}})["positions"].get(source)
         return row["end"]
 
+    def pipeline_change(self, pipeline: str, change: str) -> Json | None:
+        """What stood behind the last `change` of a pipeline as a whole that a person made."""
+        row = self._look("find_pipeline_change", pipeline=pipeline, change=change)
+        return row["found"] if row else None
+
     def abandoned_epoch(self, pipeline: str) -> Epoch | None:
         """A cursor pipeline's lowest undecided epoch whose lease has run out."""
         row = self._look("find_abandoned_epoch", pipeline=pipeline)

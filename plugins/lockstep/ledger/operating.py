@@ -74,6 +74,16 @@ class Operating(Looking):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
+    def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
+        """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("insert_pipeline_change", pipeline=pipeline, change=change, **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
         return self._connection.run(Role.OPERATOR, lambda tx: self._unstarted(tx, pipeline, savepoint_hash))

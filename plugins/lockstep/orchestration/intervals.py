@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param
 
 from lockstep.epoch import Identity, Interval
-from lockstep.errors import IntervalMissing
+from lockstep.errors import IntervalMissing, InvalidPipeline
 from lockstep.orchestration.timetables import intervals_until
 from lockstep.pipeline import Pipeline
 
@@ -50,9 +50,10 @@ def interval_params(pipeline: Pipeline) -> dict[str, Param]:
 def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
     """The run's interval; None for a cursor pipeline. Params come from whoever triggered the run: nothing is believed.
 
-    Raises `IntervalMissing` if there is none, or an empty one.
+    Raises `IntervalMissing` if there is none, or an empty one; `InvalidPipeline` if a cursor pipeline is given one.
     """
     if pipeline.identity is not Identity.INTERVAL:
+        _refuse_given(pipeline, context["params"])
         return None
     given = _given(context["params"])
     bounds = given or (context.get("data_interval_start"), context.get("data_interval_end"))
@@ -62,6 +63,15 @@ def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
         return Interval(_plain(bounds[0]), _plain(bounds[1]))
     except IntervalMissing as error:
         raise IntervalMissing(f"pipeline {pipeline.name} can't use this run's {error}: {_WAY_OUT}") from error
+
+
+def _refuse_given(pipeline: Pipeline, params: Mapping[str, Any]) -> None:
+    if given := [name for name in (START, END) if params.get(name) is not None]:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name} is given {' and '.join(given)}, and its epochs are numbers, not intervals: no "
+            "source of it reads by interval. Trigger it without them, or give a FileSource's path a placeholder such "
+            "as {interval_start:%Y-%m-%d}"
+        )
 
 
 def _given(params: Mapping[str, Any]) -> tuple[datetime, datetime] | None:

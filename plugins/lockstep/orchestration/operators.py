@@ -11,8 +11,8 @@ from typing import Any
 
 from airflow.sdk import Asset, BaseOperator, Context
 
-from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import RecoveryIncomplete
+from lockstep.epoch import Epoch, Interval, RunKey
+from lockstep.errors import IntervalMissing, InvalidPipeline, RecoveryIncomplete
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
@@ -48,7 +48,7 @@ class EpochOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> dict[str, Any]:
-        run = RunKey(context["ti"].dag_id, context["ti"].run_id)
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id, _asked_for(self.pipeline, context))
         with opened(self.pipeline.name, self.pipeline, context) as runtime:
             return self.act(runtime, run, context)
 
@@ -165,6 +165,14 @@ class RecoverOperator(BaseOperator):
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
+
+
+def _asked_for(pipeline: Pipeline, context: Context) -> Interval | None:
+    """The run's interval, where it has a sound one: without, `begin` says what is missing."""
+    try:
+        return interval_of(pipeline, context)
+    except (IntervalMissing, InvalidPipeline):
+        return None
 
 
 def _told(epoch: Epoch) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import logging
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import RunMismatch
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED, Role
@@ -15,7 +16,11 @@ _log = logging.getLogger(__name__)
 
 def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
     """Abort this run's own attempt, and no other; None if its `begin` never opened one."""
-    attempt = runtime.ledger.find_run(run)
+    try:
+        attempt = runtime.find_attempt(run)
+    except RunMismatch as mismatch:
+        _log.info("nothing to abort: %s", mismatch)
+        return None
     if attempt is None:
         return None
     return abort_epoch(runtime, attempt.epoch, Role.ABORT, only=attempt.token, reason=reason)

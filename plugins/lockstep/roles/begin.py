@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
@@ -13,10 +14,12 @@ from lockstep.errors import (
     EpochVoid,
     IntervalMissing,
     IntervalOverlap,
+    InvalidPipeline,
     PlanMismatch,
     TooManyInFlight,
     WalCorrupt,
 )
+from lockstep.roles.identity import require_same_pipeline
 from lockstep.roles.state import check_own_state
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
@@ -35,15 +38,13 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
     A decided epoch is returned as it is: the later roles finish or verify it. Raises `EpochBusy`, `SourceNotReady`,
-    `TooManyInFlight`, `TargetFull` to be tried again; `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`,
-    `PlanMismatch`, `EpochVoid`, `PreflightRefused` for a person.
+    `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`,
+    `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `PreflightRefused` for a person.
     """
     pipeline = runtime.defined
-    if pipeline.identity is Identity.INTERVAL and interval is None and runtime.ledger.find_run(run) is None:
-        raise IntervalMissing(
-            f"pipeline {pipeline.name} needs a data interval: trigger it with the params "
-            "interval_start and interval_end"
-        )
+    run = replace(run, interval=interval or run.interval)
+    _require_range(runtime, run)
+    require_same_pipeline(runtime)
     runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold)
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
@@ -54,6 +55,22 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
     _tell_late_and_changed(runtime, epoch)
     return epoch
+
+
+def _require_range(runtime: Runtime, run: RunKey) -> None:
+    """An interval for whom epochs are intervals, unless the run has its epoch, and for nobody else."""
+    pipeline, known = runtime.defined, runtime.find_attempt(run)
+    if pipeline.identity is Identity.CURSOR and run.interval is not None:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name} was given the interval {run.interval}, and its epochs are numbers: no source of "
+            "it reads by interval (a FileSource does if its path has a placeholder such as {interval_start:%Y-%m-%d}, "
+            "a KafkaSource with by_interval=True). Give the source one, or leave the interval away"
+        )
+    if pipeline.identity is Identity.INTERVAL and run.interval is None and known is None:
+        raise IntervalMissing(
+            f"pipeline {pipeline.name} needs a data interval: trigger it with the params "
+            "interval_start and interval_end"
+        )
 
 
 def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
@@ -82,7 +99,7 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:
 
 
 def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
-    known = runtime.ledger.find_run(run)
+    known = runtime.find_attempt(run)
     if known is not None:
         return runtime.epoch_of(known)
     if interval is None or runtime.defined.identity is Identity.CURSOR:
@@ -136,7 +153,7 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head))
         start = _start(runtime, name, last)
         ranges[name] = SourceRange(start, source.latest(start, interval))
-    return Plan(ranges, pipeline.sink_specs())
+    return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from())
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:

@@ -7,6 +7,7 @@ from typing import Literal
 from lockstep.epoch import Epoch, Identity, Vote
 from lockstep.errors import IllegalTransition, LedgerConflict, Retryable, UnknownEpoch
 from lockstep.roles.begin import claims_of, make_plan
+from lockstep.roles.identity import REDEFINED, identity_of
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Publication
@@ -63,6 +64,11 @@ def resolve(
             raise LedgerConflict(f"{epoch}: the target of {sink_name} holds its marker: it was applied")
         runtime.ledger.retarget_participant(epoch, sink_name, sink.target_id(), reason)
     return epoch
+
+
+def redefine(runtime: Runtime, reason: str) -> None:
+    """Take the definition for the pipeline that goes by its name, though it shares no source and no sink with it."""
+    runtime.ledger.change_pipeline(runtime.pipeline, REDEFINED, identity_of(runtime.defined), reason)
 
 
 def refusal(epoch: Epoch, verb: str) -> IllegalTransition:

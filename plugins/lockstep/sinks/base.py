@@ -9,6 +9,7 @@ the roles, `prepare` and `publish`, and both prove publication by a marker whose
 from __future__ import annotations
 
 import importlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -142,6 +143,11 @@ class Sink(ABC):
         """What the plan freezes of this sink."""
         cls = type(self)
         return {"type": f"{cls.__module__}:{cls.__qualname__}", "arguments": self.arguments()}
+
+    def writes_to(self) -> frozenset[str]:
+        """The places that it fills, without secrets and whatever else it is told: by them another pipeline is told
+        apart which goes by this one's name."""
+        return frozenset({json.dumps({**self.arguments(), "name": None}, sort_keys=True)})
 
     @staticmethod
     def from_spec(spec: Json) -> Sink:

@@ -43,6 +43,11 @@ class Source(ABC):
 
     identity: Identity
 
+    def reads_from(self) -> str:
+        """What is read, without secrets: by that another pipeline is told apart which goes by this one's name."""
+        cls = type(self)
+        return f"{cls.__module__}:{cls.__qualname__}"
+
     @property
     def connections(self) -> tuple[str, ...]:
         """The ids of the connections that `open` asks for: a Spark driver of its own is given these and no other."""

@@ -46,6 +46,9 @@ class DataSourceSource(Source):
             raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {given}")
         self._limit = given[0] if given else None
 
+    def reads_from(self) -> str:
+        return f"data source {self.data_source}"
+
     @property
     def connections(self) -> tuple[str, ...]:
         return tuple(self.connection_options.values())

@@ -80,6 +80,9 @@ class HttpSink(AppendOnlySink):
             "timeout": self._timeout,
         }
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({f"receiver of connection {self._connection}"})
+
     def open(self, context: SinkContext) -> None:
         super().open(context)
         address = Address.of(context.dsn(self._connection, self.name), self._connection, self._key_header)

@@ -19,6 +19,9 @@ class StdoutSink(AppendOnlySink):
     first record. A line that doesn't parse is such a rest: its record comes again.
     """
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({"standard output"})
+
     def deliver(self, records: Iterator[Record], origin: Origin) -> None:
         started = False
         for chunk in chunks(records, _RECORDS, _BYTES):

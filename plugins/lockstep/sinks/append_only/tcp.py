@@ -36,6 +36,9 @@ class TcpSink(AppendOnlySink):
     def arguments(self) -> dict[str, Json]:
         return {**super().arguments(), "connection": self._connection, "timeout": self._timeout}
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({f"receiver of connection {self._connection}"})
+
     def open(self, context: SinkContext) -> None:
         super().open(context)
         found = _address(context.dsn(self._connection, self.name))

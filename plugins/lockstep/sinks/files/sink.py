@@ -108,6 +108,9 @@ class FileSink(TwoPhaseCommitSink):
             **self.layout.arguments(),
         }
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({f"folder {self.path}"})
+
     def open(self, context: SinkContext) -> None:
         self._context = context
 

@@ -121,6 +121,9 @@ class KafkaSink(WriteAheadSink):
         }
         return always | {name: value for name, value in optional.items() if value is not None}
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({f"topic {self._topic} of connection {self._connection}"})
+
     # --- life cycle ---
 
     def open(self, context: SinkContext) -> None:

@@ -169,6 +169,9 @@ class TableSink(Sink):
             **(self._upserts.arguments() if self._upserts is not None else {}),
         }
 
+    def writes_to(self) -> frozenset[str]:
+        return frozenset(f"table {table} of connection {self._connection}" for table in self._names.values())
+
     def spec(self) -> Json:
         """Names the class that chooses by protocol: plans outlive the two classes behind it."""
         spec = super().spec()

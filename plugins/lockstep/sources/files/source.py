@@ -109,6 +109,9 @@ class FileSource(RecordSource):
 
     # --- planning ---
 
+    def reads_from(self) -> str:
+        return f"files {self.path}"
+
     def open(self, context: SourceContext) -> None:
         self._context = context
 

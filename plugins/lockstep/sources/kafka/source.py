@@ -110,6 +110,9 @@ class KafkaSource(RecordSource):
 
     # --- life cycle ---
 
+    def reads_from(self) -> str:
+        return f"topics {self.pattern or ', '.join(self.topics)} of connection {self.connection}"
+
     @property
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)

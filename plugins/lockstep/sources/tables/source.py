@@ -106,6 +106,9 @@ class TableSource(Source):
         if any(number is not None and number < 1 for number in (self.max_rows_per_epoch, self.rows_per_partition)):
             raise InvalidPipeline(f"source {self.table}: max_rows_per_epoch and rows_per_partition must be at least 1")
 
+    def reads_from(self) -> str:
+        return f"table {self.table} of connection {self.connection}"
+
     @property
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)

@@ -1,0 +1,90 @@
+"""Who is who: whether a definition is the pipeline that runs under its name."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import InvalidPipeline, NameTaken
+from lockstep.pipeline import Pipeline
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Sink
+
+REDEFINED = "redefined"  #: as the ledger keeps it
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What is read and what is filled, under whatever names. `reads` None: a plan of old, which doesn't say."""
+
+    sources: frozenset[str]  #: names
+    reads: frozenset[str] | None
+    writes: frozenset[str]
+
+    def shares_source(self, other: _Places) -> bool:
+        if self.reads is None or other.reads is None:
+            return bool(self.sources & other.sources)
+        return bool(self.reads & other.reads)
+
+    @property
+    def read(self) -> str:
+        return ", ".join(sorted(self.reads or {f"source {name}" for name in self.sources}))
+
+    def __str__(self) -> str:
+        return f"reads {self.read} and fills {', '.join(sorted(self.writes))}"
+
+
+def require_same_pipeline(runtime: Runtime) -> None:
+    """Raise `NameTaken` if the definition shares no source and no sink with the pipeline that goes by its name."""
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    if last is None:
+        return
+    mine, theirs = _of_definition(runtime.defined), _of_epoch(last)
+    if mine.shares_source(theirs):
+        return
+    if mine.writes & theirs.writes:
+        _log.warning(
+            "pipeline %s reads %s, and its last epoch read %s: what is published stays as it is",
+            *(runtime.pipeline, mine.read, theirs.read),
+        )
+        return
+    if not _is_redefined(runtime, mine):
+        raise NameTaken(
+            f"{last} {theirs}; the definition of pipeline {runtime.pipeline} {mine}: nothing is the same, so this "
+            "looks like another pipeline under a name that is taken. Give it a name of its own; or, if it is what the "
+            f"pipeline is from now on, say so: lockstep redefine {runtime.pipeline} --reason …"
+        )
+
+
+def identity_of(pipeline: Pipeline) -> Json:
+    """What the ledger keeps of a definition that a person has taken for the pipeline."""
+    places = _of_definition(pipeline)
+    return {"sources": sorted(places.sources), "reads": sorted(places.reads or ()), "writes": sorted(places.writes)}
+
+
+def _is_redefined(runtime: Runtime, mine: _Places) -> bool:
+    found = runtime.ledger.pipeline_change(runtime.pipeline, REDEFINED)
+    if found is None:
+        return False
+    accepted = _Places(frozenset(found["sources"]), frozenset(found["reads"]), frozenset(found["writes"]))
+    return mine.shares_source(accepted) or bool(mine.writes & accepted.writes)
+
+
+def _of_definition(pipeline: Pipeline) -> _Places:
+    reads = pipeline.reads_from()
+    writes = frozenset[str]().union(*(sink.writes_to() for sink in pipeline.sinks))
+    return _Places(frozenset(reads), frozenset(reads.values()), writes)
+
+
+def _of_epoch(epoch: Epoch) -> _Places:
+    reads = frozenset(epoch.plan.reads.values()) or None
+    return _Places(frozenset(epoch.plan.sources), reads, frozenset().union(*map(_filled_by, epoch.plan.sinks.values())))
+
+
+def _filled_by(spec: Json) -> frozenset[str]:
+    try:
+        return Sink.from_spec(spec).writes_to()
+    except (InvalidPipeline, TypeError):  # its class is gone, or takes other arguments by now
+        return frozenset({f"sink of type {spec['type']}"})
