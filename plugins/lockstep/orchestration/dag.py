@@ -12,8 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from airflow.sdk import DAG, Asset, Label, TaskGroup, TriggerRule, WeightRule
+from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothing public names the DAG around a call
 
 from lockstep.epoch import Identity
+from lockstep.errors import InvalidPipeline
 from lockstep.orchestration.intervals import interval_params, timetable_of
 from lockstep.orchestration.operators import (
     AbortOperator,
@@ -63,9 +65,11 @@ def epoch_dag(
     `schedule`: a cron string or a timedelta makes real data intervals in UTC; `end_date` ends it, but no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
-    `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Raises `InvalidPipeline`
-    when recovery would void attempts that are still being retried.
+    `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Airflow finds the DAG
+    whether the result is given a name or not. Raises `InvalidPipeline` when recovery would void attempts that are still
+    being retried, and inside another DAG.
     """
+    require_no_dag_around("epoch_dag")
     defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": _describe(pipeline)}
     timetable = timetable_of(pipeline, schedule, end_date)
     dag = DAG(
@@ -112,6 +116,18 @@ def _tasks(
     preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
     [begin, stage, *prepared, commit] >> Label("a failure before the commit") >> abort
     require_hold(pipeline, [begin, stage, max(prepared, key=lambda task: task.retries or 0), commit])
+
+
+def require_no_dag_around(function: str) -> None:
+    """Raise `InvalidPipeline` inside `with DAG(…)` or `@dag`: what is made there is a DAG of its own, and nothing would
+    be added to the one around it."""
+    around = DagContext.get_current()
+    if around is not None:
+        raise InvalidPipeline(
+            f"{function} stands inside DAG {around.dag_id}: it makes a whole DAG and adds to no other. Call it "
+            f"outside of `with DAG(…)` or `@dag`, and give it that DAG's arguments: {function}(…, "
+            f"dag_id={around.dag_id!r}, schedule=…). For tasks after an epoch schedule another DAG on its assets"
+        )
 
 
 def asset_of(pipeline: str, sink: str) -> Asset:

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param
 
-from lockstep.orchestration.dag import OWNER, TAG
+from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import ListPipelinesOperator, RecoverOperator
 
 _HOLD = Param(
@@ -24,6 +24,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
 
     A task fails with the problems that are left. There are no retries: the next run is one.
     """
+    require_no_dag_around("recovery_dag")
     defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "is_paused_upon_creation": False}
     with DAG(
         dag_id,
