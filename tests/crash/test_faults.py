@@ -15,13 +15,14 @@ from psycopg2 import sql
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lockstep.crash import CrashPoint
-from lockstep.epoch import RunKey
+from lockstep.epoch import Interval, Position, RunKey
 from lockstep.errors import (
     EpochBusy,
     Fenced,
     LedgerConflict,
     NotPrepared,
     Retryable,
+    SourceChanged,
     StageFailed,
     StagingUnavailable,
     TargetChanged,
@@ -29,9 +30,10 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger
 from lockstep.roles.begin import begin
+from lockstep.roles.verify import verify
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
-from tests.crash.world import World, interval_of, make_world
+from tests.crash.world import Numbers, World, interval_of, make_world
 from tests.small_disk import small_disk
 
 TWO_PHASE = pytest.mark.parametrize("world", ["two_phase"], indirect=True)
@@ -91,6 +93,43 @@ def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
     world.require_exactly_once(day)
     assert world.state_of(day) == "cleaned"
+
+
+def test_an_epoch_that_is_cleaned_up_while_it_is_verified_raises_no_alarm(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "publish.files")
+    known = world.epoch_of(day)
+    world.run_task("cleanup", _run(day), day)
+    found = verify(world.runtime(), known)
+    assert found and all(one.agrees for one in found if one.compared)
+
+
+def test_a_plan_that_is_made_by_another_run_meanwhile_is_no_change_of_the_source(world: World) -> None:
+    day = next(world.days)
+    late = replace(world, pipeline=replace(world.pipeline, sources={"numbers": Overtaken(world, day)}))
+    late.run_task("begin", _run(day, "late"), day)
+    assert world.state_of(day) == "cleaned"
+    world.require_exactly_once(day)
+
+
+def test_a_source_that_changed_is_an_alarm_where_nobody_else_has_planned(world: World) -> None:
+    day = next(world.days)
+    late = replace(world, pipeline=replace(world.pipeline, sources={"numbers": Overtaken(world, None)}))
+    with pytest.raises(SourceChanged):
+        late.run_task("begin", _run(day), day)
+    assert world.state_of(day) is None
+
+
+class Overtaken(Numbers):
+    """By the time it looks again, another run has moved the epoch, and what it saw before is there no more."""
+
+    def __init__(self, world: World, day: int | None) -> None:
+        self.world, self.day = world, day
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        if self.day is not None:
+            self.world.run(_run(self.day, "other"), self.day)
+        raise SourceChanged("it is another one now")
 
 
 # --- Airflow's task state is not believed ---

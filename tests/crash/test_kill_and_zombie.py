@@ -118,6 +118,7 @@ def _strike(
         world.require_exactly_once(day)
         if action == "hang":
             victim.release()
+            assert victim.alarm is None
             world.require_exactly_once(day)
     finally:
         victim.kill()

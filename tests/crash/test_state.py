@@ -119,6 +119,7 @@ def _strike(
             for task in ("begin", "stage"):
                 world.run_task(task, following)
             victim.release()
+            assert victim.alarm is None
             world.require_state_and_sink_agree(before.id + 1)
             world.run(following, start="prepare")
             world.require_state_and_sink_agree(before.id + 2)

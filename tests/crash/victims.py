@@ -13,8 +13,10 @@ from typing import Literal
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
+from lockstep.errors import AlreadyDecided, Fenced, Retryable
 
 Action = Literal["kill", "hang"]
+HARMLESS = frozenset(error.__name__ for error in (Retryable, Fenced, AlreadyDecided))
 
 
 @dataclass
@@ -38,9 +40,18 @@ class Victim:
         return os.WIFEXITED(self.status)
 
     def release(self) -> None:
-        """Let a stopped child go on to its end; it may well end with an error."""
+        """Let a stopped child go on to its end; it may well end with an error, see `alarm`."""
         os.kill(self.pid, signal.SIGCONT)
         _, self.status = os.waitpid(self.pid, 0)
+
+    @property
+    def alarm(self) -> str | None:
+        """What it ended with, if a person would have to look: neither a success nor that it was overtaken, nor an error
+        that the next try gets over."""
+        if not self.log.is_file():
+            return None
+        kinds, _, trace = self.log.read_text().partition("\n")
+        return None if HARMLESS.intersection(kinds.split()) else trace
 
     def kill(self) -> None:
         if self.stopped:
@@ -72,6 +83,7 @@ def hits_of(task: str, reached: Mapping[CrashPoint, int]) -> list[Hit]:
 
 def sacrifice(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> Victim:
     """Run `tasks` in a forked child that is struck at `hit`; return when it has died, stopped or ended."""
+    log.unlink(missing_ok=True)
     pid = os.fork()
     if pid == 0:
         _live(tasks, hit, action, log)
@@ -87,8 +99,9 @@ def _live(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: A
             if task == hit.task:
                 crash.observe(_strike(hit, action))
             work()
-    except BaseException:
-        log.write_text(traceback.format_exc())
+    except BaseException as error:
+        kinds = " ".join(kind.__name__ for kind in type(error).__mro__)
+        log.write_text(f"{kinds}\n{traceback.format_exc()}")
         code = 1
     finally:
         os._exit(code)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
+from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -84,8 +85,15 @@ def untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_parquet(request_uri: str) -> None:
-    """Do what the Spark job does: write each output's files and the result."""
-    folder = Path(request_uri.removeprefix("file://")).parent
+    """Do what the Spark job does. Raises `StageFailed` when its folder is swept meanwhile."""
+    try:
+        _write_parquet(Path(request_uri.removeprefix("file://")).parent)
+    except FileNotFoundError as error:
+        raise StageFailed(f"the job's folder is gone: {error}") from error
+
+
+def _write_parquet(folder: Path) -> None:
+    """Each output's files and the result."""
     request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
     day = request.sources["numbers"].end["day"]
     columns = list(zip(*rows_of_day(day), strict=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lockstep.epoch import Identity
-from lockstep.errors import LedgerConflict, Retryable
+from lockstep.errors import Retryable
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.states import UNDECIDED
 from tests.simulation import invariants
@@ -98,15 +98,18 @@ class Chaos:
             self._tell(f"{living} ended with {type(process.error).__name__}: {process.error}")
             if problem := invariants.unexpected(process.error):
                 raise Violation(f"{living}: {problem}") from process.error
+        if living.run is not None and (alarm := invariants.false_alarm(process.error)):  # a person may be refused
+            raise Violation(f"{living}: {alarm}") from process.error
         self._heed(process.result)
         if living.run is not None and living.current:
             living.run.end(living.task, self._status_of(process))
 
     def _heed(self, result: object) -> None:
-        for problem in result.problems if isinstance(result, RecoveryReport) else ():
+        problems = result.problems if isinstance(result, RecoveryReport) else []
+        for problem in problems:
             self._tell(f"recovery: {problem}")
-            if problem.startswith(LedgerConflict.__name__):
-                raise Violation(f"a false alarm: {problem}")
+        if alarm := invariants.false_alarm(None, problems):
+            raise Violation(alarm)
 
     def _status_of(self, process: Process) -> Status:
         if process.error is None and not process.killed:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pyarrow.parquet as pq
 
+from lockstep import errors
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import IllegalTransition
 from lockstep.roles.verify import verify
@@ -72,6 +73,27 @@ def unexpected(error: BaseException) -> str | None:
     if isinstance(error, IllegalTransition) and (error.__cause__ is not None or "bug of Lockstep" in str(error)):
         return f"I1: only the ledger's trigger refused it: {error} ({', '.join(sorted(names))})"
     return None
+
+
+#: What no misfortune of the simulator causes: nobody damages a WAL, swaps a server or alters a source.
+ALARMS = (
+    errors.LedgerConflict,
+    errors.WalCorrupt,
+    errors.TargetChanged,
+    errors.OutcomeUnknown,
+    errors.StagingRefused,
+    errors.SourceChanged,
+    errors.SinkRejected,
+    errors.PreflightRefused,
+)
+
+
+def false_alarm(error: BaseException | None, problems: Iterable[str] = ()) -> str | None:
+    """What a task ended with, or recovery reports, that sends a person to look for damage where there is none."""
+    if isinstance(error, ALARMS):
+        return f"I26: a false alarm: {type(error).__name__}: {error}"
+    names = {alarm.__name__ for alarm in ALARMS}
+    return next((f"I26: a false alarm: {told}" for told in problems if told.partition(":")[0] in names), None)
 
 
 # --- once faults have stopped ----------------------------------------------------------------------------------------

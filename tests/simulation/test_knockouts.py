@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger, guards
-from lockstep.roles import abort, commit, prepare, publish, recover, sweep
+from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage, sweep
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import SinkEpoch
 from lockstep.states import EpochState, Role
@@ -142,6 +142,13 @@ def votes_not_counted(patch: pytest.MonkeyPatch) -> None:
 def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
     """A sink shows epoch 2 before epoch 1."""
     patch.setattr(Ledger, "require_predecessor_published", lambda self, epoch, sink: None)
+
+
+@bug()
+def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
+    """Whoever was overtaken takes what its successor did for damage."""
+    for module in (begin, stage, prepare, publish, cleanup):
+        patch.setattr(module, "confirmed", lambda work, meanwhile: work())
 
 
 @pytest.mark.parametrize(("plant", "first", "taste"), BUGS.values(), ids=BUGS)

@@ -42,6 +42,14 @@ def require_current(row: Row, attempt: Attempt) -> None:
         )
 
 
+def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
+    """Raises `Fenced` when a younger execution of prepare for `sink` has started."""
+    found = participants(tx, row["pipeline"], row["id"]).get(sink)
+    youngest = found.execution if found else None
+    if youngest is not None and youngest > execution:
+        raise Fenced(f"{name(row)}: execution {execution} of prepare for {sink} was superseded by {youngest}")
+
+
 def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
     """Another run's lease must have run out; a run's own is no obstacle to its retry."""
     own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id)

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Self
 
 from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey
-from lockstep.errors import LedgerRefused, UnknownEpoch
+from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
 from lockstep.ledger.arrays import chunks, texts
 from lockstep.ledger.rows import to_epoch, to_participant
-from lockstep.ledger.transaction import LedgerConnection, Row
-from lockstep.states import Role
+from lockstep.ledger.transaction import LedgerConnection, Row, Transaction
+from lockstep.states import DECIDED, Role
 
 
 class Looking:
@@ -65,6 +65,19 @@ class Looking:
         if row is None:
             raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
         guards.require_current(row, attempt)
+
+    def require_running(self, attempt: Attempt, sink: str | None = None, execution: int = 0) -> None:
+        """Raises `AlreadyDecided`; `Fenced` when a younger attempt, or execution of prepare for `sink`, took over."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
+            if row["state"] in DECIDED:
+                raise AlreadyDecided(f"{guards.name(row)} was decided meanwhile, it is {row['state']}")
+            guards.require_current(row, attempt)
+            if sink is not None:
+                guards.require_youngest(tx, row, sink, execution)
+
+        self._connection.run(Role.OPERATOR, work)
 
     def require_predecessor_decided(self, epoch: Epoch) -> None:
         """Raises `OutOfOrder`: a cursor pipeline prepares n+1, and makes its state, after n is committed."""

@@ -16,9 +16,11 @@ from lockstep.errors import (
     IntervalOverlap,
     InvalidPipeline,
     PlanMismatch,
+    Terminal,
     TooManyInFlight,
     WalCorrupt,
 )
+from lockstep.roles.alarm import confirmed
 from lockstep.roles.identity import require_same_pipeline
 from lockstep.roles.state import check_own_state
 from lockstep.roles.sweep import roll_back
@@ -27,7 +29,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.changed import changed_files, shown
 from lockstep.sources.files.late import late_files
-from lockstep.states import UNDECIDED, EpochState
+from lockstep.states import DECIDED, UNDECIDED, EpochState
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
@@ -49,9 +51,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
-        roll_back(runtime, epoch)
-        reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
-        epoch = _trust_or_discard_seal(runtime, epoch)
+        epoch = confirmed(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
     _tell_late_and_changed(runtime, epoch)
     return epoch
@@ -73,6 +73,20 @@ def _require_range(runtime: Runtime, run: RunKey) -> None:
         )
 
 
+def _void_older(runtime: Runtime, epoch: Epoch) -> Epoch:
+    roll_back(runtime, epoch)
+    reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
+    return _trust_or_discard_seal(runtime, epoch)
+
+
+def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
+    """The epoch, if this attempt's tasks were begun without waiting, and have decided it. Raises `Fenced`."""
+    attempt = Attempt(epoch.pipeline, epoch.id, epoch.attempt)
+    runtime.ledger.require_current(attempt)
+    found = runtime.epoch_of(attempt)
+    return found if found.state in DECIDED else None
+
+
 def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
     if late := late_files(epoch, runtime.ledger.claimed):
         files = shown(late, _NAMED)
@@ -87,12 +101,13 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:
         found = _find(runtime, run, interval)
         if found is not None:
             return _take_over(runtime, run, found)
+        last = runtime.ledger.last_epoch(runtime.pipeline)
         try:
             planned = _plan_next(runtime, run, interval)
-        except IntervalOverlap:
-            if _find(runtime, run, interval) is None:
+        except Terminal:
+            if runtime.ledger.last_epoch(runtime.pipeline) == last:
                 raise
-            continue  # another run has just planned this very interval
+            continue  # another run has planned meanwhile: perhaps this very interval, or files that seem to be cut now
         if planned is not None:
             return planned
     raise EpochBusy(f"pipeline {runtime.pipeline}: other runs keep planning the next epoch first; try again")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError
+from lockstep.roles.alarm import confirmed
 from lockstep.roles.state import release_state
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState, Role
@@ -37,10 +39,20 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed")
+    return confirmed(partial(_clean, runtime, epoch, epoch.wal, role), partial(_cleaned, runtime, epoch))
+
+
+def _cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
+    """The epoch, if somebody else has cleaned it up."""
+    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return found if found.state is EpochState.CLEANED else None
+
+
+def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     _tell_sources(runtime, epoch)
     deployment = runtime.ledger.deployment()
     reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
-    runtime.staging.archive(epoch.wal, deployment, epoch.pipeline, epoch.id)
+    runtime.staging.archive(wal, deployment, epoch.pipeline, epoch.id)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
     release_state(runtime, epoch)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, SinkRejected
+from lockstep.roles.alarm import confirmed
 from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, Role
+from lockstep.wal.reading import SealedWal
 
 _log = logging.getLogger(__name__)
 
@@ -30,14 +33,20 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
         return None
     runtime.ledger.require_current(attempt)
     runtime.ledger.require_predecessor_decided(epoch)
-    sink = runtime.sink_of(epoch, sink_name)
     try:
-        with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
-            voted = _standing_vote(runtime, attempt, epoch, sink)
-            return voted or _vote(runtime, attempt, epoch, sink)
+        return confirmed(
+            partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name)),
+            partial(runtime.ledger.require_running, attempt),
+        )
     except AlreadyDecided as late:
         _log.info("%s", late)
         return None
+
+
+def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
+    with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
+        voted = _standing_vote(runtime, attempt, epoch, sink)
+        return voted or _vote(runtime, attempt, epoch, sink)
 
 
 def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote | None:
@@ -57,6 +66,13 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.PREPARE, sink.name)
     reach(CrashPoint.PREPARE_AFTER_TOKEN)
+    return confirmed(
+        partial(_vote_as, runtime, attempt, epoch, sink, wal, token),
+        partial(runtime.ledger.require_running, attempt, sink.name, token),
+    )
+
+
+def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: SealedWal, token: int) -> Vote:
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
     sweep_sink(runtime, sink, only=epoch.id, below=token)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared
+from lockstep.roles.alarm import confirmed
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Guarantee, Publication, Sink
@@ -33,9 +35,22 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
     if participant is None:
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
         return epoch
+    return confirmed(
+        partial(_show, runtime, epoch, participant, role), partial(_meanwhile, runtime, epoch, participant, role)
+    )
+
+
+def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, role: Role) -> Epoch | None:
+    """Begin anew if the ledger tells something else of the sink by now: it was published, or a person has spoken."""
+    if runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known:
+        return None
+    return publish_decided(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.id), known.sink, role)
+
+
+def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
     if participant.vote is None:
-        raise LedgerConflict(f"{epoch} was decided without the vote of {sink_name}")
-    with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
+    with runtime.sink_of(epoch, participant.sink).opened(runtime.sink_context()) as sink:
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:

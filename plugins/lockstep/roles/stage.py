@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch
+from lockstep.roles.alarm import confirmed
 from lockstep.roles.lease import kept
 from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
@@ -27,18 +29,37 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
     attempt = runtime.attempt_of(run)
-    epoch = runtime.epoch_of(attempt)
-    if epoch.wal is not None:
-        if epoch.state not in DECIDED:
-            runtime.ledger.require_current(attempt)
-        _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
-        return epoch
-    before = state_before(runtime, epoch)
-    reach(CrashPoint.STAGE_BEFORE_TOKEN)
+    if (staged := _staged(runtime, attempt)) is not None:
+        return staged
     try:
-        token = runtime.ledger.take_token(attempt, Role.STAGE)
+        return confirmed(
+            partial(_stage_once, runtime, attempt, launch, reference), partial(_meanwhile, runtime, attempt)
+        )
     except AlreadyDecided:
         return runtime.epoch_of(attempt)
+
+
+def _staged(runtime: Runtime, attempt: Attempt) -> Epoch | None:
+    epoch = runtime.epoch_of(attempt)
+    if epoch.wal is None:
+        return None
+    if epoch.state not in DECIDED:
+        runtime.ledger.require_current(attempt)
+    _log.info("%s is %s already: its transform doesn't run again", epoch, epoch.state)
+    return epoch
+
+
+def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
+    """What another execution has sealed. Raises `Fenced`."""
+    runtime.ledger.require_running(attempt)
+    return _staged(runtime, attempt)
+
+
+def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str) -> Epoch:
+    epoch = runtime.epoch_of(attempt)
+    before = state_before(runtime, epoch)
+    reach(CrashPoint.STAGE_BEFORE_TOKEN)
+    token = runtime.ledger.take_token(attempt, Role.STAGE)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with kept(runtime.ledger, attempt, Role.STAGE):
         return _stage(runtime, attempt, epoch, token, launch, reference, before)

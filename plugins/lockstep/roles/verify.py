@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError, TargetUnreadable
+from lockstep.roles.alarm import confirmed
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Sink
 from lockstep.states import DECIDED, EpochState, ParticipantState
@@ -53,6 +55,16 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     """
     if epoch.state not in DECIDED:
         return []
+    return confirmed(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+
+
+def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
+    """If the epoch was published or cleaned up meanwhile."""
+    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return verify(runtime, found) if found.state is not epoch.state else None
+
+
+def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     manifest = manifest_of(runtime, epoch)
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
     found: list[Verification] = []
