@@ -107,7 +107,7 @@ def _functions_of(path: Path) -> set[str]:
 
 
 def test_every_fault_has_a_test_or_says_why_not() -> None:
-    rows = [row for row in _rows((DOCS / "faults.md").read_text()) if re.fullmatch(r"[A-J]\d+", row[0])]
+    rows = [row for row in _rows((DOCS / "faults.md").read_text()) if re.fullmatch(r"[A-Z]\d+", row[0])]
     assert len(rows) > 80
     silent = [
         row[0] for row in rows if "::" not in row[-1] and "not covered:" not in row[-1] and "later:" not in row[-1]

@@ -101,11 +101,11 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:
         found = _find(runtime, run, interval)
         if found is not None:
             return _take_over(runtime, run, found)
-        last = runtime.ledger.last_epoch(runtime.pipeline)
+        last = _last_number(runtime)
         try:
             planned = _plan_next(runtime, run, interval)
         except Terminal:
-            if runtime.ledger.last_epoch(runtime.pipeline) == last:
+            if _last_number(runtime) == last:
                 raise
             continue  # another run has planned meanwhile: perhaps this very interval, or files that seem to be cut now
         if planned is not None:
@@ -123,6 +123,11 @@ def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | N
     if found is not None and found.interval != interval:
         raise IntervalOverlap(f"interval {interval} overlaps {found} without being equal to it")
     return found
+
+
+def _last_number(runtime: Runtime) -> int:
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    return last.id if last else 0
 
 
 def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
