@@ -34,6 +34,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import BUCKET, WrittenState
+from tests.crash.world import failing_as_spark_does
 
 ROWS, KEYS, BUCKETS = 10, 4, 3
 Totals = dict[int, int]
@@ -68,8 +69,13 @@ def _key(value: int) -> int:
 
 
 def add_up(request_uri: str) -> None:
-    """Do what the Spark job does: write the output, the bucket that changed, and the result."""
-    folder = Path(request_uri.removeprefix("file://")).parent
+    """Do what the Spark job does. Raises `StageFailed` when its folder is swept meanwhile."""
+    with failing_as_spark_does():
+        _add_up(Path(request_uri.removeprefix("file://")).parent)
+
+
+def _add_up(folder: Path) -> None:
+    """Write the output, the bucket that changed, and the result."""
     request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
     assert request.state is not None
     found = request.sources["numbers"]

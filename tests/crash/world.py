@@ -10,6 +10,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -86,8 +87,15 @@ def untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def write_parquet(request_uri: str) -> None:
     """Do what the Spark job does. Raises `StageFailed` when its folder is swept meanwhile."""
-    try:
+    with failing_as_spark_does():
         _write_parquet(Path(request_uri.removeprefix("file://")).parent)
+
+
+@contextmanager
+def failing_as_spark_does() -> Iterator[None]:
+    """A folder that is swept meanwhile is a job that failed."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise StageFailed(f"the job's folder is gone: {error}") from error
 
