@@ -24,7 +24,14 @@ from typing import Annotated
 import typer
 
 from lockstep.cli_connections import EnvironmentConnections
-from lockstep.cli_tables import show_epochs, show_history, show_problems, show_savepoint, show_verifications
+from lockstep.cli_tables import (
+    show_epochs,
+    show_forgotten,
+    show_history,
+    show_problems,
+    show_savepoint,
+    show_verifications,
+)
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -33,6 +40,7 @@ from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
+from lockstep.roles.recover import forget as forget_pipeline
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.savepoint import export as export_savepoint
 from lockstep.roles.savepoint import start as start_from_savepoint
@@ -123,7 +131,7 @@ def recover(
 ) -> None:
     """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
     with _reported(as_json):
-        names = [pipeline] if pipeline else [found.name for found in Report(ledger).pipelines(limit=1)]
+        names = [pipeline] if pipeline else Report(ledger).recoverable()
         patience = timedelta(seconds=hold) if hold is not None else None
         reports = []
         for name in names:
@@ -193,6 +201,22 @@ def void(
     """Give an undecided epoch's range up, for good: nothing will ever read it."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
         _say(as_json, "voided", operate.void(runtime, epoch, reason))
+
+
+@app.command()
+def forget(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a pipeline that never decided anything listed no more, a mistyped one, say. Its name stays taken."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        report = forget_pipeline(runtime, reason)
+        _print(as_json, report, show_forgotten)
+        if report.problems:
+            raise typer.Exit(RETRYABLE_EXIT)
 
 
 @app.command()

@@ -36,6 +36,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         for one in found.epochs:
             table.add_row(*_epoch_row(one))
         _out().print(table)
+        if found.forgotten:
+            _say(f"[bold]forgotten[/] {escape(found.forgotten)}")
         for hole in found.holes:
             _say(f"hole: no epoch for {hole}")
         for source, holder in _holders(found):
@@ -96,6 +98,15 @@ def show_problems(reports: Sequence[RecoveryReport]) -> None:
         _out().print(f"{one.pipeline}: {', '.join(done)}")
         for problem in one.problems:
             _say(f"[bold red]problem[/]: {escape(problem)}")
+
+
+def show_forgotten(report: RecoveryReport) -> None:
+    """`lockstep forget`: what was taken away, and what is left."""
+    _out().print(f"{report.pipeline} is forgotten, {report.swept} transactions and folders of it are gone")
+    for problem in report.problems:
+        _say(f"[bold red]problem[/]: {escape(problem)}")
+    if report.problems:
+        _say("what is left goes once the cause is gone: say the same again")
 
 
 def show_savepoint(found: Json) -> None:

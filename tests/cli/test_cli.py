@@ -42,7 +42,19 @@ def _json(result: Result) -> Any:
 
 
 def test_every_command_explains_itself(lockstep: Lockstep) -> None:
-    for command in ("status", "verify", "recover", "abort", "replan", "void", "resolve", "redefine", "env", "migrate"):
+    for command in (
+        "status",
+        "verify",
+        "recover",
+        "abort",
+        "replan",
+        "void",
+        "resolve",
+        "redefine",
+        "forget",
+        "env",
+        "migrate",
+    ):
         result = lockstep(command, "--help")
         assert result.exit_code == 0
         assert "--json" in result.output

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg2
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
 
+from lockstep.cli import app
 from lockstep.epoch import RunKey
-from lockstep.errors import InvalidPipeline, PreflightRefused
+from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.pipeline import Pipeline
+from lockstep.roles.begin import begin
+from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
 from tests.crash.test_definitions import Tens
 from tests.crash.world import World, make_world, untouched
@@ -59,4 +66,126 @@ def test_another_identity_is_refused_before_a_source_is_asked(world: World) -> N
 
     other = Pipeline("numbers", {"numbers": Silent()}, untouched, world.pipeline.sinks)
     with pytest.raises(InvalidPipeline, match=r"interval epochs in the ledger.*another name"):
-        replace(world, pipeline=other).run_task("begin", RunKey("cli", "other"), 1)
+        begin(replace(world, pipeline=other).runtime(), RunKey("cli", "other"))
+
+
+# --- lockstep forget ---
+
+
+@pytest.fixture
+def lockstep(world: World, monkeypatch: pytest.MonkeyPatch) -> Lockstep:
+    monkeypatch.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
+    monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
+    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def _renamed(world: World, name: str) -> World:
+    old = world.pipeline
+    return replace(world, pipeline=Pipeline(name, old.sources, old.transform, old.sinks))
+
+
+@pytest.mark.parametrize("reached", ["begin", "stage", "prepare.warehouse", "prepare.files"])
+def test_what_never_decided_anything_is_forgotten_with_all_that_it_left(
+    world: World, lockstep: Lockstep, reached: str
+) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, reached)
+    done = lockstep("forget", "nmbers", "--reason", "a typing error")
+    assert done.exit_code == 0, done.output
+    assert "nmbers is forgotten" in done.output
+    assert "nmbers" not in lockstep("status").output
+    world.require_tidy()
+    world.run(RunKey("cli", "right"), 0)  # the tables and the folder belong to nobody
+    world.require_exactly_once(0)
+
+
+def test_who_forgot_and_why_can_still_be_asked(world: World, lockstep: Lockstep) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, "stage")
+    lockstep("forget", "nmbers", "--reason", "a typing error")
+    assert re.search(r"forgotten on .* by .*\(a typing error\)", lockstep("status", "nmbers").output)
+    assert json.loads(lockstep("status", "nmbers", "--json").stdout)[0]["forgotten"]
+    assert "a typing error" in lockstep("status", "nmbers", "--epoch", 1).output
+
+
+def test_the_name_stays_taken_and_says_so(world: World, lockstep: Lockstep) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, "stage")
+    lockstep("forget", "nmbers", "--reason", "a typing error")
+    for run, day in ((RUN, 0), (RunKey("cli", "later"), 1)):
+        with pytest.raises(InvalidPipeline, match=r"forgotten on .*\(a typing error\).*another"):
+            _renamed(world, "nmbers").run_task("begin", run, day)
+
+
+@pytest.mark.parametrize("last", ["commit", "publish.files", "cleanup"])
+def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: Lockstep, last: str) -> None:
+    world.run_until(RUN, 0, last)
+    world.run_until(RunKey("cli", "second"), 1, "prepare.warehouse")
+    refused = lockstep("forget", "numbers", "--reason", "regret")
+    assert refused.exit_code == 1
+    assert "IllegalTransition: can't forget pipeline numbers: epoch 1 is " in refused.stderr
+    assert world.state_of(1) == "staged"
+    world.run(RunKey("cli", "second"), 1, start="prepare.files")
+    world.run(RUN, 0)
+    for day in (0, 1):
+        world.require_exactly_once(day)
+
+
+def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
+    world.run_task("begin", RUN, 0)
+    with pytest.raises(psycopg2.Error, match="epochs that are not void"):
+        world.execute(
+            world.ledger_dsn,
+            "UPDATE lockstep.pipeline SET forgotten_at = now(), forgotten_by = 'me', forgotten_why = 'hm', "
+            "swept_until = now()",
+        )
+
+
+def test_a_run_that_goes_on_after_its_pipeline_was_forgotten_shows_nothing(world: World, lockstep: Lockstep) -> None:
+    old = _renamed(world, "nmbers")
+    old.run_until(RUN, 0, "prepare.warehouse")
+    assert lockstep("forget", "nmbers", "--reason", "a typing error").exit_code == 0
+    for task in ("stage", "prepare.files", "commit", "publish.warehouse", "cleanup"):
+        with pytest.raises(LockstepError):
+            old.run_task(task, RUN, 0)
+    world.require_nothing_shown(0)
+    world.require_tidy()
+
+
+def test_recovery_looks_after_a_forgotten_pipeline_only_where_an_old_process_may_prepare(
+    world: World, lockstep: Lockstep
+) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, "stage")
+    digits = replace(world, pipeline=_into_files("digits", world))
+    digits.run_until(RunKey("cli", "digits"), 0, "prepare.digits")
+    for name in ("nmbers", "digits"):
+        assert lockstep("forget", name, "--reason", "a test").exit_code == 0
+    assert Report(world.ledger_dsn).recoverable() == ["digits"]
+    assert [one["pipeline"] for one in json.loads(lockstep("recover", "--json").stdout)] == ["digits"]
+
+
+def test_forgetting_goes_on_where_a_sink_could_not_be_reached(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, "prepare.files")
+    with monkeypatch.context() as patched:
+        patched.setenv("LOCKSTEP_WAREHOUSE", "postgresql://postgres@127.0.0.1:1/nowhere")
+        first = lockstep("forget", "nmbers", "--reason", "a typing error")
+    assert first.exit_code == 75
+    assert "say the same again" in first.output
+    again = lockstep("forget", "nmbers", "--reason", "a typing error")
+    assert again.exit_code == 0, again.output
+    world.require_tidy()
+    world.run(RunKey("cli", "right"), 0)
+    assert lockstep("forget", "nmbers", "--reason", "once more").exit_code == 0  # takes nothing from the new owner
+    world.run(RunKey("cli", "next"), 1)
+    world.require_exactly_once(1)
+
+
+def test_an_unknown_pipeline_can_not_be_forgotten(lockstep: Lockstep) -> None:
+    result = lockstep("forget", "nothing", "--reason", "a test")
+    assert (result.exit_code, result.stderr) == (1, "UnknownEpoch: the ledger has no pipeline nothing\n")
+
+
+def _into_files(name: str, world: World) -> Pipeline:
+    sink = FileSink(name, output="numbers", path=str(world.folder / name), format="parquet")
+    return Pipeline(name, world.pipeline.sources, untouched, [sink])

@@ -240,6 +240,19 @@ def test_a_table_of_another_pipeline_is_refused_unless_both_share(mariadb_dsn: s
     preflight(mariadb_dsn, sink(shared=True), pipeline="other")
 
 
+def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(mariadb_dsn: str) -> None:
+    given = sink(create=True)
+    with given.opened(context(mariadb_dsn, "first")):
+        given.disclaim()  # nothing is there yet
+        given.preflight(None)
+        given.disclaim()
+    preflight(mariadb_dsn, sink(create=True), pipeline="second")
+    with given.opened(context(mariadb_dsn, "first")):
+        given.disclaim()
+    with pytest.raises(TargetOwned, match="of pipeline second"):
+        preflight(mariadb_dsn, sink(), pipeline="third")
+
+
 def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
     home = mariadb_dsn.rsplit("/", 1)[1]
     elsewhere, strange = (mariadb_server.create_database(f"{home}_{name}") for name in ("elsewhere", "strange"))

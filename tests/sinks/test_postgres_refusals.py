@@ -318,6 +318,19 @@ def test_a_table_belongs_to_one_pipeline_unless_both_share(warehouse_dsn: str) -
         preflight(warehouse_dsn, sink(), pipeline="first")
 
 
+def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(warehouse_dsn: str) -> None:
+    given = sink(create=True)
+    with given.opened(context(warehouse_dsn, "first")):
+        given.disclaim()  # nothing is there yet
+        given.preflight(None)
+        given.disclaim()
+    preflight(warehouse_dsn, sink(create=True), pipeline="second")
+    with given.opened(context(warehouse_dsn, "first")):
+        given.disclaim()
+    with pytest.raises(TargetOwned, match="of pipeline second"):
+        preflight(warehouse_dsn, sink(), pipeline="third")
+
+
 def test_a_table_is_owned_whichever_schema_says_so(warehouse_dsn: str) -> None:
     execute(warehouse_dsn, "CREATE SCHEMA one; CREATE SCHEMA two; CREATE SCHEMA three")
     execute(warehouse_dsn, "CREATE TABLE three.lockstep_target (relation text)")  # somebody else's

@@ -57,7 +57,9 @@ class Beginning(Looking):
 
         def work(tx: Transaction) -> Epoch | None:
             self._register(tx, pipeline, identity, hold)
-            last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
+            known = guards.lock_pipeline(tx, pipeline)
+            guards.require_remembered(known)
+            last = known["last_epoch"]
             rival = self._rival(tx, pipeline, interval, after, last)
             if rival is not None:
                 return to_epoch(rival) if rival["attempt"] in mine else None
@@ -147,6 +149,7 @@ class Beginning(Looking):
     @staticmethod
     def _keep(tx: Transaction, pipeline: str, identity: Identity, hold: timedelta | None) -> None:
         row = guards.required(tx.one("find_pipeline", pipeline=pipeline))
+        guards.require_remembered(row)
         if row["identity"] != identity:
             raise InvalidPipeline(
                 f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "

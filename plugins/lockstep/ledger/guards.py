@@ -6,7 +6,16 @@ import json
 from collections.abc import Mapping
 
 from lockstep.epoch import Attempt, Epoch, Json, Participant, Plan, RunKey
-from lockstep.errors import EpochBusy, Fenced, IllegalTransition, LedgerConflict, NotPrepared, OutOfOrder, UnknownEpoch
+from lockstep.errors import (
+    EpochBusy,
+    Fenced,
+    IllegalTransition,
+    InvalidPipeline,
+    LedgerConflict,
+    NotPrepared,
+    OutOfOrder,
+    UnknownEpoch,
+)
 from lockstep.ledger.rows import to_participant
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
@@ -18,6 +27,19 @@ def lock_pipeline(tx: Transaction, pipeline: str) -> Row:
     if row is None:
         raise UnknownEpoch(f"the ledger has no pipeline {pipeline}")
     return row
+
+
+def require_remembered(row: Row) -> None:
+    """A forgotten pipeline's name stays taken. Raises `InvalidPipeline`."""
+    if row["forgotten_at"] is not None:
+        raise InvalidPipeline(
+            f"pipeline {row['name']} was forgotten {forgotten(row)}, its name stays taken: give the pipeline another"
+        )
+
+
+def forgotten(row: Row) -> str:
+    """When, by whom and why."""
+    return f"on {row['forgotten_at']:%Y-%m-%d %H:%M %Z} by {row['forgotten_by']} ({row['forgotten_why']})"
 
 
 def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:

@@ -12,11 +12,11 @@ from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch
 from lockstep.ledger.transaction import Row, Transaction
-from lockstep.states import EpochState, ParticipantState, Role
+from lockstep.states import DECIDED, EpochState, ParticipantState, Role
 
 
 class Operating(Looking):
-    """The transactions of `lockstep void`, `replan` and `resolve`."""
+    """The transactions of `lockstep void`, `replan`, `resolve` and `forget`."""
 
     def void_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
         """Give an undecided epoch's range up. Its claims stay: nobody else reads those files."""
@@ -26,11 +26,29 @@ class Operating(Looking):
             if row["state"] == EpochState.VOID:
                 return to_epoch(row)
             guards.require_undecided(row, "void")
-            row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
-            voided = tx.one("void_epoch", pipeline=pipeline, epoch=epoch, attempt=row["attempt"], reason=reason)
-            return to_epoch(guards.required(voided))
+            return to_epoch(self._void(tx, row, reason))
 
         return self._connection.run(Role.OPERATOR, work, reason)
+
+    def forget_pipeline(self, pipeline: str, reason: str) -> None:
+        """Void what a pipeline that never decided anything has, and list it nowhere any more; its name stays taken.
+
+        Raises `IllegalTransition` if an epoch of it was ever decided, `UnknownEpoch`.
+        """
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
+            for found in tx.all("list_standing_epochs", pipeline=pipeline):
+                row = guards.lock_epoch(tx, pipeline, found["id"])
+                if row["state"] in DECIDED:
+                    raise IllegalTransition(
+                        f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
+                        "stays; of a pipeline whose DAG is gone nothing is left to do"
+                    )
+                self._void(tx, row, reason)
+            tx.do("forget_pipeline", pipeline=pipeline, actor=tx.actor, reason=reason)
+
+        self._connection.run(Role.OPERATOR, work, reason)
 
     def replan_epoch(
         self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]], reason: str
@@ -97,6 +115,12 @@ class Operating(Looking):
                 tx.do("insert_savepoint", pipeline=pipeline, **values)
 
         self._connection.run(Role.OPERATOR, work)
+
+    @staticmethod
+    def _void(tx: Transaction, row: Row, reason: str) -> Row:
+        row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+        key = {"pipeline": row["pipeline"], "epoch": row["id"]}
+        return guards.required(tx.one("void_epoch", **key, attempt=row["attempt"], reason=reason))
 
     @staticmethod
     def _unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 
 from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
+from lockstep.ledger import guards
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import Row
@@ -47,6 +48,7 @@ class PipelineStatus:
     counts: Mapping[EpochState, int]
     holes: tuple[Interval, ...]
     epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
+    forgotten: str | None = None  #: when, by whom and why it was forgotten
 
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
@@ -82,12 +84,17 @@ class Report(Looking):
     """Raises `LedgerUnavailable`, `LedgerRefused`."""
 
     def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
-        """Every pipeline, each with its `limit` youngest epochs and all that are unfinished.
+        """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
 
         An epoch is stuck when it waits for a person or for recovery. A decided one: it has not moved for `patience`. An
         undecided one: its attempt was voided, or nobody has been at it for `patience` (a retry may come).
         """
         return [self._pipeline(row, limit, patience) for row in self._look_all("list_pipelines")]
+
+    def recoverable(self) -> list[str]:
+        """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
+        that one too for seven days."""
+        return [str(row["name"]) for row in self._look_all("list_recoverable_pipelines")]
 
     def pipeline(self, name: str, *, limit: int = 20, patience: timedelta = PATIENCE) -> PipelineStatus | None:
         """One pipeline, or None if the ledger doesn't know it."""
@@ -111,6 +118,7 @@ class Report(Looking):
             counts,
             tuple(Interval(hole["start"], hole["end"]) for hole in holes),
             tuple(self._status(epoch, patience) for epoch in epochs),
+            guards.forgotten(row) if row["forgotten_at"] is not None else None,
         )
 
     def _status(self, row: Row, patience: timedelta) -> EpochStatus:

@@ -148,7 +148,7 @@ class ListPipelinesOperator(BaseOperator):
         dsn = dsn_of(connection(LEDGER))
         migrate(dsn)
         with closing(Report(dsn)) as report:
-            return [pipeline.name for pipeline in report.pipelines(limit=0)]
+            return report.recoverable()
 
 
 class RecoverOperator(BaseOperator):

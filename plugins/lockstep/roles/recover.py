@@ -57,6 +57,25 @@ def finish_decided(runtime: Runtime) -> RecoveryReport:
     return report
 
 
+def forget(runtime: Runtime, reason: str) -> RecoveryReport:
+    """Forget a pipeline that never decided anything, take away what it left, let its targets go.
+
+    First the ledger, then the rest, as with every abort. Repeat it while the report has problems. Raises
+    `IllegalTransition` if an epoch was ever decided, `UnknownEpoch`.
+    """
+    runtime.ledger.forget_pipeline(runtime.pipeline, reason)
+    report = RecoveryReport(runtime.pipeline)
+    _sweep(runtime, report)
+    for spec in _known_sinks(runtime):
+        _guard(report, lambda spec=spec: _disclaim(runtime, spec))  # type: ignore[misc]
+    return report
+
+
+def _disclaim(runtime: Runtime, spec: Json) -> None:
+    with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
+        sink.disclaim()
+
+
 def _finish(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
     problems = len(report.problems)
     if epoch.state is EpochState.COMMITTED:

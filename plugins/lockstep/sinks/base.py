@@ -196,6 +196,10 @@ class Sink(ABC):
         `TargetFull` where waiting may help.
         """
 
+    def disclaim(self) -> None:  # noqa: B027 - most targets belong to nobody
+        """Own the target no longer: the pipeline is forgotten, and never showed a row there. Fine where nothing is
+        owned."""
+
     # --- the two calls of the roles ---
 
     @abstractmethod

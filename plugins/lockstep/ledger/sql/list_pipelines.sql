@@ -1,1 +1,2 @@
-SELECT name, identity, last_epoch FROM lockstep.pipeline ORDER BY name
+SELECT name, identity, last_epoch, forgotten_at, forgotten_by, forgotten_why
+FROM lockstep.pipeline WHERE forgotten_at IS NULL ORDER BY name

@@ -134,6 +134,10 @@ class FileSink(TwoPhaseCommitSink):
         if unfit := self.layout.unfit(schemas[self.output]):
             raise PreflightRefused(f"sink {self.name}: rows can't be put into buckets: {'; '.join(unfit)}")
 
+    def disclaim(self) -> None:
+        with self._storage():
+            self._target.disclaim()
+
     # --- prepare ---
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:

@@ -93,6 +93,15 @@ class FileTarget:
             )
         return str(content["target_id"])
 
+    def disclaim(self) -> None:
+        """Leave the folder to the next who claims it; one that is shared belongs to nobody anyway."""
+        if self.shared or not self._target.exists():
+            return
+        with suppress(TargetOwned):
+            self.require()
+            self._target.unlink(missing_ok=True)
+            sync_folder(self._target.parent)
+
     def _make_folders(self) -> None:
         missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
         self.state.mkdir(parents=True, exist_ok=True)

@@ -136,6 +136,12 @@ class TargetTables:
                 (str(relation), *self.owner_key, shared),
             )
 
+    def disclaim(self, cursor: Cursor) -> None:
+        """Own nothing any more."""
+        if "lockstep_target" in self._engines(cursor):
+            statement = "DELETE FROM {table} WHERE (deployment, pipeline, sink) = (%s, %s, %s)"
+            cursor.execute(compose(statement, table=self._table("lockstep_target")), self.owner_key)
+
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
         """(deployment, pipeline, sink, shared) of every other sink on `relation`, in whatever database it says so."""
         return [found[:4] for found in self._claims(cursor, relation)]

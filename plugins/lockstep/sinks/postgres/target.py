@@ -131,6 +131,16 @@ class TargetTables:
                 (str(relation), *self.owner_key, shared),
             )
 
+    def disclaim(self, cursor: Cursor) -> None:
+        """Own nothing any more."""
+        if self._exists(cursor, "lockstep_target"):
+            cursor.execute(
+                sql.SQL("DELETE FROM {} WHERE (deployment, pipeline, sink) = (%s::uuid, %s, %s)").format(
+                    self._table("lockstep_target")
+                ),
+                self.owner_key,
+            )
+
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
         """(deployment, pipeline, sink, shared) of every other sink on `relation`, its partitions or parents, in
         whatever schema it says so."""

@@ -199,6 +199,10 @@ class TableSink(Sink):
 
     # --- proof and verification ---
 
+    def disclaim(self) -> None:
+        with self._database.transaction("letting the tables go") as cursor:
+            self._own.disclaim(cursor)
+
     def find_marker(self, epoch: int) -> Marker | None:
         with self._database.transaction("looking for the marker") as cursor:
             return self._own.find_marker(cursor, epoch)
