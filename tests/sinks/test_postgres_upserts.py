@@ -237,6 +237,9 @@ def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(dsn: st
     send(dsn, sink(), sealed(2, row(2)))
     execute(dsn, "CREATE UNIQUE INDEX lowered ON target (lower(name || id))")
     expect_refusal(PreflightRefused, "lowered is unique too", dsn, sink(), sealed(3, row(3)))
+    execute(dsn, "DROP INDEX lowered")
+    execute(dsn, "ALTER TABLE target ADD CONSTRAINT apart EXCLUDE USING btree (name WITH =) WHERE (id > 9)")
+    expect_refusal(PreflightRefused, "apart is unique too", dsn, sink(), sealed(3, row(3)))
 
 
 def test_keys_are_counted_through_the_partitions_of_a_table(dsn: str) -> None:

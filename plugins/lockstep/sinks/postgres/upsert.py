@@ -39,12 +39,13 @@ _UNIQUE = f"""
       AND i.indpred IS NULL AND i.indexprs IS NULL
     GROUP BY i.indexrelid
 """  # noqa: S608
-# unique indexes that lack one of the key's columns, with as many predicates and expressions as they like
+# unique indexes that lack one of the key's columns, with as many predicates and expressions as they like; and exclusions,
+# which may take any two rows for alike
 _OTHERS = f"""
     SELECT i.indexrelid::regclass::text FROM pg_index i
     LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
-    WHERE i.indrelid = {_TABLE} AND i.indisunique
-    GROUP BY i.indexrelid HAVING NOT array_agg(a.attname::text) @> %(key)s ORDER BY 1
+    WHERE i.indrelid = {_TABLE} AND (i.indisunique OR i.indisexclusion)
+    GROUP BY i.indexrelid HAVING bool_or(i.indisexclusion) OR NOT array_agg(a.attname::text) @> %(key)s ORDER BY 1
 """  # noqa: S608
 
 
