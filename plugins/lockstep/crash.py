@@ -35,6 +35,7 @@ class CrashPoint(StrEnum):
     PREPARE_BEFORE_TOKEN = "prepare.before_token"  # noqa: S105
     PREPARE_AFTER_TOKEN = "prepare.after_token"  # noqa: S105
     PREPARE_AFTER_PREFLIGHT = "prepare.after_preflight"
+    PREPARE_AFTER_TURN = "prepare.after_turn"  # write-ahead into unique keys: no other epoch is validated from here on
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
     PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch

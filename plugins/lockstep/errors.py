@@ -51,7 +51,7 @@ class SinkUnavailable(Retryable):
 
 
 class KeysHeld(SinkUnavailable):
-    """A prepared epoch of this sink holds keys that this one has too, until it is published or aborted."""
+    """An epoch that is not yet published holds keys that this one has, or may have, until it is shown or aborted."""
 
 
 class TargetFull(Retryable):

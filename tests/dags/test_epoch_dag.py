@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, TriggerRule
@@ -13,7 +14,11 @@ from lockstep import errors
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.orchestration.dag import asset_of, epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
-from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of
+from lockstep.orchestration.retrying import BEGIN_RETRIES, RETRIES
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sources.base import Source
+from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of, unchanged
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -80,6 +85,17 @@ def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
     for task in dag.tasks:
         assert (task.retry_delay, task.max_retry_delay) == (timedelta(seconds=5), timedelta(minutes=5))
         assert task.retry_exponential_backoff > 1
+
+
+def test_a_prepare_that_may_wait_for_other_runs_is_patient() -> None:
+    def retries(protocol: Literal["two_phase", "write_ahead"], source: Source) -> int | None:
+        sink = PostgresSink("redo", tables={"orders": "orders"}, connection="w", protocol=protocol)
+        given = Pipeline("orders", {"orders": source}, unchanged, [sink])
+        retries: int | None = epoch_dag(given, start_date=START).get_task("prepare.redo").retries
+        return retries
+
+    assert retries("write_ahead", Days()) == BEGIN_RETRIES
+    assert retries("two_phase", Days()) == retries("write_ahead", Numbers()) == RETRIES
 
 
 def test_arguments_of_the_user_win() -> None:

@@ -9,7 +9,7 @@ from threading import Barrier
 from typing import Any
 
 from lockstep.epoch import Attempt, RunKey, Vote
-from lockstep.errors import EpochBusy, Fenced, NotPrepared
+from lockstep.errors import EpochBusy, Fenced, KeysHeld, NotPrepared
 from lockstep.ledger import Ledger, migrate
 from lockstep.states import UNDECIDED, Role
 from tests.ledger.epochs import CLICKS, FLIGHTS, a_plan, day
@@ -55,6 +55,23 @@ def decide(barrier: Barrier, dsn: str, attempts: dict[int, int]) -> set[int]:
             except (Fenced, NotPrepared):
                 pass
     return won
+
+
+def take_turns(barrier: Barrier, dsn: str, asking: list[tuple[int, int, int]]) -> set[int]:
+    """Ask for the turn for each (epoch, attempt, token), and let go of it before the next round; those that got it."""
+    got = set()
+    with _ledger(dsn, "asking") as ledger:
+        for epoch, attempt, token in asking:
+            barrier.wait(_PATIENCE)
+            try:
+                ledger.take_turn(Attempt(FLIGHTS, epoch, attempt), "warehouse", token)
+                got.add(epoch)
+            except KeysHeld:
+                pass
+            barrier.wait(_PATIENCE)  # nobody lets go before both have asked
+            if epoch in got:
+                ledger.raise_attempt(FLIGHTS, epoch, Role.ABORT)
+    return got
 
 
 def abort(barrier: Barrier, dsn: str, attempts: dict[int, int]) -> set[int]:

@@ -11,6 +11,7 @@ from lockstep.errors import (
     Fenced,
     IllegalTransition,
     InvalidPipeline,
+    KeysHeld,
     LedgerConflict,
     NotPrepared,
     OutOfOrder,
@@ -140,6 +141,18 @@ def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, si
         raise OutOfOrder(
             f"{pipeline} epoch {epoch} waits: epoch {before['epoch']} is {before['state']} in {sink}, "
             "it has to be published there first"
+        )
+
+
+def require_turn(tx: Transaction, row: Row, sink: str) -> None:
+    """No other epoch of the pipeline is, or has been, validated for unique keys and still has to be published."""
+    other = tx.one("find_turn", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
+    if other:
+        raise KeysHeld(
+            f"{name(row)} waits: sink {sink} writes into unique keys, and epoch {other['epoch']} is {other['state']} "
+            f"in {other['sink']} and not published, so rows of the two could collide after both decisions; try again "
+            f"when it is published. If nobody is at it any more: `lockstep recover {row['pipeline']}`, or, undecided, "
+            f"`lockstep abort {row['pipeline']} {other['epoch']} --reason …`"
         )
 
 

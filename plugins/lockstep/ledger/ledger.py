@@ -45,6 +45,22 @@ class Ledger(Beginning, Operating):
 
         return self._connection.run(role, work)
 
+    def take_turn(self, attempt: Attempt, sink: str, token: int) -> None:
+        """Let `sink` be validated while no other epoch of the pipeline can make its rows collide: none has the turn,
+        and none has voted there without being published. The turn ends with the vote's publication, or with the
+        attempt. Raises `KeysHeld`, and `Fenced` for an execution that isn't the youngest."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, attempt.pipeline)  # two epochs ask one after the other
+            row = guards.lock_current(tx, attempt)
+            guards.require_turn(tx, row, sink)
+            if not tx.do("take_turn", **guards.key(attempt), sink=sink, token=token):
+                raise Fenced(
+                    f"{guards.name(row)}: execution {token} of prepare for {sink} was superseded by a younger one"
+                )
+
+        self._connection.run(Role.PREPARE, work)
+
     def renew_lease(self, attempt: Attempt, role: Role) -> bool:
         """False when the attempt is no longer the current one."""
 

@@ -29,6 +29,7 @@ from lockstep.orchestration.operators import (
 from lockstep.orchestration.retrying import BEGIN_RETRIES, require_hold, retry_arguments
 from lockstep.orchestration.timetables import ends
 from lockstep.pipeline import Pipeline
+from lockstep.sinks.base import Sink
 
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: runs at once of an interval pipeline, unless the DAG says otherwise
@@ -101,7 +102,13 @@ def _tasks(
     )
     with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
         prepared = [
-            PrepareOperator(task_id=sink.name, sink=sink.name, doc_md=_DOCS["prepare"], **later)
+            PrepareOperator(
+                task_id=sink.name,
+                sink=sink.name,
+                doc_md=_DOCS["prepare"],
+                **_patience(pipeline, sink, default_args),
+                **later,
+            )
             for sink in pipeline.sinks
         ]
     commit = CommitOperator(task_id="commit", doc_md=_DOCS["commit"], **later)
@@ -128,6 +135,12 @@ def require_no_dag_around(function: str) -> None:
             f"outside of `with DAG(…)` or `@dag`, and give it that DAG's arguments: {function}(…, "
             f"dag_id={around.dag_id!r}, schedule=…). For tasks after an epoch schedule another DAG on its assets"
         )
+
+
+def _patience(pipeline: Pipeline, sink: Sink, default_args: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`prepare` may wait for epochs of other runs, of which an interval pipeline has many at once."""
+    waits = sink.may_need_turn and pipeline.identity is Identity.INTERVAL
+    return {"retries": default_args.get("retries", BEGIN_RETRIES)} if waits else {}
 
 
 def asset_of(pipeline: str, sink: str) -> Asset:

@@ -7,7 +7,7 @@ from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import AlreadyDecided, SinkRejected
+from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
     """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already.
 
-    Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `PreflightRefused`, `SinkRejected`, `SinkUnavailable`,
-    `WalCorrupt`.
+    Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
+    `SinkUnavailable`, `WalCorrupt`.
     """
     attempt = runtime.attempt_of(run)
     epoch = runtime.epoch_of(attempt)
@@ -75,6 +75,10 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
 def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: SealedWal, token: int) -> Vote:
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
+    if sink.needs_turn:
+        _require_no_waiting_in_a_circle(epoch, sink)
+        runtime.ledger.take_turn(attempt, sink.name, token)
+    reach(CrashPoint.PREPARE_AFTER_TURN)
     sweep_sink(runtime, sink, only=epoch.id, below=token)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
     vote = sink.prepare(runtime.told(epoch, token), wal.outputs(sink.outputs))
@@ -84,6 +88,19 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: 
     reach(CrashPoint.PREPARE_AFTER_VOTE)
     _log.info("%s: %s voted with %s", epoch, sink.name, dict(vote.rows))
     return vote
+
+
+def _require_no_waiting_in_a_circle(epoch: Epoch, sink: Sink) -> None:
+    """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Epochs of a
+    cursor can't: each is decided before the next one is prepared."""
+    others = [other for other in epoch.plan.sinks if other != sink.name]
+    holding = [other for other in others if Sink.from_spec(epoch.plan.sinks[other]).holds_keys]
+    if epoch.interval is not None and holding:
+        raise PreflightRefused(
+            f"sink {sink.name}: its table has unique keys, so epochs go one by one from prepare to publish, while "
+            f"sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two epochs could wait for each "
+            "other; say protocol='write_ahead' there, or protocol='two_phase' here"
+        )
 
 
 def _require_all_rows(epoch: Epoch, sink: Sink, vote: Vote, expected: dict[str, int]) -> None:

@@ -1,3 +1,3 @@
 UPDATE lockstep.participant
-SET state = 'pending', execution = NULL, attempt = NULL, token = NULL, handle = NULL, target_id = NULL, rows = NULL
+SET state = 'pending', execution = NULL, attempt = NULL, token = NULL, handle = NULL, target_id = NULL, rows = NULL, turn = false
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND state IN ('pending', 'prepared')

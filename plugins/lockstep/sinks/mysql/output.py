@@ -12,11 +12,19 @@ from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.load import Load
 from lockstep.sinks.mysql.read import read_rows
-from lockstep.sinks.mysql.tables import Relation, Table, create_table, find_table, require_fit, require_insert
+from lockstep.sinks.mysql.tables import (
+    Relation,
+    Table,
+    create_table,
+    find_table,
+    find_unique_keys,
+    require_fit,
+    require_insert,
+)
 from lockstep.sinks.mysql.target import TargetTables
 from lockstep.sinks.mysql.upsert import Upsert, require_upsertable
 from lockstep.sinks.mysql.wire import Cursor
-from lockstep.sinks.tables.output import TableOutput, under_names_of
+from lockstep.sinks.tables.output import TableOutput, UniqueKey, under_names_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,9 @@ class OutputTable(TableOutput[Relation, Cursor, Table]):
             require_upsertable(cursor, table, self.output, self.upserts, self.epoch_column)
         given = [*stored.names, table.epoch_column(self.epoch_column)]
         require_insert(cursor, self.relation, [name for name in given if name is not None])
+
+    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
+        return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
     def way(
         self, database: Database, own: TargetTables, epoch: SinkEpoch, rejected: type[LockstepError]

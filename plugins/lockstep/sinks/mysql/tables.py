@@ -14,6 +14,7 @@ from lockstep.sinks.mysql.sql import compose, identifier
 from lockstep.sinks.mysql.types import Column, mysql_type, refusal
 from lockstep.sinks.mysql.wire import Cursor
 from lockstep.sinks.tables.fit import require_columns_fit
+from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 
 _FIND = "SELECT table_type, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
@@ -22,6 +23,16 @@ _COLUMNS = """
     SELECT column_name, data_type, column_type, is_nullable = 'NO', column_default IS NOT NULL, extra,
            character_set_name, numeric_precision, numeric_scale, datetime_precision, collation_name
     FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+
+_UNIQUE_KEYS = """
+    SELECT s.index_name, MAX(s.column_name = %(epoch_column)s AND s.sub_part IS NULL),
+           MAX(c.column_name NOT IN %(given)s AND (c.extra LIKE '%%auto_increment%%'
+               OR c.column_default REGEXP '^(nextval|uuid|sys_guid|uuid_v[47])[(]'))
+    FROM information_schema.statistics s JOIN information_schema.columns c
+      ON (c.table_schema, c.table_name, c.column_name) = (s.table_schema, s.table_name, s.column_name)
+    WHERE s.table_schema = %(database)s AND s.table_name = %(table)s AND s.non_unique = 0
+    GROUP BY s.index_name ORDER BY s.index_name
 """
 
 
@@ -91,6 +102,20 @@ def _column(name: str, data_type: str, type_text: str, not_null: int, has_defaul
         fraction=fraction,
         collation=collation,
     )
+
+
+def find_unique_keys(
+    cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+) -> list[UniqueKey]:
+    """What refuses a second row; not keys that the server makes itself, in columns that aren't `given`."""
+    wanted = {
+        "database": relation.database,
+        "table": relation.table,
+        "given": list(given),
+        "epoch_column": epoch_column,
+    }
+    cursor.execute(_UNIQUE_KEYS, wanted)
+    return [UniqueKey(str(name), bool(by_epoch)) for name, by_epoch, numbered in cursor.fetchall() if not numbered]
 
 
 def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None:

@@ -13,10 +13,10 @@ from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.postgres.connection import Database
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.read import read_rows
-from lockstep.sinks.postgres.tables import Table, create_table, find_table, require_fit
+from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys, require_fit
 from lockstep.sinks.postgres.target import Relation, TargetTables
 from lockstep.sinks.postgres.upsert import Upsert, require_staging, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, under_names_of
+from lockstep.sinks.tables.output import TableOutput, UniqueKey, under_names_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,9 @@ class OutputTable(TableOutput[Relation, Cursor, Table]):
         if self.upserts is not None and self.epoch_column is not None:
             require_upsertable(cursor, table, self.output, self.upserts, self.epoch_column)
             require_staging(cursor, self.schema, self.sink)
+
+    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
+        return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
     def way(
         self, database: Database, own: TargetTables, epoch: SinkEpoch, rejected: type[LockstepError]

@@ -13,6 +13,7 @@ from lockstep.errors import PreflightRefused
 from lockstep.sinks.postgres.target import Relation
 from lockstep.sinks.postgres.types import Column, postgres_type, refusal
 from lockstep.sinks.tables.fit import require_columns_fit
+from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 
 _KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "c": "a type"}
@@ -35,6 +36,23 @@ _COLUMNS = """
     WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum
 """
+
+
+# a partition's part of a parent's index is that index; an exclusion may take any two rows for alike
+_UNIQUE_KEYS = """
+    SELECT i.indexrelid::regclass::text, NOT i.indisexclusion AND bool_or(a.attname = %(epoch_column)s)
+    FROM (SELECT to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))) t (oid)
+    JOIN LATERAL (SELECT t.oid UNION SELECT relid FROM pg_partition_tree(t.oid)) m (oid) ON true
+    JOIN pg_index i ON i.indrelid = m.oid AND (i.indisunique OR i.indisexclusion)
+    LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+    LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    WHERE NOT EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
+    GROUP BY i.indexrelid, i.indisexclusion
+    HAVING i.indisexclusion OR bool_or(a.attname <> ALL (%(given)s) AND (
+        a.attidentity <> '' OR pg_get_expr(d.adbin, d.adrelid) ~ %(numbering)s)) IS NOT TRUE
+    ORDER BY 1
+"""
+_NUMBERING = r"\m(nextval|gen_random_uuid|uuid_generate_v[0-9a-z]+|uuidv[47])\("  #: defaults that are never alike
 
 
 @dataclass(frozen=True)
@@ -72,6 +90,24 @@ def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
         )
     cursor.execute(_COLUMNS, (oid,))
     return Table(relation, {row[0]: Column(*row) for row in cursor.fetchall()})
+
+
+def find_unique_keys(
+    cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+) -> list[UniqueKey]:
+    """What refuses a second row, of the table and its partitions; not keys that the server makes itself, in columns
+    that aren't `given`."""
+    cursor.execute(
+        _UNIQUE_KEYS,
+        {
+            "schema": relation.schema,
+            "table": relation.table,
+            "given": list(given),
+            "epoch_column": epoch_column,
+            "numbering": _NUMBERING,
+        },
+    )
+    return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
 
 
 def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:

@@ -39,7 +39,7 @@ _UNIQUE = f"""
       AND i.indpred IS NULL AND i.indexprs IS NULL
     GROUP BY i.indexrelid
 """  # noqa: S608
-# unique indexes that lack one of the key's columns, with as many predicates and expressions as they like; and exclusions,
+# unique indexes that lack a column of the key, with as many predicates and expressions as they like; and exclusions,
 # which may take any two rows for alike
 _OTHERS = f"""
     SELECT i.indexrelid::regclass::text FROM pg_index i

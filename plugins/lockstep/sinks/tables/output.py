@@ -19,6 +19,14 @@ class FoundTable(Protocol):
     def epoch_column(self, name: str | None) -> str | None: ...
 
 
+@dataclass(frozen=True)
+class UniqueKey:
+    """What of a target refuses a second row: a primary key, a unique index, an exclusion constraint."""
+
+    name: str
+    by_epoch: bool  #: the epoch column is part of it: rows of two epochs are never alike
+
+
 Relation = TypeVar("Relation")
 Cursor = TypeVar("Cursor")
 Table = TypeVar("Table", bound=FoundTable)
@@ -51,6 +59,10 @@ class TableOutput(ABC, Generic[Relation, Cursor, Table]):
     @abstractmethod
     def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
         """Refuse a table that can't be written to, or not by key, by whoever is connected."""
+
+    @abstractmethod
+    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
+        """Those of the table that rows of `schema` may meet twice; not those that the server numbers itself."""
 
     # --- what is the same ---
 

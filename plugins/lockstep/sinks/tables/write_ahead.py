@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 
@@ -11,12 +11,18 @@ import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, Vote
-from lockstep.errors import PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers.sent import SentCommitter, promised
 from lockstep.sinks.tables.claim import AnyClaim, TableClaim
+from lockstep.sinks.tables.output import UniqueKey
+from lockstep.sinks.tables.server import Output
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+
+
+def _named(owners: Sequence[tuple[str, str, str, bool]]) -> str:
+    return f" ({', '.join(f'{pipeline}.{sink}' for _, pipeline, sink, _ in owners)})" if owners else ""
 
 
 class MarkerCommitter(CheckpointCommitter):
@@ -55,6 +61,7 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
     """One transaction an epoch for all tables of the sink. Stands before the database's class among the bases."""
 
     protocol = "write_ahead"
+    _needs_turn = False
 
     # --- what each database does in its own way ---
 
@@ -106,8 +113,50 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
             self.committer.close()
         super().close()
 
+    # --- rows that another epoch's could make the table refuse, after both were decided ---
+
+    @property
+    def may_need_turn(self) -> bool:
+        return not self.replaces and self._validate == "load"
+
+    @property
+    def needs_turn(self) -> bool:
+        return self._needs_turn
+
+    def _look_at_keys(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """A key that tells epochs apart asks for no turn. Raises `PreflightRefused` where no turn would help."""
+        with self._database.transaction("looking for unique keys", rejected=PreflightRefused) as cursor:
+            for output, table in self._tables.items():
+                keys = table.unique_keys(cursor, schemas[output])
+                self._require_sole_writer(table, keys, self._own.other_owners(cursor, table.relation))
+                self._needs_turn |= any(not key.by_epoch for key in keys)
+
+    def _require_sole_writer(
+        self, table: Output, keys: Sequence[UniqueKey], others: Sequence[tuple[str, str, str, bool]]
+    ) -> None:
+        if not keys:
+            return
+        found = f"{table.relation} has the unique key {keys[0].name}, which could refuse rows after the decision"
+        if self._shared or others:
+            raise PreflightRefused(
+                f"sink {self.name}: {found}, as other sinks write there too{_named(others)}: say protocol='two_phase' "
+                "in all of them, let one sink have the table, or drop the key"
+            )
+        if self._validate == "schema" and not all(key.by_epoch for key in keys):
+            raise PreflightRefused(
+                f"sink {self.name}: {found}, as validate='schema' doesn't look whether it has the rows' keys: say "
+                "validate='load' or protocol='two_phase', or drop the key"
+            )
+        if self.guarantee is not Guarantee.EXACTLY_ONCE:
+            raise PreflightRefused(
+                f"sink {self.name}: {found}, as guarantee={self.guarantee.value!r} sends rows again after a crash: say "
+                "guarantee='exactly_once', or drop the key"
+            )
+
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         super().preflight(schemas)
+        if schemas is not None and not self.replaces:
+            self._look_at_keys(schemas)
         if self.guarantee is not Guarantee.EXACTLY_ONCE:
             self.committer.create_resource()
 
