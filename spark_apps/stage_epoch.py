@@ -1,79 +1,8 @@
-"""The one Spark application, for every pipeline: stage what a request asks for.
+"""The one Spark application, where a checkout has it; an installed package has the same in its own folder."""
 
-    spark-submit --py-files … stage_epoch.py --request file:///…/_request.json
-
-It needs no ledger. What its sources' connections lead to comes from its environment, under the names that the command
-line uses. The master, and everything else of Spark, comes from spark-submit.
-"""
-
-from __future__ import annotations
-
-import argparse
-import importlib
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from lockstep.cli_connections import EnvironmentConnections
-from lockstep.compute.session import connect
-from lockstep.compute.stage import run_request
-from lockstep.errors import InvalidPipeline, LockstepError
-from lockstep.pipeline import Pipeline
-from lockstep.sources.base import SourceContext
-from lockstep.wal.request import read_request, write_error
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 if `_result.json` was written, 1 if it failed; `_error.json` then says why."""
-    parser = argparse.ArgumentParser(description="Stage one epoch of a pipeline.")
-    parser.add_argument("--request", required=True, help="URI of the execution's _request.json")
-    request_uri = parser.parse_args(arguments).request
-    spark = connect(None)
-    try:
-        run(request_uri, spark)
-    except LockstepError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1
-    finally:
-        spark.stop()
-    return 0
-
-
-def run(request_uri: str, spark: SparkSession) -> None:
-    """Stage what the request asks for, with the pipeline it names. Raises what `stage_epoch` raises."""
-    try:
-        pipeline = load(read_request(request_uri).pipeline)
-        _open_sources(pipeline)
-    except LockstepError as error:
-        write_error(request_uri, error)
-        raise
-    run_request(request_uri, spark, pipeline)
-
-
-def _open_sources(pipeline: Pipeline) -> None:
-    def claimed(paths: Iterable[str]) -> set[str]:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: a source asks the ledger for its files while it is read")
-
-    for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, claimed, EnvironmentConnections()))
-
-
-def load(reference: str) -> Pipeline:
-    """Import the pipeline `module:name`. Raises `InvalidPipeline`."""
-    module, _, name = reference.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
-    except (ImportError, AttributeError) as error:
-        raise InvalidPipeline(
-            f"the Spark driver can't import pipeline {reference!r}: {error}; bring its package by --py-files"
-        ) from error
-    if not isinstance(found, Pipeline):
-        raise InvalidPipeline(f"{reference!r} is no Pipeline")
-    return found
-
+from lockstep.compute.submit.stage_epoch import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lockstep.compute.session import cancel, connect
+from lockstep.compute.session import cancel, connect, require_versions
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
 from lockstep.wal.manifest import SourceCount
@@ -109,7 +109,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_pipeline_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
-    from spark_apps.stage_epoch import load
+    from lockstep.compute.submit.stage_epoch import load
 
     for reference in (
         "spark_apps.nothing:pipeline",
@@ -211,6 +211,24 @@ def test_versions_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("lockstep.compute.session.version", found.__getitem__)
     with pytest.raises(SparkRefused, match=r"pyspark-client 4\.3\.0"):
         connect("sc://127.0.0.1:9")
+
+
+def test_a_patch_release_is_never_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.2.7")
+    monkeypatch.setattr("lockstep.compute.session.version", lambda _: "4.2.7")
+    require_versions()
+
+
+@pytest.mark.parametrize(("pyspark", "client"), [("4.2.1", "4.2.0"), ("4.3.0", "4.3.0"), ("4.20.0", "4.20.0")])
+def test_another_release_or_two_of_them_are_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, pyspark: str, client: str
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", pyspark)
+    monkeypatch.setattr("lockstep.compute.session.version", {"pyspark": pyspark, "pyspark-client": client}.__getitem__)
+    wanted = "4.2.1" if pyspark == "4.2.1" else "4.2.*"
+    with pytest.raises(SparkRefused) as refused:
+        require_versions()
+    assert f"'pyspark=={wanted}' 'pyspark-client=={wanted}'" in str(refused.value)
 
 
 def test_a_connect_client_cannot_become_a_driver(session: SparkSession) -> None:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from lockstep.compute.session import PINNED
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
@@ -52,9 +52,10 @@ def _jars_named(doing: str) -> Iterator[None]:
     except PySparkException as error:
         for sign, jar in _LACKING.items():
             if sign.search(str(error)):
+                package = f"org.apache.spark:{jar}:{pyspark.__version__}"
                 raise SparkRefused(
-                    f"{doing}: this Spark has no {jar}: start it with --packages org.apache.spark:{jar}:{PINNED}, or "
-                    "set spark.jars.packages where its server or driver starts; the epoch then goes on as planned"
+                    f"{doing}: this Spark has no {jar}: start it with --packages {package}, or set "
+                    "spark.jars.packages where its server or driver starts; the epoch then goes on as planned"
                 ) from error
         raise
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from lockstep.errors import SparkRefused, SparkUnavailable
 
-PINNED = "4.2.0"
+SUPPORTED = "4.2"  #: any patch release of it
 CONNECT_PORT = 15002
 CONNECT_SECONDS = 10
 #: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
@@ -87,17 +88,29 @@ def cancel(spark: SparkSession, token: int) -> None:
 
 
 def require_versions() -> None:
-    """Raise `SparkRefused` unless pyspark is the pinned version and pyspark-client, if there is one, agrees."""
+    """Raise `SparkRefused` unless pyspark is a supported version, and pyspark-client, if there is one, the same."""
     found = {"pyspark's code": pyspark.__version__}
     for package in ("pyspark", "pyspark-client"):
         with suppress(PackageNotFoundError):
             found[package] = version(package)
-    wrong = {name: number for name, number in found.items() if number != PINNED}
-    if wrong:
+    if len(set(found.values())) > 1 or not all(map(_is_supported, found.values())):
         raise SparkRefused(
-            f"found {', '.join(f'{name} {number}' for name, number in wrong.items())}, expected {PINNED}: pyspark and "
-            f"pyspark-client install into one folder; install pyspark=={PINNED} and pyspark-client=={PINNED}"
+            f"found {', '.join(f'{name} {number}' for name, number in found.items())}, expected one and the same "
+            f"{SUPPORTED}.x: pyspark and pyspark-client install into one folder; {_reinstall(found.values())}"
         )
+
+
+def _is_supported(number: str) -> bool:
+    return number == SUPPORTED or number.startswith(f"{SUPPORTED}.")
+
+
+def _reinstall(found: Iterable[str]) -> str:
+    wanted = max(filter(_is_supported, found), key=_release, default=f"{SUPPORTED}.*")
+    return f"pip install --force-reinstall 'pyspark=={wanted}' 'pyspark-client=={wanted}'"
+
+
+def _release(number: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", number))
 
 
 def _session(target: str | None) -> SparkSession:
@@ -123,8 +136,11 @@ def _remote(url: str) -> SparkSession:
     spark = SparkSession.builder.remote(url).create()
     _closers[id(spark)] = close = partial(_close, spark, url)
     atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
-    if spark.version != PINNED:
-        raise SparkRefused(f"the Spark Connect server is {spark.version}, this client {PINNED}: they must agree")
+    if not _is_supported(spark.version):
+        raise SparkRefused(
+            f"the Spark Connect server is {spark.version}, this client {pyspark.__version__}: the server must be "
+            f"{SUPPORTED}.x, too"
+        )
     return spark
 
 

@@ -24,7 +24,7 @@ from lockstep.orchestration.shipping import file_of, ship
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import read_error, read_request
 
-APPLICATION = "spark_apps.stage_epoch"
+APPLICATION = "lockstep.compute.submit.stage_epoch"
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
 #: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
 _LOCAL_CONF = {
@@ -129,7 +129,7 @@ class SubmitLauncher:
 
     @property
     def _packages(self) -> tuple[str, ...]:
-        return ("lockstep", APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
+        return (APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
 
     def _environment(self) -> dict[str, str]:
         """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
