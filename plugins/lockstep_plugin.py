@@ -1,57 +1,9 @@
-"""Registers Lockstep's timetables, and has its modules imported once, where tasks are forked from.
+"""Lockstep's plugin for an Airflow that has the package on its path without having it installed, as a checkout does.
 
-Without that every task would import the same modules again: half a second of CPU, and three seconds for one that talks
-to Spark Connect, whose client needs pandas. Nothing is connected here: what is forked is code.
+Airflow finds an installed package's plugin by its entry point; registered here once more it would be an error.
 """
 
-import importlib
-import sys
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
-from typing import ClassVar
+from importlib.metadata import entry_points
 
-from airflow.plugins_manager import AirflowPlugin
-from airflow.sdk import Asset
-
-from lockstep.orchestration.timetables import CronIntervals, DeltaIntervals
-
-TASKS_ARE_FORKED_BY = {"scheduler", "celery"}
-USED_BY_TASKS = (
-    "lockstep.orchestration.dag",
-    "lockstep.sources.files",
-    "lockstep.sinks.files",
-    "lockstep.sinks.postgres",
-    "lockstep.sinks.postgres.two_phase",
-    "lockstep.sinks.postgres.write_ahead",
-    "lockstep.compute.stage",
-    "pyspark.sql.connect.session",
-    "airflow.providers.apache.spark.hooks.spark_connect",
-    "airflow.dag_processing.bundles.local",
-    "airflow.sdk.execution_time.cache",
-)
-
-
-def _import_once() -> None:
-    if TASKS_ARE_FORKED_BY.intersection(sys.argv[1:2]):
-        for module in USED_BY_TASKS:
-            with suppress(ImportError):  # no Spark, or no Postgres: the pipelines here use others
-                importlib.import_module(module)
-        Asset("lockstep://preloaded")  # a process's first has Airflow import what its providers know of assets
-
-
-def _version() -> str:
-    try:
-        return version("lockstep")
-    except PackageNotFoundError:  # the plugins folder alone, not installed
-        return "not installed as a package"
-
-
-_import_once()
-
-
-class LockstepPlugin(AirflowPlugin):
-    """What Airflow looks up by name; the operators come with the DAGs that use them."""
-
-    name = "lockstep"
-    version = _version()
-    timetables: ClassVar = [CronIntervals, DeltaIntervals]
+if not entry_points(group="airflow.plugins", name="lockstep"):
+    from lockstep.orchestration.plugin import LockstepPlugin as LockstepPlugin

@@ -5,35 +5,50 @@ Names that need Airflow or Spark are resolved when first used: `import lockstep`
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from lockstep.extras import found_at_home
 
 if TYPE_CHECKING:
     from lockstep.compute.enrich import enrich
     from lockstep.keyed_state import KeyedState
     from lockstep.orchestration.dag import epoch_dag
+    from lockstep.orchestration.recovery import recovery_dag
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch
     from lockstep.sinks.base import Guarantee
     from lockstep.sinks.files import files
+    from lockstep.version import __version__
     from lockstep.windows import Windows
 
-__all__ = ["Guarantee", "KeyedState", "Pipeline", "Windows", "enrich", "epoch_dag", "files", "recover", "run_epoch"]
+__all__ = [
+    "Guarantee",
+    "KeyedState",
+    "Pipeline",
+    "Windows",
+    "__version__",
+    "enrich",
+    "epoch_dag",
+    "files",
+    "recover",
+    "recovery_dag",
+    "run_epoch",
+]
 
 _HOMES = {
     "Guarantee": "lockstep.sinks.base",
     "KeyedState": "lockstep.keyed_state",
     "Pipeline": "lockstep.pipeline",
     "Windows": "lockstep.windows",
+    "__version__": "lockstep.version",
     "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.orchestration.dag",
     "files": "lockstep.sinks.files",
     "recover": "lockstep.run",
+    "recovery_dag": "lockstep.orchestration.recovery",
     "run_epoch": "lockstep.run",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return found_at_home(__name__, _HOMES, name)

@@ -50,6 +50,7 @@ from lockstep.runtime import Runtime
 from lockstep.sources.files.changed import changed_files
 from lockstep.sources.files.late import late_files
 from lockstep.states import DECIDED, Role
+from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -68,6 +69,21 @@ DefinitionOption = Annotated[
     str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
 ]
 EpochArgument = Annotated[int, typer.Argument(help="Number of the epoch; see `lockstep status`.")]
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"lockstep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    pass
 
 
 class Word(StrEnum):

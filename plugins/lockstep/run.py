@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
+from lockstep.extras import naming
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -80,8 +81,9 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str) -> Launch:
     """A `Launch` that runs the staging job from this process."""
 
     def launch(request_uri: str) -> None:
-        from lockstep.compute.session import session
-        from lockstep.compute.stage import run_request
+        with naming("Spark"):
+            from lockstep.compute.session import session
+            from lockstep.compute.stage import run_request
 
         with session(spark) as opened:
             run_request(request_uri, opened, pipeline)

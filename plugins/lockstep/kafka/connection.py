@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
+from confluent_kafka import KafkaError, KafkaException
 
-try:
-    from confluent_kafka import KafkaError, KafkaException
-except ImportError as error:
-    raise InvalidPipeline("Kafka needs the package confluent-kafka: pip install 'lockstep[kafka]'") from error
+from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
 
 BOOTSTRAP = "bootstrap.servers"
 #: What this side decides by itself: the guarantee hangs on it.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from lockstep.extras import found_at_home
 
 if TYPE_CHECKING:
     from lockstep.sinks.append_only import AppendOnlySink
@@ -59,6 +60,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lockstep.sinks' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return found_at_home(__name__, _HOMES, name)

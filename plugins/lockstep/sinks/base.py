@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Interval, Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, LedgerConflict, TargetChanged
+from lockstep.extras import naming
 
 
 class Guarantee(StrEnum):
@@ -154,7 +155,8 @@ class Sink(ABC):
         """Build the sink that a plan froze. Raises `InvalidPipeline` if its class is gone or is no sink."""
         module, _, qualname = str(spec["type"]).partition(":")
         try:
-            found: Any = importlib.import_module(module)
+            with naming(qualname):
+                found: Any = importlib.import_module(module)
             for part in qualname.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError) as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from lockstep.extras import found_at_home
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
 
@@ -36,6 +36,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lockstep.sources' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return found_at_home(__name__, _HOMES, name)

@@ -204,4 +204,4 @@ def test_without_httpx_the_extra_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "plugins"}
     )
-    assert "HttpSink needs httpx: pip install 'lockstep[http]'" in done.stderr
+    assert "HttpSink needs httpx: pip install 'airflow-lockstep[http]'" in done.stderr

@@ -10,12 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from lockstep.errors import InvalidPipeline
+import httpx
 
-try:
-    import httpx
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("HttpSink needs httpx: pip install 'lockstep[http]'", name="httpx") from missing
+from lockstep.errors import InvalidPipeline
 
 _EXCERPT = 200  # characters of an answer that are told
 _LONGEST_ANSWER = 1 << 16  # bytes that are read of it

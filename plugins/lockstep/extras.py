@@ -1,0 +1,47 @@
+"""Which extra brings a package that isn't there, and names that are imported when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from lockstep.errors import InvalidPipeline
+from lockstep.version import DISTRIBUTION
+
+_EXTRAS = {
+    "airflow": "airflow",
+    "confluent_kafka": "kafka",
+    "grpc": "spark",
+    "httpx": "http",
+    "pandas": "spark",
+    "pymysql": "mysql",
+    "pyspark": "spark",
+}
+
+
+class PackageMissing(InvalidPipeline, ImportError):
+    """Also an ImportError: whoever imports what may be missing asks for that."""
+
+
+@contextmanager
+def naming(who: str) -> Iterator[None]:
+    """Say which extra to install where an import fails. Raises `PackageMissing`; any other error is left as it is."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            raise
+        raise PackageMissing(
+            f"{who} needs {package}: pip install '{DISTRIBUTION}[{_EXTRAS[package]}]'", name=package
+        ) from error
+
+
+def found_at_home(module: str, homes: Mapping[str, str], name: str) -> Any:
+    """What `module.name` is, from the module where it is at home: the `__getattr__` of a package that imports late."""
+    if name not in homes:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    with naming(name):
+        return getattr(importlib.import_module(homes[name]), name)
