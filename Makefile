@@ -12,7 +12,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status test kafka lint bench clean
+.PHONY: help setup lock demo demo-kafka up down status test kafka lint wheel bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
@@ -69,10 +69,13 @@ lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
+wheel: setup ## build the package into dist/, as wheel and as source
+	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
+
 bench: setup ## measure epochs against COPY, Spark's JDBC writer and an empty DAG; then every sink against its target's loader
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.sinks
 
 clean: down ## stop the stack, delete its data and .venv
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
-	@rm -rf $(VENV) .lockstep .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) .lockstep dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,82 @@
+"""The wheel as a user gets it, and environments that have nothing but it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = sorted(PROJECT["optional-dependencies"])
+#: "lowest-direct": the oldest versions that pyproject.toml allows, instead of those that are locked
+RESOLUTION = os.environ.get("LOCKSTEP_RESOLUTION", "")
+_UNREACHED = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "client error")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A virtual environment with the wheel in it. Nothing of the checkout is on its path."""
+
+    folder: Path
+    cwd: Path
+
+    def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, as if it were activated, in an empty folder."""
+        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+        program, *arguments = map(str, command)
+        return subprocess.run(
+            [str(self.folder / "bin" / program), *arguments],
+            cwd=self.cwd,
+            env={**inherited, "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def python(self, script: str, *arguments: str, **environment: str) -> str:
+        """What `script` prints."""
+        done = self.run("python", "-c", script, *arguments, **environment)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+
+def build(into: Path) -> Path:
+    """Wheel and source distribution from a copy of what git knows, as a clean clone has it; returns `into`."""
+    clone = into / "clone"
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, clone / name)
+    _uv("build", "--no-build-isolation", "--python", sys.executable, "--out-dir", into / "dist", clone)
+    return into / "dist"
+
+
+def install(wheel: Path, extras: str, folder: Path) -> Installed:
+    """An environment of its own with `wheel[extras]`. Skips where no package index answers."""
+    versions = ["--resolution", RESOLUTION] if RESOLUTION else ["--constraints", ROOT / "requirements.txt"]
+    _uv("venv", "--python", sys.executable, folder / "venv")
+    _uv("pip", "install", "--python", folder / "venv" / "bin" / "python", *versions, f"{wheel}[{extras}]")
+    (folder / "cwd").mkdir()
+    return Installed(folder / "venv", folder / "cwd")
+
+
+def _uv(*arguments: str | Path) -> None:
+    done = subprocess.run([UV, "--quiet", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0 and any(sign in done.stderr for sign in _UNREACHED):
+        pytest.skip(f"no package index answers: {done.stderr.strip().splitlines()[0]}")
+    assert done.returncode == 0, done.stderr

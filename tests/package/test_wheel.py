@@ -1,0 +1,221 @@
+"""The wheel in an empty environment: it starts, each extra brings what it is for, epochs run by every way to Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import psycopg2
+import pytest
+
+import lockstep
+from stack.java import java_home
+from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, install
+
+pytestmark = pytest.mark.slow
+
+SHOP = """
+from lockstep import Pipeline
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import FileSource
+
+
+def split(inputs):
+    orders = inputs["orders"]
+    return {"paid": orders.where("amount >= 0"), "refunds": orders.where("amount < 0")}
+
+
+pipeline = Pipeline(
+    name="shop",
+    sources={"orders": FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema="id BIGINT, amount DECIMAL(10,2)")},
+    transform=split,
+    sinks=[
+        PostgresSink("warehouse", tables={"paid": "public.paid"}, connection="warehouse", create=True),
+        FileSink("refunds", output="refunds", path="out/refunds"),
+    ],
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    [found] = dist.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Installed]]:
+    """{extras: environment}, each made when first asked for."""
+    made: dict[str, Installed] = {}
+
+    def get(extras: str = "") -> Installed:
+        if extras not in made:
+            made[extras] = install(wheel, extras, tmp_path_factory.mktemp("env"))
+        return made[extras]
+
+    yield get
+    for one in made.values():
+        shutil.rmtree(one.folder, ignore_errors=True)
+
+
+def test_the_wheel_has_all_of_the_package_and_nothing_else(wheel: Path) -> None:
+    assert wheel.name == f"airflow_lockstep-{PROJECT['version']}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    package = ROOT / "plugins" / "lockstep"
+    kept = {path for path in package.rglob("*") if path.suffix in (".py", ".sql", ".typed")}
+    assert names == {path.relative_to(package.parent).as_posix() for path in kept}
+    assert "lockstep/py.typed" in names
+
+
+def test_the_source_distribution_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
+    [sdist] = dist.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+        assert {"LICENSE", "README.md", "CHANGELOG.md", "docs/protocol.md", "dags/lockstep_recovery.py"} <= names
+        assert not [name for name in names if name.endswith(".pyc") or name.startswith((".", "tests", "stack"))]
+
+
+def test_the_empty_environment_has_a_command_line_that_starts(installed: Callable[[str], Installed]) -> None:
+    bare = installed("")
+    helped = bare.run("lockstep", "--help")
+    assert helped.returncode == 0, helped.stderr
+    assert "recover" in helped.stdout
+    assert bare.run("lockstep", "--version").stdout == f"lockstep {PROJECT['version']}\n"
+    assert bare.python("import lockstep; print(lockstep.__version__)") == f"{PROJECT['version']}\n"
+
+
+def test_every_module_imports_or_says_which_extra_it_wants(installed: Callable[[str], Installed]) -> None:
+    script = """
+import importlib, pkgutil, lockstep
+for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
+    try:
+        importlib.import_module(found.name)
+    except ModuleNotFoundError as error:
+        print(error.name.partition(".")[0])
+"""
+    missing = set(installed("").python(script).split())
+    assert missing == {"airflow", "confluent_kafka", "httpx", "pymysql", "pyspark"}
+
+
+NEEDS = {
+    "from lockstep.sinks import HttpSink": "http",
+    "from lockstep.sinks import KafkaSink": "kafka",
+    "from lockstep.sources import KafkaSource": "kafka",
+    "from lockstep.sinks import MySqlSink": "mysql",
+    "from lockstep.sources import MySqlTableSource": "mysql",
+    "from lockstep import epoch_dag": "airflow",
+    "from lockstep import recovery_dag": "airflow",
+    "from lockstep import enrich": "spark",
+    "from lockstep.run import in_process; in_process(None, 'local[1]')('')": "spark",
+}
+
+
+@pytest.mark.parametrize("script", NEEDS)
+def test_what_is_missing_names_its_extra(installed: Callable[[str], Installed], script: str) -> None:
+    done = installed("").run("python", "-c", script)
+    assert f"pip install 'airflow-lockstep[{NEEDS[script]}]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_alone_brings_what_it_is_for(installed: Callable[[str], Installed], extra: str) -> None:
+    scripts = [script for script, needed in NEEDS.items() if needed == extra and "import" in script]
+    for script in scripts:
+        installed(extra).python(script.partition(";")[0])
+
+
+def test_airflow_finds_the_plugin_and_the_provider_once(installed: Callable[[str], Installed], tmp_path: Path) -> None:
+    script = """
+from airflow.plugins_manager import _get_plugins
+from airflow.providers_manager import ProvidersManager
+plugins, errors = _get_plugins()
+assert not errors, errors
+print([f"{plugin.name} {plugin.version}" for plugin in plugins if plugin.name == "lockstep"])
+print(ProvidersManager().providers["airflow-lockstep"].version)
+"""
+    version = PROJECT["version"]
+    for folder in (tmp_path / "none", ROOT / "plugins"):
+        out = installed("airflow").python(
+            script, AIRFLOW_HOME=str(tmp_path), AIRFLOW__CORE__PLUGINS_FOLDER=str(folder), PYTHONDONTWRITEBYTECODE="1"
+        )
+        assert out.splitlines()[-2:] == [f"['lockstep {version}']", version]
+
+
+def test_the_recovery_dag_of_the_readme_is_a_dag(installed: Callable[[str], Installed], tmp_path: Path) -> None:
+    blocks = re.findall(r"^ *```python\n(.*?)^ *```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    [example] = [dedent(block) for block in blocks if "dags/lockstep_recovery.py" in block]
+    (tmp_path / "dags").mkdir()
+    (tmp_path / "dags" / "lockstep_recovery.py").write_text(example)
+    script = """
+import sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(dag_folder=sys.argv[1], bundle_path=sys.argv[1], bundle_name="tests")
+print(bag.import_errors, sorted(bag.dags["lockstep_recovery"].task_ids))
+"""
+    out = installed("airflow").python(script, str(tmp_path / "dags"), AIRFLOW_HOME=str(tmp_path))
+    assert out.splitlines()[-1] == "{} ['pipelines', 'recover']"
+
+
+class Shop:
+    """A user's folder with a pipeline, input for a day, a ledger and a warehouse."""
+
+    def __init__(self, folder: Path, ledger: str, warehouse: str) -> None:
+        self.folder, self.warehouse = folder, warehouse
+        self.environment = {
+            "LOCKSTEP_HOME": str(folder),
+            "LOCKSTEP_LEDGER": ledger,
+            "LOCKSTEP_WAREHOUSE": warehouse,
+            "LOCKSTEP_STAGING": str(folder / "staging"),
+            "PYTHONPATH": str(folder),
+            "JAVA_HOME": str(java_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        (folder / "landing").mkdir()
+        (folder / "landing" / "2026-01-01.csv").write_text("id,amount\n1,10.50\n2,-3.00\n3,1.25\n")
+        (folder / "shop.py").write_text(SHOP)
+        shutil.copy2(Path(__file__).with_name("run_installed.py"), folder)
+
+    def run(self, environment: Installed, *arguments: str, **variables: str) -> None:
+        done = environment.run("python", self.folder / "run_installed.py", *arguments, **self.environment, **variables)
+        assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        assert done.stdout.splitlines()[-1] == "cleaned"
+
+    def require_shown(self) -> None:
+        with psycopg2.connect(self.warehouse) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT id, amount::text FROM paid ORDER BY id")
+            assert cursor.fetchall() == [(1, "10.50"), (3, "1.25")]
+        connection.close()
+        assert len(lockstep.files(str(self.folder / "out" / "refunds"))) == 1
+
+
+@pytest.fixture
+def shop(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str) -> Shop:
+    return Shop(tmp_path, ledger_dsn, warehouse_dsn)
+
+
+def test_an_epoch_runs_by_connect(installed: Callable[[str], Installed], shop: Shop, spark_connect: str) -> None:
+    shop.run(installed("spark"), "connect", spark_connect)
+    shop.require_shown()
+
+
+def test_an_epoch_runs_by_spark_submit(installed: Callable[[str], Installed], shop: Shop) -> None:
+    shop.run(installed("spark"), "submit", "local[2]")
+    shop.require_shown()
+
+
+def test_an_epoch_runs_by_the_spark_submit_of_airflow(installed: Callable[[str], Installed], shop: Shop) -> None:
+    spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
+    home = str(shop.folder / "airflow")
+    shop.run(installed("airflow,spark"), "airflow", "", AIRFLOW_CONN_SPARK=spark, AIRFLOW_HOME=home)
+    shop.require_shown()
