@@ -51,7 +51,11 @@ def test_an_interval_takes_the_file_its_template_means(tmp_path: Path) -> None:
     position = source.latest(None, DAY)
     assert source.identity is Identity.INTERVAL
     facts = {"path": str(landed), "size": 12, "mtime_ns": 1_700_000_000_000_000_000}
-    assert json.loads(json.dumps(position)) == {"expects": str(landed), "files": [facts]}
+    assert json.loads(json.dumps(position)) == {
+        "expects": str(landed),
+        "files": [facts],
+        "roots": [str(tmp_path)],
+    }
     assert source.claims(None, position) == [Claim(str(landed), size=12, mtime_ns=1_700_000_000_000_000_000)]
 
 
@@ -78,7 +82,7 @@ def test_a_file_that_is_not_there_yet_can_be_waited_for(tmp_path: Path) -> None:
 def test_a_missing_file_may_mean_an_empty_epoch(tmp_path: Path) -> None:
     source = daily(tmp_path, missing="empty")
     position = source.latest(None, DAY)
-    assert position == {"expects": f"{tmp_path}/2013-01-02.csv", "files": []}
+    assert position == {"expects": f"{tmp_path}/2013-01-02.csv", "files": [], "roots": [str(tmp_path)]}
     assert source.is_empty(None, position)
 
 
@@ -119,7 +123,7 @@ def test_a_watched_folder_gives_each_file_once_however_late_it_comes(tmp_path: P
 def test_a_claimed_file_that_grows_is_not_read_again(tmp_path: Path) -> None:
     taken = str(land(tmp_path / "a.csv"))
     land(tmp_path / "a.csv", "id,name\n1,x\n2,y\n")
-    assert watched(tmp_path, {taken}).latest(None, None) == {"files": []}
+    assert names(watched(tmp_path, {taken}).latest(None, None)) == []
 
 
 def test_an_epoch_of_a_watched_folder_stays_below_its_caps(tmp_path: Path) -> None:
@@ -135,7 +139,7 @@ def test_once_takes_what_is_there_at_the_first_begin_and_nothing_later(tmp_path:
     first = watched(tmp_path, once=True).latest(None, None)
     assert names(first) == ["a.csv"]
     land(tmp_path / "b.csv")
-    assert watched(tmp_path, {taken}, once=True).latest(first, None) == {"files": []}
+    assert names(watched(tmp_path, {taken}, once=True).latest(first, None)) == []
 
 
 def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
@@ -221,7 +225,7 @@ def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_does_not_exist_holds_nothing_yet(tmp_path: Path) -> None:
-    assert watched(tmp_path / "none").latest(None, None) == {"files": []}
+    assert names(watched(tmp_path / "none").latest(None, None)) == []
 
 
 @pytest.mark.parametrize(
@@ -272,6 +276,7 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
         ("{interval_start:%Y}.csv", {"once": True}, "not for intervals"),
         ("{interval_start:%Y}.csv", {"grow": True}, "not for intervals"),
         ("x", {"once": True, "max_files_per_epoch": 5}, "leave caps"),
+        ("{interval_start:%Y}.csv", {"formerly": "old"}, "not for intervals"),
         ("x", {"grow": True, "format": "parquet"}, "csv, json, text"),
         ("x", {"grow": True, "options": {"multiLine": "true"}}, "by lines"),
     ],

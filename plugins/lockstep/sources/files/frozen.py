@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,32 +13,45 @@ from lockstep.errors import SourceChanged, SourceNotReady
 
 @dataclass(frozen=True, order=True)
 class FrozenFile:
-    """`mtime_ns`: nanoseconds since 1970, as the file system gives them."""
+    """`mtime_ns`: nanoseconds since 1970, as the file system gives them. `known_as`: by which name it is claimed, if
+    that isn't its path. `inode`: device and number, `links`: names of the file, when it was looked at."""
 
     mtime_ns: int
     path: str
     size: int
     sha256: str | None = None
+    known_as: str | None = field(default=None, compare=False)
+    inode: tuple[int, int] | None = field(default=None, compare=False)
+    links: int = field(default=1, compare=False)
 
     @classmethod
-    def of(cls, path: str, *, hashed: bool = False) -> FrozenFile:
-        """The file as it is now. Raises `SourceNotReady` if it went away since it was listed."""
+    def of(cls, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
+        """The file as it is now. `name`: by which it is claimed. Raises `SourceNotReady` if it is gone."""
         try:
             found = Path(path).stat()
-            return cls(found.st_mtime_ns, path, found.st_size, _sha256(path) if hashed else None)
+            sha256, inode = _sha256(path) if hashed else None, (found.st_dev, found.st_ino)
+            known_as = name if name != path else None
+            return cls(found.st_mtime_ns, path, found.st_size, sha256, known_as, inode, found.st_nlink)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
 
     @classmethod
     def from_json(cls, value: Json) -> FrozenFile:
-        return cls(value["mtime_ns"], value["path"], value["size"], value.get("sha256"))
+        facts = value["mtime_ns"], value["path"], value["size"]
+        return cls(*facts, value.get("sha256"), value.get("known_as"))
 
     def to_json(self) -> Json:
         fact = {"path": self.path, "size": self.size, "mtime_ns": self.mtime_ns}
-        return fact if self.sha256 is None else {**fact, "sha256": self.sha256}
+        more = {"sha256": self.sha256, "known_as": self.known_as}
+        return fact | {name: value for name, value in more.items() if value is not None}
+
+    @property
+    def name(self) -> str:
+        """By which the file is claimed."""
+        return self.known_as or self.path
 
     def claim(self) -> Claim:
-        return Claim(self.path, size=self.size, mtime_ns=self.mtime_ns, digest=self.sha256)
+        return Claim(self.name, size=self.size, mtime_ns=self.mtime_ns, digest=self.sha256)
 
     def check(self) -> None:
         """Raise `SourceChanged`, saying what changed, unless the file is what it was."""

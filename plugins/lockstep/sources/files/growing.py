@@ -38,20 +38,27 @@ class FrozenRange:
     mtime_ns: int
     sha256: str | None = None
     head: str | None = None  #: sha256 of the file's first HEAD bytes, when it has them for the first time
+    known_as: str | None = None  #: by which name it is claimed, if that isn't its path
 
     @classmethod
     def from_json(cls, value: Json) -> FrozenRange:
         path, digest, facts = value["path"], value["digest"], (value["size"], value["mtime_ns"])
-        return cls(path, value["from"], value["to"], digest, *facts, value.get("sha256"), value.get("head"))
+        others = (value.get("sha256"), value.get("head"), value.get("known_as"))
+        return cls(path, value["from"], value["to"], digest, *facts, *others)
 
     def to_json(self) -> Json:
         facts = {"path": self.path, "from": self.starts, "to": self.ends, "digest": self.digest}
         facts |= {"size": self.size, "mtime_ns": self.mtime_ns}
-        facts |= {"sha256": self.sha256, "head": self.head}
+        facts |= {"sha256": self.sha256, "head": self.head, "known_as": self.known_as}
         return {name: fact for name, fact in facts.items() if fact is not None}
 
+    @property
+    def name(self) -> str:
+        """By which the file is claimed."""
+        return self.known_as or self.path
+
     def claim(self) -> Claim:
-        return Claim(self.path, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
+        return Claim(self.name, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
 
     def check(self) -> None:
         """Raise `SourceChanged` unless the range can still be read as it was; what came behind it doesn't matter."""
@@ -60,23 +67,24 @@ class FrozenRange:
         except SourceNotReady as error:
             raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
         with file:
-            _require_same(file, self.claim())
+            _require_same(file, self.claim(), self.path)
             if self.sha256 is not None and self.sha256 != _sha256(file, self.starts, self.ends):
                 raise SourceChanged(f"{self.path}: bytes {self.starts} to {self.ends} are others than were planned")
 
 
-def grown(files: Iterable[list[str]], claims: Claims) -> list[tuple[FrozenFile, Claim | None]]:
-    """Those of `files` (in chunks of paths) that aren't as their last claim left them, longest unchanged first.
+def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[FrozenFile, Claim | None]]:
+    """Those of `files` (in chunks, path by name) that aren't as their last claim left them, longest unchanged first.
 
     Each once, however often, and in however many chunks, it is listed.
     """
     found: dict[str, tuple[FrozenFile, Claim | None]] = {}
     for chunk in files:
         taken = claims(chunk)
-        for path in dict.fromkeys(chunk):
-            claim, now = taken.get(path), FrozenFile.of(path)
+        for name, path in chunk.items():
+            claim = taken.get(name)
+            now = FrozenFile.of(path, name=claim.path if claim else name)
             if claim is None or (claim.ends is not None and _may_have_news(claim, now)):
-                found[path] = (now, claim)
+                found[name] = (now, claim)
     return sorted(found.values(), key=lambda pair: pair[0])
 
 
@@ -90,14 +98,15 @@ def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashe
     starts = (claim.ends or 0) if claim else 0
     with _opened(now.path) as file:
         if claim is not None:
-            _require_same(file, claim)
+            _require_same(file, claim, now.path)
         ends = _end_of_lines(file, starts, now.size, limit)
         if ends is None:
             return None
         sha256 = _sha256(file, starts, ends) if hashed else None
         known = claim is not None and (claim.size or 0) >= HEAD
         head = _digest(file, HEAD) if now.size >= HEAD and not known else None
-        return FrozenRange(now.path, starts, ends, _digest(file, ends), now.size, now.mtime_ns, sha256, head)
+        digest, known_as = _digest(file, ends), now.known_as
+        return FrozenRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
 
 
 def require_unknown(found: FrozenRange, claims: Iterable[Claim]) -> None:
@@ -108,7 +117,7 @@ def require_unknown(found: FrozenRange, claims: Iterable[Claim]) -> None:
     with _opened(found.path) as file:
         for claim in claims:
             upto = claim.ends or 0
-            if claim.path != found.path and upto <= found.size and _digest(file, upto) == claim.digest:
+            if claim.path != found.name and upto <= found.size and _digest(file, upto) == claim.digest:
                 raise SourceChanged(
                     f"growing file {found.path} is {claim.path} under another name, of which {upto} bytes were taken; "
                     "they are not read twice. Move it away, or give it its old name back to have the rest read"
@@ -152,7 +161,7 @@ def _opened(path: str) -> BinaryIO:
         raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
 
 
-def _require_same(file: BinaryIO, claim: Claim) -> None:
+def _require_same(file: BinaryIO, claim: Claim, path: str) -> None:
     """The file still begins, and before the claim's end reads, as it did."""
     upto, size = claim.ends or 0, os.fstat(file.fileno()).st_size
     if size < upto:
@@ -162,7 +171,7 @@ def _require_same(file: BinaryIO, claim: Claim) -> None:
     else:
         return
     raise SourceChanged(
-        f"growing file {claim.path} was taken up to byte {upto} and now {found}; nothing of it is read again. Move it "
+        f"growing file {path} was taken up to byte {upto} and now {found}; nothing of it is read again. Move it "
         "away to go on without it, or give it a name that no file had before to have it read from its start"
     )
 

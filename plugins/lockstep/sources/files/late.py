@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lockstep.epoch import Epoch
-from lockstep.sources.files.paths import files_at
+from lockstep.epoch import Epoch, Json
+from lockstep.sources.files.places import ROOTS, Places
 from lockstep.states import DECIDED
 
 #: Key of a position: the absolute path or pattern at which its files were looked for. A source that claims files by
@@ -23,14 +23,19 @@ def late_files(epoch: Epoch, claimed: Claimed) -> tuple[str, ...]:
         path
         for name, planned in epoch.plan.sources.items()
         if isinstance(planned.end, dict) and isinstance(where := planned.end.get(EXPECTS), str)
-        for path in _unclaimed(epoch.pipeline, name, where, claimed)
+        for path in _unclaimed(epoch.pipeline, name, where, _places(planned.end, where), claimed)
     )
 
 
-def _unclaimed(pipeline: str, source: str, where: str, claimed: Claimed) -> list[str]:
+def _places(end: Json, where: str) -> Places:
+    roots = end.get(ROOTS)
+    return Places(roots[-1]) if roots else Places.of(where)
+
+
+def _unclaimed(pipeline: str, source: str, where: str, places: Places, claimed: Claimed) -> list[str]:
     try:
-        found = files_at(where)
+        found = places.files(where)
     except OSError as error:
         return [f"{where} (can't be listed: {error.strerror})"]
-    taken = claimed(pipeline, source, found) if found else set()
-    return [path for path in found if path not in taken]
+    taken = claimed(pipeline, source, {*found, *found.values()}) if found else set()
+    return [path for name, path in found.items() if not {name, path} & taken]

@@ -11,11 +11,12 @@ import string
 from collections.abc import Callable, Iterator
 
 from lockstep.epoch import Interval
-from lockstep.errors import InvalidPipeline
+from lockstep.errors import InvalidPipeline, SourceRefused
 from lockstep.home import absolute
 
 FIELDS = frozenset({"interval_start", "interval_end"})
-_UNFINISHED = (".tmp", ".inprogress", ".crc")
+#: The last one is what Hadoop copies under: Spark passes over it without a word.
+_UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
 
 
 def interval_fields(path: str) -> set[str]:
@@ -41,6 +42,35 @@ def pattern_of(path: str, interval: Interval | None = None) -> str:
     """Where `path` leads for `interval`: an absolute path or pattern."""
     bounds = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
     return absolute(path.format(**bounds))
+
+
+def pattern_of_all(path: str) -> str:
+    """An absolute pattern of the files that `path` means for any interval."""
+    parts = string.Formatter().parse(path)
+    return absolute("".join(text + ("" if field is None else _any(spec)) for text, field, spec, _ in parts))
+
+
+def _any(spec: str | None) -> str:
+    return "/".join(["*"] * ((spec or "").count("/") + 1))
+
+
+def folder_of(where: str) -> str:
+    """The folder that all files of an absolute pattern lie in or below: as far as it has no wildcard."""
+    if not glob.has_magic(where):
+        return os.path.dirname(where) if os.path.isfile(where) else where  # noqa: PTH113, PTH120
+    while glob.has_magic(where):
+        where = os.path.dirname(where)  # noqa: PTH120
+    return where
+
+
+def require_readable(path: str) -> None:
+    """Raise `SourceRefused` for a name that Hadoop's file systems, and so Spark, can't read."""
+    folder, _, name = path.rpartition("/")
+    if ":" in name or (":" in folder and re.search(r"[\\{}\[\]*?]", path)):
+        raise SourceRefused(
+            f"input file {path}: Spark can't read a file whose name has a colon in it, nor one in such a folder if the "
+            "path also has one of \\ { } [ ] * ?: rename it, or its folder"
+        )
 
 
 def files_at(where: str) -> list[str]:
@@ -84,11 +114,16 @@ def _folders(pattern: str) -> Iterator[str]:
             yield os.path.join(folder, name)  # noqa: PTH118
 
 
-def _tree(folder: str) -> Iterator[str]:
+def _tree(folder: str, seen: set[str] | None = None) -> Iterator[str]:
+    """The folder and those below it. Links are followed, but no folder is entered twice: they may lead in a circle."""
+    seen = set() if seen is None else seen
+    if (real := os.path.realpath(folder)) in seen:
+        return
+    seen.add(real)
     yield folder
     for entry in _entries(folder):
         if not entry.name.startswith(".") and _is_folder(entry):
-            yield from _tree(entry.path)
+            yield from _tree(entry.path, seen)
 
 
 def _matching(folder: str, name: str) -> Iterator[str]:

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Literal
 
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
+from lockstep.home import absolute
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.frozen import FrozenFile
 from lockstep.sources.files.growing import FrozenRange
 from lockstep.sources.files.late import EXPECTS
 from lockstep.sources.files.lines import read_ranges, require_lines
-from lockstep.sources.files.paths import files_at, interval_fields, pattern_of, require_local
+from lockstep.sources.files.paths import (
+    interval_fields,
+    pattern_of,
+    pattern_of_all,
+    require_local,
+    require_readable,
+)
+from lockstep.sources.files.places import ROOTS, Places, require_one_name
 from lockstep.sources.files.watched import Watched
 from lockstep.sources.records import Reading, Records, RecordSource
 
@@ -46,9 +54,11 @@ class FileSource(RecordSource):
     `schema`: Spark DDL; CSV headers must agree with it. `options`: Spark's reader options (CSV: `header` is true and
     `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
-    freeze the files' sha256.
-    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"]}, …]}, and of an interval also {"expects": where
-    its files were looked for}; growing files also have {"from", "to", "digest"}. Raises `InvalidPipeline`.
+    freeze the files' sha256. `formerly`: what the watched folder was called when files of it were read, if that folder
+    isn't there any more under that name.
+    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"][, "known_as"]}, …], "roots": the folders that they
+    are, or were, below}, and of an interval also {"expects": where its files were looked for}; growing files also have
+    {"from", "to", "digest"}. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)
@@ -63,10 +73,12 @@ class FileSource(RecordSource):
     hash: bool = False
     max_files_per_epoch: int | None = None
     max_bytes_per_epoch: int | None = None
+    formerly: str | Sequence[str] = ()
     identity: Identity = field(init=False)
 
     def __post_init__(self) -> None:
         require_local(self.path)
+        self.formerly = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly)
         fields = interval_fields(self.path)
         if self.watch and fields:
             raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
@@ -85,8 +97,10 @@ class FileSource(RecordSource):
         self._require_sound_watch(caps)
 
     def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
-        if (self.once or self.grow) and self.identity is Identity.INTERVAL:
-            raise InvalidPipeline(f"source {self.path!r}: once and grow are for watched folders, not for intervals")
+        if (self.once or self.grow or self.formerly) and self.identity is Identity.INTERVAL:
+            raise InvalidPipeline(
+                f"source {self.path!r}: once, grow and formerly are for watched folders, not for intervals"
+            )
         if self.once and (self.grow or caps != (None, None)):
             raise InvalidPipeline(
                 f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
@@ -124,26 +138,35 @@ class FileSource(RecordSource):
 
     def _latest(self, start: Position | None, interval: Interval | None) -> Position:
         if self.identity is Identity.CURSOR:
-            files = () if self.once and start is not None else self._watched()
-            return {"files": [file.to_json() for file in files]}
+            return self._watched(start)
         if interval is None:
             raise IntervalMissing(f"source {self.path!r} needs a data interval")
         expected = pattern_of(self.path, interval)
-        return {EXPECTS: expected, "files": [file.to_json() for file in self._expected(expected, interval)]}
+        places = Places.of(pattern_of_all(self.path))
+        files = self._expected(expected, interval, places)
+        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
 
-    def _expected(self, expected: str, interval: Interval) -> list[FrozenFile]:
-        found = files_at(expected)
+    def _expected(self, expected: str, interval: Interval, places: Places) -> list[FrozenFile]:
+        found = places.files(expected)
         if not found and self.missing == "error":
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
-        return [FrozenFile.of(path, hashed=self.hash) for path in found]
+        files = [FrozenFile.of(path, hashed=self.hash, name=name) for name, path in found.items()]
+        require_one_name(files, places, pattern_of_all(self.path))
+        for file in files:
+            require_readable(file.path)
+        return files
 
-    def _watched(self) -> Sequence[FrozenFile | FrozenRange]:
+    def _watched(self, start: Position | None) -> Position:
         if self._context is None:
             raise InvalidPipeline(f"source {self.path!r} was asked for new files before it was opened")
-        folder = Watched(pattern_of(self.path), self.max_files_per_epoch, self.max_bytes_per_epoch, self.hash)
-        if self.grow:
-            return folder.new_lines(self._context)
-        return folder.new_files(self._context)
+        where = pattern_of(self.path)
+        places = Places.of(where, start, [absolute(folder) for folder in self.formerly])
+        files = () if self.once and start is not None else self._new(self._context, where, places)
+        return {"files": [file.to_json() for file in files], ROOTS: places.to_json()}
+
+    def _new(self, context: SourceContext, where: str, places: Places) -> Sequence[FrozenFile | FrozenRange]:
+        folder = Watched(where, places, self.max_files_per_epoch, self.max_bytes_per_epoch, self.hash)
+        return folder.new_lines(context) if self.grow else folder.new_files(context)
 
     def claims(self, start: Position | None, end: Position) -> list[Claim]:
         return [file.claim() for file in _files(end)]

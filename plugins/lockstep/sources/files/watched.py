@@ -5,16 +5,18 @@ from __future__ import annotations
 import heapq
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from lockstep.epoch import Claim
 from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.changed import changed_since, require_no_rest, shown
 from lockstep.sources.files.frozen import FrozenFile
 from lockstep.sources.files.growing import FrozenRange, grown, next_range, require_apart, require_unknown
-from lockstep.sources.files.paths import each_file
+from lockstep.sources.files.paths import each_file, require_readable
+from lockstep.sources.files.places import Places, require_one_name
 
 CHUNK = 10_000
 _NAMED = 10  # changed files in one line of the log
@@ -26,6 +28,7 @@ class Watched:
     """A folder or pattern, and about how much of it an epoch takes."""
 
     where: str
+    places: Places
     max_files: int | None = None
     max_bytes: int | None = None
     hash: bool = False
@@ -33,28 +36,52 @@ class Watched:
     def new_files(self, context: SourceContext) -> list[FrozenFile]:
         """The oldest files that nobody owns, within the caps. Says in the log which consumed ones have changed.
 
-        Raises `SourceChanged` for a file that was read as a growing one, and not to its end.
+        Raises `SourceChanged` for a file that was read as a growing one, and not to its end, and for one of a folder
+        that has moved; `SourceRefused` for one with two names, or a name that Spark can't read.
         """
-        new: set[str] = set()
+        new: dict[str, str] = {}
         compared: set[str] = set()
         for number, chunk in enumerate(_chunks(self.where), start=1):
-            taken = context.claimed(chunk)
-            new.update(path for path in chunk if path not in taken)
+            taken = self._sift(context, chunk, new)
             if random.randrange(number) == 0:  # noqa: S311 - one chunk of all, each as likely as the others
                 compared = taken
         self._compare(context, compared)
-        oldest = map(FrozenFile.of, new)
+        self.places.require_not_moved(context, new)
+        oldest = (FrozenFile.of(path, name=name) for name, path in new.items())
         files = sorted(oldest) if self.max_files is None else heapq.nsmallest(self.max_files, oldest)
-        return [FrozenFile.of(file.path, hashed=True) if self.hash else file for file in self._capped(files)]
+        capped = self._capped(files)
+        require_one_name(capped, self.places, self.where)
+        return [self._checked(file) for file in capped]
+
+    def _sift(self, context: SourceContext, paths: list[str], new: dict[str, str]) -> set[str]:
+        """Put those that nobody owns into `new`, path by name, each once; the names that somebody owns."""
+        names = {path: self.places.name(path) for path in paths}
+        taken = self._claimed(context, names)
+        left = {path: self.places.true_name(path) for path, name in names.items() if name not in taken}
+        taken |= self._claimed(context, {path: name for path, name in left.items() if name != names[path]})
+        for path, name in left.items():
+            if name not in taken:
+                new[name] = path if path == name else min(path, new.get(name, path))
+        return taken
+
+    def _claimed(self, context: SourceContext, names: Mapping[str, str]) -> set[str]:
+        """Those of the files, name by path, that somebody owns, as they are listed or by another of their names."""
+        asked = dict(names)
+        for name in names.values():
+            asked[name] = name
+            if self.places.same:
+                asked |= dict.fromkeys(self.places.former(name), name)
+        return {asked[one] for one in context.claimed(list(asked))} if asked else set()
 
     def new_lines(self, context: SourceContext) -> list[FrozenRange]:
         """Of the files that have grown the complete lines behind their claims, within the caps.
 
-        Raises `SourceChanged` for a file that isn't the one that was claimed, or has two names.
+        Raises `SourceChanged` for a file that isn't the one that was claimed, has two names, or has moved.
         """
         ranges: list[FrozenRange] = []
+        files: list[FrozenFile] = []
         room = self.max_bytes
-        for now, claim in grown(_chunks(self.where), context.claims):
+        for now, claim in self._grown(context):
             if room is not None and room <= 0:
                 break
             found = next_range(now, claim, room, hashed=self.hash)
@@ -63,12 +90,29 @@ class Watched:
             if ranges and room is not None and found.ends - found.starts > room:
                 break
             ranges.append(found)
+            files.append(now)
             room = None if room is None else room - (found.ends - found.starts)
             if len(ranges) == self.max_files:
                 break
         require_apart(ranges)
+        require_one_name(files, self.places, self.where)
         _require_unknown(context, ranges)
         return ranges
+
+    def _grown(self, context: SourceContext) -> list[tuple[FrozenFile, Claim | None]]:
+        def claims(names: Iterable[str]) -> Mapping[str, Claim]:
+            asked = {other: name for name in names for other in (name, *self.places.former(name))}
+            found = context.claims(list(asked))
+            return {asked[other]: claim for other, claim in sorted(found.items(), key=lambda pair: pair[1].ends or 0)}
+
+        named = ({self.places.true_name(path): path for path in chunk} for chunk in _chunks(self.where))
+        files = grown(named, claims)
+        self.places.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
+        return files
+
+    def _checked(self, file: FrozenFile) -> FrozenFile:
+        require_readable(file.path)
+        return FrozenFile.of(file.path, hashed=True, name=file.name) if self.hash else file
 
     def _capped(self, files: list[FrozenFile]) -> list[FrozenFile]:
         """The oldest that fit the caps: at least one, or a file larger than the cap would stop the pipeline."""

@@ -1,0 +1,262 @@
+"""One file is one file, by whatever links, mounts and folders it is reached; names that Spark can't read are told."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Claim, Interval
+from lockstep.errors import SourceChanged, SourceRefused
+from lockstep.sources import FileSource, SourceContext
+from stack.postgres import PostgresServer
+from tests.sources.folder_world import FolderWorld
+from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, watched
+
+_numbers = count(1)
+Make = Callable[..., FolderWorld]
+
+
+@pytest.fixture
+def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
+    name = f"identity_{next(_numbers)}"
+    dsn = memory_server.create_database(name)
+    yield lambda **arguments: FolderWorld.make(dsn, memory, **arguments)
+    memory_server.drop_database(name)
+
+
+def watch(world: FolderWorld, pattern: Path | str, **settings: Any) -> None:
+    """Deploy the pipeline with another path, and other settings."""
+    source: Any = world.pipeline.sources["landing"]
+    source.path = str(pattern)
+    for name, value in settings.items():
+        setattr(source, name, value)
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# --- links ---
+
+
+@pytest.mark.parametrize("cap", [None, 1])
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_file_is_read_once_though_links_lead_to_it(make: Make, grow: bool, cap: int | None) -> None:
+    world = make(grow=grow, max_files_per_epoch=cap)
+    write(world.landing / "a" / "1.txt", "1\n")
+    outside = write(world.folder / "outside" / "2.txt", "2\n")
+    (world.landing / "b").symlink_to(world.landing / "a")
+    (world.landing / "a" / "up").symlink_to(world.landing)
+    (world.landing / "a" / "again.txt").symlink_to(world.landing / "a" / "1.txt")
+    (world.landing / "out").symlink_to(outside.parent)
+    watch(world, f"{world.landing}/**/*.txt")
+    for run in range(3):
+        world.run(str(run))
+    assert world.shown() == Counter("12")
+
+
+def test_a_link_to_a_parent_folder_lists_each_file_once(tmp_path: Path) -> None:
+    land(tmp_path / "x" / "a.csv")
+    (tmp_path / "x" / "up").symlink_to(tmp_path)
+    (tmp_path / "x" / "here").symlink_to(tmp_path / "x")
+    assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv"]
+    assert (
+        names(FileSource(f"{tmp_path}/**/{{interval_start:%Y}}*", schema=SCHEMA, missing="empty").latest(None, DAY))
+        == []
+    )
+
+
+def test_a_link_whose_target_changes_is_the_file_that_it_leads_to(make: Make) -> None:
+    world = make()
+    watch(world, f"{world.landing}/current.txt")
+    for day in "123":
+        target = write(world.folder / "days" / f"{day}.txt", f"{day}\n")
+        (world.landing / "current.txt").unlink(missing_ok=True)
+        (world.landing / "current.txt").symlink_to(target)
+        world.run(day)
+        world.run(f"{day} again")
+    assert world.shown() == Counter("123")
+
+
+def test_a_file_claimed_under_its_links_name_by_an_older_version_is_not_read_again(tmp_path: Path) -> None:
+    land(tmp_path / "a" / "1.csv")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    assert names(watched(f"{tmp_path}/b/*", {f"{tmp_path}/b/1.csv"}).latest({"files": []}, None)) == []
+
+
+@pytest.mark.parametrize("grow", [False, True])
+def test_the_folder_that_a_path_begins_with_may_be_a_link_that_each_machine_has_otherwise(
+    make: Make, grow: bool
+) -> None:
+    world = make(grow=grow)
+    write(world.folder / "here" / "1.txt", "1\n")
+    (world.folder / "data").symlink_to("here")
+    watch(world, f"{world.folder}/data/*.txt")
+    world.run("here")
+    shutil.move(world.folder / "here", world.folder / "there")
+    (world.folder / "data").unlink()
+    (world.folder / "data").symlink_to("there")
+    world.run("there")
+    assert world.shown() == Counter("1")
+
+
+def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(tmp_path: Path) -> None:
+    for day in ("2013-01-02", "2013-01-03"):
+        land(tmp_path / day / "a.csv")
+    (tmp_path / "2013-01-02" / "b.csv").symlink_to("a.csv")
+    (tmp_path / "2013-01-02" / "c.csv").symlink_to("../2013-01-03/a.csv")
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA)
+    found = [[claim.path for claim in source.claims(None, source.latest(None, day))] for day in (DAY, _after(DAY))]
+    assert found == [[f"{tmp_path}/2013-01-02/a.csv", f"{tmp_path}/2013-01-03/a.csv"], [f"{tmp_path}/2013-01-03/a.csv"]]
+
+
+def test_an_interval_whose_folder_is_a_link_to_anothers_claims_the_same_files(tmp_path: Path) -> None:
+    land(tmp_path / "2013-01-02" / "a.csv")
+    (tmp_path / "2013-01-03").symlink_to("2013-01-02")
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA)
+    first, second = (source.claims(None, source.latest(None, day)) for day in (DAY, _after(DAY)))
+    assert first == second  # the ledger gives a file to one epoch only
+
+
+def _after(day: Interval) -> Interval:
+    return Interval(day.end, day.end + (day.end - day.start))
+
+
+# --- hard links and mounts ---
+
+
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_hard_link_is_refused_by_both_names(make: Make, grow: bool) -> None:
+    world = make(grow=grow, max_files_per_epoch=1)
+    first = land(world.landing / "a.txt", "1\n")
+    world.run("first")
+    first.open("a").write("more\n")
+    (world.landing / "b.txt").hardlink_to(first)
+    with pytest.raises(SourceRefused, match=r"are one file under two names, by a hard link") as refused:
+        world.run("second")
+    assert {"a.txt", "b.txt"} <= set(re.findall(r"\w\.txt", str(refused.value)))
+    (world.landing / "b.txt").unlink()
+    world.run("second")
+    assert world.shown() == Counter(["1", *(["more"] if grow else [])])
+
+
+def test_a_hard_link_to_a_file_of_another_interval_is_refused_by_both_names(tmp_path: Path) -> None:
+    first = land(tmp_path / "2013-01-02.csv")
+    (tmp_path / "2013-01-03.csv").hardlink_to(first)
+    with pytest.raises(SourceRefused, match=r"2013-01-02\.csv and .*2013-01-03\.csv are one file"):
+        daily(tmp_path).latest(None, DAY)
+
+
+def test_a_hard_link_that_the_source_never_reads_is_nobodys_business(tmp_path: Path) -> None:
+    first = land(tmp_path / "a.csv")
+    (tmp_path / ".a.csv").hardlink_to(first)
+    land(tmp_path / "backup" / "x").unlink()
+    (tmp_path / "backup" / "a.csv").hardlink_to(first)
+    assert names(watched(f"{tmp_path}/*.csv").latest(None, None)) == ["a.csv"]
+
+
+def test_a_folder_that_is_mounted_twice_is_refused_by_both_names(tmp_path: Path) -> None:
+    land(tmp_path / "a" / "1.csv")
+    (tmp_path / "b").mkdir()
+    mounted = subprocess.run(["mount", "--bind", tmp_path / "a", tmp_path / "b"], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a folder can't be mounted here: {mounted.stderr.strip()}")
+    try:
+        with pytest.raises(SourceRefused, match=r"folders .*/[ab] and .*/[ab] are one folder under two names"):
+            watched(f"{tmp_path}/*/*.csv").latest(None, None)
+    finally:
+        subprocess.run(["umount", tmp_path / "b"], check=True)
+
+
+# --- a folder under another path ---
+
+
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_watched_folder_that_moved_is_named_and_read_on_where_a_person_says_so(make: Make, grow: bool) -> None:
+    world = make(grow=grow)
+    land(world.landing / "1.txt", "1\n")
+    world.run("first")
+    moved = world.folder / "moved"
+    watch(world, f"{moved}/*.txt")
+    world.run("before it is mounted")
+    shutil.copytree(world.landing, moved)
+    shutil.rmtree(world.landing)
+    with pytest.raises(
+        SourceChanged, match=r"read below .*/landing, and .*/moved has 1 .*say formerly=\('.*/landing',\)"
+    ):
+        world.run("second")
+    watch(world, f"{moved}/*.txt", formerly=(str(world.landing),))
+    land(moved / "2.txt", "2\n")
+    if grow:
+        (moved / "1.txt").open("a").write("more\n")
+    world.run("second")
+    world.run("third")
+    assert world.shown() == Counter(["1", "2", *(["more"] if grow else [])])
+
+
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_watched_folder_that_has_two_paths_is_one_folder(make: Make, grow: bool) -> None:
+    world = make(grow=grow)
+    land(world.landing / "1.txt", "1\n")
+    world.run("first")
+    (world.folder / "other").symlink_to(world.landing)
+    watch(world, f"{world.folder}/other/*.txt")
+    land(world.landing / "2.txt", "2\n")
+    world.run("second")
+    watch(world, f"{world.landing}/*.txt")
+    land(world.landing / "3.txt", "3\n")
+    world.run("third")
+    assert world.shown() == Counter("123")
+
+
+def test_another_folder_with_other_files_is_read_as_it_is(make: Make) -> None:
+    world = make()
+    land(world.landing / "1.txt", "1\n")
+    world.run("first")
+    land(world.folder / "other" / "2.txt", "2\n")
+    land(world.folder / "other" / "1.txt", "another 1\n")
+    watch(world, f"{world.folder}/other/*.txt")
+    world.run("second")
+    assert world.shown() == Counter(["1", "2", "another 1"])
+
+
+def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(tmp_path: Path) -> None:
+    here, there = land(tmp_path / "here" / "1.csv"), land(tmp_path / "there" / "1.csv")
+    claims = {str(here): Claim(str(here), size=12, mtime_ns=1)}
+    source = FileSource(str(there.parent), schema=SCHEMA)
+    source.open(SourceContext("p", "s", claims.keys().__and__, claims=lambda asked: {p: claims[p] for p in asked}))
+    with pytest.raises(SourceChanged, match=r"read below .*/here"):
+        source.latest({"files": [{"path": str(here), "size": 12, "mtime_ns": 1}]}, None)
+
+
+# --- names ---
+
+
+@pytest.mark.parametrize("name", ["a:b.csv", "a:b/x[1].csv"])
+def test_a_name_that_spark_can_not_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    land(tmp_path / name)
+    for source in (watched(f"{tmp_path}/**"), FileSource(f"{tmp_path}/**/{{interval_start:*}}", schema=SCHEMA)):
+        with pytest.raises(SourceRefused, match=r"colon in it.*rename it"):
+            source.latest(None, DAY)
+
+
+def test_a_colon_in_a_folder_or_in_a_growing_file_is_no_hindrance(tmp_path: Path) -> None:
+    land(tmp_path / "a:b" / "x.csv")
+    assert names(watched(f"{tmp_path}/a:b").latest(None, None)) == ["x.csv"]
+    land(tmp_path / "log:1.csv")
+    assert names(watched(f"{tmp_path}/*.csv", grow=True).latest(None, None)) == ["log:1.csv"]
+
+
+def test_a_file_that_hadoop_is_still_copying_is_not_there_yet(tmp_path: Path) -> None:
+    land(tmp_path / "x.csv._COPYING_")  # Spark passes over it without a word
+    assert names(watched(tmp_path).latest(None, None)) == []
