@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import logging.handlers
 import os
 from collections import Counter
 from collections.abc import Mapping
@@ -244,7 +246,24 @@ def test_a_source_that_no_output_reads_is_refused(session: SparkSession, tmp_pat
 def test_a_column_that_does_not_exist_is_an_invalid_pipeline(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InvalidPipeline, match="UNRESOLVED_COLUMN") as caught:
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), only("nothing")))
-    assert "\tat org.apache" not in str(caught.value)
+    told = str(caught.value)
+    assert "`nothing` cannot be resolved" in told and told.endswith("SQLSTATE: 42703")
+    assert "\tat org.apache" not in told and "Relation" not in told
+
+
+def test_what_pyspark_logs_of_an_error_by_itself_goes_to_debug(
+    session: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = logging.handlers.BufferingHandler(100)
+    for name in ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger"):
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "disabled", False)  # as Airflow leaves them
+        logger.addHandler(shown)
+    with caplog.at_level(logging.DEBUG, "lockstep"), pytest.raises(InvalidPipeline):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), only("nothing")))
+    assert not shown.buffer
+    assert "GRPC Error received" in caplog.text and "UNRESOLVED_COLUMN" in caplog.text
+    assert {record.levelname for record in caplog.records} == {"DEBUG"}
 
 
 def test_a_plan_with_other_sources_is_refused(session: SparkSession, tmp_path: Path) -> None:

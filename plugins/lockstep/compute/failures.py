@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from lockstep.compute.foreign_logs import at_debug
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
@@ -31,14 +32,14 @@ _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 def translated(doing: str) -> Iterator[None]:
     """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without the stacks."""
     try:
-        with _jars_named(doing):
+        with at_debug(), _jars_named(doing):
             yield
     except LockstepError:
         raise
     except (AnalysisException, ParseException) as error:
         if "PATH_ALREADY_EXISTS" in str(error):
             raise StageFailed(f"{doing}: {_first(error)}") from error
-        raise InvalidPipeline(f"{doing}: {_first(error)}") from error
+        raise InvalidPipeline(f"{doing}: {_without_plan(error)}") from error
     except PySparkException as error:
         if any(sign in str(error) for sign in _MALFORMED):
             raise BadRecords(f"{doing}: {_first(error)} {_cause(error)}") from error
@@ -63,6 +64,11 @@ def _jars_named(doing: str) -> Iterator[None]:
 def _first(error: BaseException) -> str:
     """The message up to the stack trace, which Spark Connect appends."""
     return " ".join(str(error).split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
+
+
+def _without_plan(error: BaseException) -> str:
+    """An analysis ends in the plan that it was of; a syntax error in the place, which is of use."""
+    return re.sub(r"(; '|; \+- ).*", "", _first(error)) if isinstance(error, AnalysisException) else _first(error)
 
 
 def _cause(error: BaseException) -> str:

@@ -6,6 +6,7 @@ folder of its own, so the provider's durable resume, which would skip the job, i
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -21,9 +22,11 @@ from lockstep.cli_connections import variable_of
 from lockstep.errors import StageFailed
 from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.orchestration.shipping import file_of, ship
+from lockstep.orchestration.telling import DriverLog
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import read_error, read_request
 
+_log = logging.getLogger(__name__)
 APPLICATION = "lockstep.compute.submit.stage_epoch"
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
 #: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
@@ -101,6 +104,7 @@ class SubmitLauncher:
                 self._hook.submit(str(self._application), env=self._environment())
             except AirflowException as error:
                 self._raise_told(request_uri)
+                _log.error("%s", error)  # with the driver's last lines
                 raise StageFailed(f"spark-submit failed, see this task's log: {_first_line(error)}") from error
 
     def cancel(self) -> None:
@@ -114,7 +118,7 @@ class SubmitLauncher:
         self._application = arguments.pop("application", None) or file_of(APPLICATION)
         conf = {**(_LOCAL_CONF if self._is_local else {}), **arguments.pop("conf", {})}
         code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
-        return SparkSubmitHook(
+        hook = SparkSubmitHook(
             conn_id=self._conn_id,
             conf=conf,
             py_files=",".join(filter(None, code)),
@@ -122,6 +126,8 @@ class SubmitLauncher:
             application_args=["--request", request_uri],
             **arguments,
         )
+        hook._log = DriverLog(hook.log)
+        return hook
 
     @property
     def _is_local(self) -> bool:

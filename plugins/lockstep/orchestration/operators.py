@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, BaseOperator, Context
+from airflow.sdk import Asset, Context
 
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import IntervalMissing, InvalidPipeline, RecoveryIncomplete
@@ -18,6 +18,7 @@ from lockstep.ledger.report import Report
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.intervals import interval_of
 from lockstep.orchestration.launching import Launcher, launcher
+from lockstep.orchestration.telling import TellingOperator
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
@@ -40,14 +41,14 @@ def opened(name: str, definition: Pipeline | None, context: Context) -> Iterator
         yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
 
 
-class EpochOperator(BaseOperator):
+class EpochOperator(TellingOperator):
     """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
 
     def __init__(self, *, pipeline: Pipeline, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, _asked_for(self.pipeline, context))
         with opened(self.pipeline.name, self.pipeline, context) as runtime:
             return self.act(runtime, run, context)
@@ -60,9 +61,9 @@ class EpochOperator(BaseOperator):
 class BeginOperator(EpochOperator):
     """Freeze the source ranges, open an attempt."""
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         migrate(dsn_of(connection(LEDGER)))
-        return super().execute(context)
+        return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         return _told(begin(runtime, run, interval_of(self.pipeline, context)))
@@ -141,24 +142,24 @@ class AbortOperator(EpochOperator):
         return _told(epoch) if epoch else {"epoch": None}
 
 
-class ListPipelinesOperator(BaseOperator):
+class ListPipelinesOperator(TellingOperator):
     """The names of the pipelines that the ledger knows, whether their DAGs still exist or not."""
 
-    def execute(self, context: Context) -> list[str]:
+    def perform(self, context: Context) -> list[str]:
         dsn = dsn_of(connection(LEDGER))
         migrate(dsn)
         with closing(Report(dsn)) as report:
             return report.recoverable()
 
 
-class RecoverOperator(BaseOperator):
+class RecoverOperator(TellingOperator):
     """One round of recovery for a pipeline, by its name alone. Raises `RecoveryIncomplete` with what is left."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def perform(self, context: Context) -> dict[str, Any]:
         minutes = context["params"].get("hold_minutes")
         with opened(self.pipeline, None, context) as runtime:
             report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)

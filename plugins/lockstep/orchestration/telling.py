@@ -1,0 +1,47 @@
+"""A task that fails says why in one sentence, which comes last. How it came to that is for who asks for DEBUG."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from lockstep.errors import LockstepError
+
+_log = logging.getLogger(__name__)
+
+
+class TellingOperator(BaseOperator):
+    """Airflow logs what is raised with every frame and every cause: of Lockstep's errors only the sentence is left."""
+
+    def execute(self, context: Context) -> Any:
+        try:
+            return self.perform(context)
+        except LockstepError as error:
+            _log.debug("how it came to this", exc_info=True)
+            failure = self.told(error, context)
+        raise failure.with_traceback(None) from None  # out here nothing is chained to it
+
+    @abstractmethod
+    def perform(self, context: Context) -> Any:
+        """What the task does."""
+
+    def told(self, error: LockstepError, context: Context) -> Exception:
+        """What Airflow shall be told of it."""
+        return error
+
+
+class DriverLog:
+    """A hook's logger, which takes the lines of the driver down to DEBUG: they come without arguments, the hook's own
+    (the command, the application's id) with some."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def info(self, event: str, *arguments: Any, **named: Any) -> None:
+        (self._log.info if arguments or named else self._log.debug)(event, *arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
