@@ -65,8 +65,8 @@ class Table:
     columns: Mapping[str, Column]
 
     def epoch_column(self, name: str | None) -> str | None:
-        """`name` if the table has such a column."""
-        return name if name in self.columns else None
+        """The column of that name, as the table spells it: MariaDB tells no case apart."""
+        return next((column for column in self.columns if name and column.lower() == name.lower()), None)
 
 
 def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
@@ -130,6 +130,7 @@ def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str 
     if len(schema) == 0:
         raise PreflightRefused(f"sink {sink}: output {output} has no column")
     where = f"sink {sink}: output {output} does not fit table {table.relation}"
+    epoch_column = table.epoch_column(epoch_column) or epoch_column
     require_columns_fit(where, table.columns, schema, epoch_column, refusal, _is_bigint)
 
 

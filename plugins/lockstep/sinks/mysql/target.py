@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pymysql.constants import ER
 from pymysql.err import IntegrityError, MySQLError
 
-from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged
 from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.sql import compose
 from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.wire import Cursor, code_of
-from lockstep.sinks.tables.upserts import AS_OLD_ROWS
+from lockstep.sinks.tables.ownership import owned, require_apart
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
@@ -102,19 +102,19 @@ class TargetTables:
             statement = compose("INSERT INTO {table} (id) VALUES (%s)", table=self._table("lockstep_target_id"))
             cursor.execute(statement, (str(uuid.uuid4()),))
 
-    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool, alone: bool = False) -> None:
-        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
-        anybody else does, another sink of the same pipeline included."""
-        for relation in relations:
-            for deployment, pipeline, sink, theirs, home in self._claims(cursor, relation):
+    def claim(self, cursor: Cursor, outputs: Mapping[str, Relation], *, shared: bool, alone: bool = False) -> None:
+        """Own the table of each output. Raises `TargetOwned` if another pipeline does and not both say shared=True;
+        `alone`: if anybody else does, another sink of the same pipeline included; `PreflightRefused` where two outputs
+        have one table."""
+        stored = {output: self._stored(cursor, relation) for output, relation in outputs.items()}
+        kin = {output: (str(found), {str(found)}) for output, found in stored.items()}
+        require_apart(self.owner.sink, kin)
+        for relation in stored.values():
+            for *owner, theirs, home in self._claims(cursor, relation):
+                deployment, pipeline, sink = owner
                 another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
                 if alone or (another and not (shared and theirs)):
-                    share = "" if alone else " say shared=True in both,"
-                    raise TargetOwned(
-                        f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
-                        f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{home}.lockstep_target if that pipeline is gone{AS_OLD_ROWS if alone else ''}"
-                    )
+                    raise owned(self.owner.sink, relation, (deployment, pipeline, sink), home, alone=alone)
             self._record_claim(cursor, relation, shared)
 
     def _record_claim(self, cursor: Cursor, relation: Relation, shared: bool) -> None:
@@ -142,9 +142,18 @@ class TargetTables:
             statement = "DELETE FROM {table} WHERE (deployment, pipeline, sink) = (%s, %s, %s)"
             cursor.execute(compose(statement, table=self._table("lockstep_target")), self.owner_key)
 
+    def _stored(self, cursor: Cursor, relation: Relation) -> Relation:
+        """In lower case where the server takes names in any case for the same, as it stores them, or compares them."""
+        cursor.execute(
+            "SELECT IF(@@lower_case_table_names, LOWER(%(database)s), %(database)s), "
+            "IF(@@lower_case_table_names, LOWER(%(table)s), %(table)s)",
+            {"database": relation.database, "table": relation.table},
+        )
+        return Relation(*(cursor.fetchone() or relation.name))
+
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
         """(deployment, pipeline, sink, shared) of every other sink on `relation`, in whatever database it says so."""
-        return [found[:4] for found in self._claims(cursor, relation)]
+        return [found[:4] for found in self._claims(cursor, self._stored(cursor, relation))]
 
     def _claims(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool, str]]:
         """`other_owners`, each with the database that says so."""
@@ -159,7 +168,8 @@ class TargetTables:
         cursor.execute(
             compose(
                 "SELECT deployment, pipeline, sink, shared FROM {table} "
-                "WHERE relation = %s AND (deployment, pipeline, sink) <> (%s, %s, %s)",
+                "WHERE IF(@@lower_case_table_names, LOWER(relation), relation) = %s "
+                "AND (deployment, pipeline, sink) <> (%s, %s, %s)",
                 table=(home, "lockstep_target"),
             ),
             (str(relation), *self.owner_key),

@@ -36,7 +36,8 @@ class OutputTable(TableOutput[Relation, Cursor, Table]):
 
     def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
         if self.upserts is not None and self.epoch_column is not None:
-            require_upsertable(cursor, table, self.output, self.upserts, self.epoch_column)
+            epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
+            require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
             require_staging(cursor, self.schema, self.sink)
 
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:

@@ -63,8 +63,9 @@ class Table:
     columns: Mapping[str, Column]
 
     def epoch_column(self, name: str | None) -> str | None:
-        """`name` if the table has such a column."""
-        return name if name in self.columns else None
+        """`name` if the table has such a column, or what Postgres keeps of a longer one."""
+        kept = (name or "").encode()[:63].decode(errors="ignore")
+        return next((column for column in (name, kept) if column in self.columns), None)
 
 
 def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
@@ -113,6 +114,7 @@ def find_unique_keys(
 def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
     """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
     where = f"sink {sink}: output {output} does not fit table {table.relation}"
+    epoch_column = table.epoch_column(epoch_column) or epoch_column
     require_columns_fit(where, table.columns, schema, epoch_column, refusal, lambda column: column.type_name == "int8")
 
 

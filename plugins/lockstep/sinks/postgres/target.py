@@ -11,16 +11,16 @@ Every method takes a cursor within the caller's transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.errors import SinkUnavailable, TargetChanged
 from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.tables.upserts import AS_OLD_ROWS
+from lockstep.sinks.tables.ownership import owned, require_apart
 
 _TABLES = {
     "lockstep_marker": """
@@ -55,6 +55,18 @@ _HOMES = """
          AND (a.attname = 'deployment' AND a.atttypid = 'uuid'::regtype
               OR a.attname IN ('relation', 'pipeline', 'sink', 'shared'))) = 5
     ORDER BY n.nspname
+"""
+
+# a row of lockstep_target may have a name as it was given once, longer than Postgres keeps it
+_AS_STORED = sql.SQL(
+    "split_part(relation, '.', 1)::name::text || '.' || substr(relation, strpos(relation, '.') + 1)::name::text"
+)
+_RELATIVES = """
+    WITH RECURSIVE target (oid) AS (SELECT to_regclass(format('%%I.%%I', %s::text, %s::text))::oid),
+        below (oid) AS (TABLE target UNION SELECT i.inhrelid FROM below b JOIN pg_inherits i ON i.inhparent = b.oid),
+        above (oid) AS (TABLE target UNION SELECT i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid)
+    SELECT n.nspname || '.' || c.relname FROM (TABLE below UNION TABLE above) r
+    JOIN pg_class c ON c.oid = r.oid JOIN pg_namespace n ON n.oid = c.relnamespace
 """
 
 
@@ -100,19 +112,19 @@ class TargetTables:
                 if table == "lockstep_target_id":
                     cursor.execute(sql.SQL("INSERT INTO {} DEFAULT VALUES").format(self._table(table)))
 
-    def claim(self, cursor: Cursor, relations: Iterable[Relation], *, shared: bool, alone: bool = False) -> None:
-        """Own `relations`. Raises `TargetOwned` if another pipeline does and not both say shared=True; `alone`: if
-        anybody else does, another sink of the same pipeline included."""
-        for relation in relations:
-            for deployment, pipeline, sink, theirs, home in self._claims(cursor, relation):
+    def claim(self, cursor: Cursor, outputs: Mapping[str, Relation], *, shared: bool, alone: bool = False) -> None:
+        """Own the table of each output. Raises `TargetOwned` if another pipeline does and not both say shared=True;
+        `alone`: if anybody else does, another sink of the same pipeline included; `PreflightRefused` where two outputs
+        have one table."""
+        stored = {output: self._stored(cursor, relation) for output, relation in outputs.items()}
+        kin = {output: (str(found), _relatives(cursor, found)) for output, found in stored.items()}
+        require_apart(self.owner.sink, kin)
+        for relation in stored.values():
+            for *owner, theirs, home in self._claims(cursor, relation):
+                deployment, pipeline, sink = owner
                 another = (deployment, pipeline) != (self.owner.deployment, self.owner.pipeline)
                 if alone or (another and not (shared and theirs)):
-                    share = "" if alone else " say shared=True in both,"
-                    raise TargetOwned(
-                        f"sink {self.owner.sink}: table {relation} belongs to sink {sink} of pipeline {pipeline}, "
-                        f"deployment {deployment}; write elsewhere,{share} or delete its row of "
-                        f"{home}.lockstep_target if that pipeline is gone{AS_OLD_ROWS if alone else ''}"
-                    )
+                    raise owned(self.owner.sink, relation, (deployment, pipeline, sink), home, alone=alone)
             self._record_claim(cursor, relation, shared)
 
     def _record_claim(self, cursor: Cursor, relation: Relation, shared: bool) -> None:
@@ -141,22 +153,27 @@ class TargetTables:
                 self.owner_key,
             )
 
+    def _stored(self, cursor: Cursor, relation: Relation) -> Relation:
+        """As pg_class has it, or would: Postgres cuts a name after 63 bytes, and says so to nobody."""
+        cursor.execute("SELECT %s::name::text, %s::name::text", (relation.schema, relation.table))
+        return Relation(*(cursor.fetchone() or (relation.schema, relation.table)))
+
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool]]:
         """(deployment, pipeline, sink, shared) of every other sink on `relation`, its partitions or parents, in
         whatever schema it says so."""
-        return [found[:4] for found in self._claims(cursor, relation)]
+        return [found[:4] for found in self._claims(cursor, self._stored(cursor, relation))]
 
     def _claims(self, cursor: Cursor, relation: Relation) -> list[tuple[str, str, str, bool, str]]:
         """`other_owners`, each with the schema that says so."""
-        relatives = [str(relation), *_relatives(cursor, relation)]
+        relatives = list(_relatives(cursor, relation))
         cursor.execute(_HOMES, (self.schema,))
         found = []
         for home in [self.schema, *(name for (name,) in cursor.fetchall())]:
             cursor.execute(
                 sql.SQL(
                     "SELECT deployment::text, pipeline, sink, shared, %s FROM {} "
-                    "WHERE (deployment, pipeline, sink) IS DISTINCT FROM (%s::uuid, %s, %s) AND relation = ANY(%s)"
-                ).format(sql.Identifier(home, "lockstep_target")),
+                    "WHERE (deployment, pipeline, sink) IS DISTINCT FROM (%s::uuid, %s, %s) AND {} = ANY(%s)"
+                ).format(sql.Identifier(home, "lockstep_target"), _AS_STORED),
                 (home, *self.owner_key, relatives),
             )
             found += cursor.fetchall()
@@ -252,12 +269,7 @@ class TargetTables:
         return bool(row and row[0])
 
 
-def _relatives(cursor: Cursor, relation: Relation) -> list[str]:
-    cursor.execute(
-        "SELECT n.nspname || '.' || c.relname FROM to_regclass(format('%%I.%%I', %s::text, %s::text)) AS target(oid), "
-        "LATERAL (SELECT relid FROM pg_partition_tree(target.oid) "
-        "         UNION SELECT relid FROM pg_partition_ancestors(target.oid)) r "
-        "JOIN pg_class c ON c.oid = r.relid JOIN pg_namespace n ON n.oid = c.relnamespace",
-        (relation.schema, relation.table),
-    )
-    return [name for (name,) in cursor.fetchall()]
+def _relatives(cursor: Cursor, relation: Relation) -> set[str]:
+    """Itself and all tables that it shows rows of, or that show its rows."""
+    cursor.execute(_RELATIVES, (relation.schema, relation.table))
+    return {str(relation), *(name for (name,) in cursor.fetchall())}

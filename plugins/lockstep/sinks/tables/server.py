@@ -5,7 +5,7 @@ A cursor is whatever the driver calls one: it comes out of `Database.transaction
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -41,7 +41,7 @@ class TargetTables(Protocol):
 
     def create(self, cursor: Any, *, upserts: bool = False) -> None: ...
 
-    def claim(self, cursor: Any, relations: Iterable[Any], *, shared: bool, alone: bool = False) -> None: ...
+    def claim(self, cursor: Any, outputs: Mapping[str, Any], *, shared: bool, alone: bool = False) -> None: ...
 
     def disclaim(self, cursor: Any) -> None: ...
 

@@ -194,7 +194,7 @@ class TableSink(Sink):
             self._own.create(cursor, upserts=self.replaces)
             for table in self._tables.values():
                 table.preflight(cursor, schemas, create=self._create)
-            relations = [table.relation for table in self._tables.values()]
+            relations = {output: table.relation for output, table in self._tables.items()}
             self._own.claim(cursor, relations, shared=self._shared, alone=self.replaces)
 
     # --- proof and verification ---

@@ -1,0 +1,155 @@
+"""A table is what the server takes a name for: two spellings of one table have one owner, and one output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.errors import PreflightRefused, TargetOwned
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.tables.sink import TableSink
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import DEPLOYMENT, epoch
+from stack.mariadb import MISSING, MariaDbServer, mariadbd
+from tests.sinks import mysql_target, postgres_target
+
+SCHEMA = pa.schema({"id": pa.int64()})
+ROWS = pa.table({"id": [1, 2, 3]}, SCHEMA)
+LONG = "t" * 63  #: as much as Postgres keeps of a name
+WIDE = "ü" * 31  #: 62 bytes, and no room for half a letter
+
+
+def context(dsn: str, pipeline: str) -> SinkContext:
+    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
+
+
+def preflight(dsn: str, given: TableSink, pipeline: str = "pipe") -> None:
+    with given.opened(context(dsn, pipeline)):
+        given.preflight(dict.fromkeys(given.outputs, SCHEMA))
+
+
+def published(dsn: str, given: TableSink) -> pa.Table:
+    """What the sink reads back of an epoch that it has published."""
+    wal = [SealedRows(ROWS, output="rows")]
+    with given.opened(context(dsn, "pipe")):
+        given.preflight({"rows": SCHEMA})
+        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(given.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
+
+
+# --- Postgres --------------------------------------------------------------------------------------------------------
+
+
+def on_postgres(*tables: str, **arguments: Any) -> PostgresSink:
+    outputs = dict(zip(("rows", "more"), tables, strict=False))
+    return PostgresSink("warehouse", tables=outputs, connection="w", **{"create": True, **arguments})
+
+
+@pytest.mark.parametrize(("name", "cut"), [(LONG, f"{LONG}_and_more"), (WIDE, f"{WIDE}ü"), ("S" * 70, "S" * 80)])
+def test_names_that_postgres_cuts_to_the_same_are_one_table(warehouse_dsn: str, name: str, cut: str) -> None:
+    preflight(warehouse_dsn, on_postgres(name), "first")
+    with pytest.raises(TargetOwned, match="of pipeline first"):
+        preflight(warehouse_dsn, on_postgres(cut), "second")
+    preflight(warehouse_dsn, on_postgres(cut), "first")
+    with pytest.raises(PreflightRefused, match="rows and more go into one table"):
+        preflight(warehouse_dsn, on_postgres(name, cut), "first")
+
+
+def test_schemas_that_postgres_cuts_to_the_same_are_one_too(warehouse_dsn: str) -> None:
+    postgres_target.execute(warehouse_dsn, f'CREATE SCHEMA "{LONG}"')
+    preflight(warehouse_dsn, on_postgres(f"{LONG}.target"), "first")
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, on_postgres(f"{LONG}_and_more.target"), "second")
+
+
+def test_an_owner_who_was_written_down_in_another_spelling_is_one_still(warehouse_dsn: str) -> None:
+    preflight(warehouse_dsn, on_postgres(LONG), "first")
+    long = f"public.{LONG}_as_it_was_given"
+    postgres_target.execute(warehouse_dsn, "UPDATE lockstep_target SET relation = %s", long)
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, on_postgres(LONG), "second")
+    preflight(warehouse_dsn, on_postgres(f"{LONG}_as_it_was_given"), "first")
+
+
+def test_a_table_that_inherits_belongs_to_the_owner_of_the_other(warehouse_dsn: str) -> None:
+    """Whoever reads the parent reads the child's rows, too."""
+    preflight(warehouse_dsn, on_postgres("parent"), "first")
+    postgres_target.execute(warehouse_dsn, "CREATE TABLE child () INHERITS (parent)")
+    with pytest.raises(TargetOwned):
+        preflight(warehouse_dsn, on_postgres("child"), "second")
+    with pytest.raises(PreflightRefused, match="rows and more go into one table"):
+        preflight(warehouse_dsn, on_postgres("parent", "child"), "first")
+
+
+def test_a_table_and_its_partition_are_no_two_outputs(warehouse_dsn: str) -> None:
+    columns = "id bigint, lockstep_epoch bigint"
+    postgres_target.execute(warehouse_dsn, f"CREATE TABLE target ({columns}) PARTITION BY RANGE (id)")
+    for name, start in (("low", 0), ("high", 5)):
+        part = f"CREATE TABLE {name} PARTITION OF target FOR VALUES FROM ({start}) TO ({start + 5})"
+        postgres_target.execute(warehouse_dsn, part)
+    with pytest.raises(PreflightRefused, match="rows and more go into one table"):
+        preflight(warehouse_dsn, on_postgres("target", "low"))
+    preflight(warehouse_dsn, on_postgres("low", "high"))
+
+
+def test_an_epoch_column_whose_name_postgres_cuts_is_filled(warehouse_dsn: str) -> None:
+    postgres_target.execute(warehouse_dsn, f"CREATE TABLE target (id bigint, {LONG} bigint)")
+    assert published(warehouse_dsn, on_postgres("target", epoch_column=f"{LONG}_of_the_epoch")) == ROWS
+
+
+# --- MariaDB ---------------------------------------------------------------------------------------------------------
+
+
+def on_mariadb(*tables: str, **arguments: Any) -> MySqlSink:
+    outputs = dict(zip(("rows", "more"), tables, strict=False))
+    return MySqlSink("warehouse", tables=outputs, connection="w", **{"create": True, **arguments})
+
+
+@pytest.fixture
+def lowering_dsn(memory_folder: Path) -> Iterator[str]:
+    """A database on a server that takes table names in any case for the same."""
+    if mariadbd() is None:
+        pytest.skip(MISSING)
+    with MariaDbServer(memory_folder / "lowering", settings={"lower_case_table_names": 1}).for_a_while() as server:
+        yield server.create_database("shop")
+
+
+def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) -> None:
+    preflight(lowering_dsn, on_mariadb("Target"), "first")
+    for spelling in ("target", "TARGET", "Shop.Target"):
+        with pytest.raises(TargetOwned, match="of pipeline first"):
+            preflight(lowering_dsn, on_mariadb(spelling), "second")
+        preflight(lowering_dsn, on_mariadb(spelling), "first")
+        with pytest.raises(PreflightRefused, match="rows and more go into one table"):
+            preflight(lowering_dsn, on_mariadb("Target", f"SHOP.{spelling.rpartition('.')[2]}"), "first")
+    mysql_target.execute(lowering_dsn, "UPDATE lockstep_target SET relation = 'shop.TaRgEt'")  # as it was given once
+    with pytest.raises(TargetOwned):
+        preflight(lowering_dsn, on_mariadb("target"), "second")
+    assert published(lowering_dsn, on_mariadb("Mine")) == ROWS
+
+
+def test_names_that_mariadb_tells_apart_are_two_tables(mariadb_dsn: str) -> None:
+    preflight(mariadb_dsn, on_mariadb("Target", "target"), "first")
+    preflight(mariadb_dsn, on_mariadb("TARGET"), "second")
+    tables = {name for (name,) in mysql_target.execute(mariadb_dsn, "SHOW TABLES")}
+    assert {"TARGET", "Target", "target"} <= tables
+
+
+@pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
+def test_an_epoch_column_in_another_case_is_filled(mariadb_dsn: str, protocol: str) -> None:
+    mysql_target.execute(mariadb_dsn, "CREATE TABLE target (id bigint, Lockstep_Epoch bigint NOT NULL) ENGINE = InnoDB")
+    assert published(mariadb_dsn, on_mariadb("target", protocol=protocol)) == ROWS
+    assert mysql_target.execute(mariadb_dsn, "SELECT DISTINCT lockstep_epoch FROM target") == [(1,)]
+
+
+def test_an_upsert_whose_epoch_column_is_in_another_case_replaces(mariadb_dsn: str) -> None:
+    columns = "id bigint PRIMARY KEY, LOCKSTEP_EPOCH bigint NOT NULL, lockstep_order bigint NOT NULL"
+    mysql_target.execute(mariadb_dsn, f"CREATE TABLE target ({columns}) ENGINE = InnoDB")
+    assert published(mariadb_dsn, on_mariadb("target", mode="upsert", key=["id"])) == ROWS
