@@ -44,6 +44,11 @@ class Interval:
 
     def __post_init__(self) -> None:
         for end in (self.start, self.end):
+            if not isinstance(end, datetime):
+                raise IntervalMissing(
+                    f"interval bound {end!r} is a {type(end).__name__}; give an aware datetime, such as "
+                    "datetime(2026, 1, 1, tzinfo=UTC)"
+                )
             if end.tzinfo is None:
                 raise IntervalMissing(f"interval bound {end.isoformat()} has no time zone; give an aware datetime")
         object.__setattr__(self, "start", self.start.astimezone(UTC))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
+from lockstep.errors import LockstepError
 from lockstep.extras import naming
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
@@ -28,7 +31,27 @@ from lockstep.wal.staging import Staging
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+P = ParamSpec("P")
+R = TypeVar("R")
+_log = logging.getLogger(__name__)
 
+
+def told(act: Callable[P, R]) -> Callable[P, R]:
+    """What `act` raises of Lockstep's is one sentence at the caller's line; how it came to that is logged at DEBUG."""
+
+    @wraps(act)
+    def telling(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return act(*arguments, **named)
+        except LockstepError as error:
+            _log.debug("how it came to this", exc_info=True)
+            failure = error
+        raise failure.with_traceback(None) from None  # out here nothing is chained to it
+
+    return telling
+
+
+@told
 def run_epoch(
     pipeline: Pipeline,
     *,
@@ -44,7 +67,8 @@ def run_epoch(
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
     id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
-    An error before the decision aborts the attempt, then is raised. Threads need a pipeline each: sources keep what
+    An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
+    `lockstep` at DEBUG. Threads need a pipeline each: sources keep what
     they are opened with.
     """
     migrate(ledger)
@@ -62,6 +86,7 @@ def run_epoch(
         return report_of(runtime, cleanup(runtime, run), already)
 
 
+@told
 def recover(
     pipeline: Pipeline | str,
     *,
@@ -115,7 +140,10 @@ def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
             prepare(runtime, run, sink)
         commit(runtime, run)
     except Exception as error:
-        abort(runtime, run, f"{type(error).__name__}: {error}")
+        try:
+            abort(runtime, run, f"{type(error).__name__}: {error}")
+        except LockstepError as late:
+            _log.warning("nothing was decided, and what the attempt left is still there, for `recover`: %s", late)
         raise
 
 

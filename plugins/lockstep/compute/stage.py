@@ -20,6 +20,7 @@ from lockstep.compute.inputs import Input, Observed
 from lockstep.compute.session import tagged
 from lockstep.compute.state import StateRows, states_of
 from lockstep.compute.state_writing import StateWriter
+from lockstep.compute.transforming import ByName, called, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.wal.manifest import SourceCount
@@ -157,29 +158,27 @@ def _planned(
 def _transformed(
     pipeline: Pipeline, request: StageRequest, inputs: list[Input], states: Mapping[str, StateRows]
 ) -> _Frames:
-    frames = {found.name: found.frame() for found in inputs}
+    frames = ByName("input", {found.name: found.frame() for found in inputs})
+    changes: Mapping[str, DataFrame] = {}
     if states:
-        outputs, changes = _with_state(pipeline, frames, states)
+        outputs, changes = _with_state(pipeline, frames, ByName("state", states))
     else:
-        outputs, changes = pipeline.transform(frames), {}
-    if set(outputs) != set(request.outputs):
-        raise InvalidPipeline(
-            f"pipeline {pipeline.name}: its transform returns {sorted(outputs)}, "
-            f"its sinks take {sorted(request.outputs)}"
-        )
+        outputs = require_frames(pipeline, "output", called(pipeline, frames))
+    require_outputs(pipeline, request.epoch, request.outputs, outputs)
     return _Frames(outputs, changes)
 
 
 def _with_state(
     pipeline: Pipeline, frames: Mapping[str, DataFrame], states: Mapping[str, StateRows]
 ) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
-    match pipeline.transform(frames, states):
-        case (outputs, changes) if isinstance(outputs, Mapping) and isinstance(changes, Mapping):
-            pass
-        case _:
+    match called(pipeline, frames, states):
+        case (outputs, changes):
+            require_frames(pipeline, "output", outputs)
+            require_frames(pipeline, "state", changes)
+        case found:
             raise InvalidPipeline(
                 f"pipeline {pipeline.name} has state: its transform must return two mappings, the outputs and the "
-                "changes of each state"
+                f"changes of each state, and returns a {type(found).__name__}"
             )
     if unknown := sorted(set(changes) - set(states)):
         raise InvalidPipeline(

@@ -55,7 +55,11 @@ class SinkContext:
         """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
         found = self.connections.get(connection)
         if found is None:
-            raise InvalidPipeline(f"sink {sink}: no connection with the id {connection!r} was given")
+            given = ", ".join(map(repr, sorted(self.connections))) or "no other"
+            raise InvalidPipeline(
+                f"sink {sink}: no connection with the id {connection!r} was given, but {given}: add it to "
+                "connections=, or correct the sink's connection="
+            )
         return found
 
 

@@ -1,0 +1,107 @@
+"""A pipeline's transform, called: what goes wrong in it is told by name and place, without the trace around it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
+from lockstep.pipeline import Pipeline
+
+T = TypeVar("T")
+#: what a mistake in the code raises, on every try again
+_MISTAKES = (TypeError, NameError, AttributeError, LookupError, ImportError, AssertionError)
+
+
+class _Unknown(KeyError):
+    """The transform asked for a name that isn't there."""
+
+
+class ByName(dict[str, T]):
+    """A transform's inputs, or its states: one that isn't there is refused with the names of those that are."""
+
+    def __init__(self, kind: str, found: Mapping[str, T]) -> None:
+        super().__init__(found)
+        self.kind = kind
+
+    def __missing__(self, name: object) -> T:
+        raise _Unknown(f"asks for the {self.kind} {name!r}; there {_listed(self, name)}")
+
+
+def called(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
+    """What the transform returns. Raises `InvalidPipeline` for a mistake in it, `StageFailed` for what may pass."""
+    try:
+        return pipeline.transform(*arguments)
+    except _Unknown as error:
+        raise InvalidPipeline(f"pipeline {pipeline.name}: its transform {error.args[0]} ({_place(error)})") from error
+    except LockstepError:
+        raise
+    except Exception as error:
+        if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
+            raise  # Spark's answer to a query, which says more than the place where it was asked
+        failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
+        said = " ".join(str(error).split())
+        raise failure(
+            f"pipeline {pipeline.name}: its transform raises {type(error).__name__}: {said} ({_place(error)})"
+        ) from error
+
+
+def require_frames(pipeline: Pipeline, kind: str, found: object) -> Mapping[str, DataFrame]:
+    """`found` if it is DataFrames by name. Raises `InvalidPipeline`. `kind`: the name is one of what."""
+    example = "{" + ", ".join(f"{name!r}: …" for name in pipeline.outputs) + "}" if kind == "output" else "{…}"
+    if not isinstance(found, Mapping):
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: its transform returns {_kind_of(found)}, expected are DataFrames by {kind}: "
+            f"return {example}"
+        )
+    for name, frame in found.items():
+        if not isinstance(frame, DataFrame):
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name}: its transform returns {_kind_of(frame)} for the {kind} {name!r}, expected "
+                "is a DataFrame"
+            )
+    return found
+
+
+def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], found: Collection[str]) -> None:
+    """Raise `InvalidPipeline` unless the transform returns exactly what the sinks take; the sinks are frozen."""
+    if set(planned) == set(found):
+        return
+    lacking = [
+        f"sink {sink.name} takes {output!r}, which it doesn't return"
+        for sink in pipeline.sinks
+        for output in sink.outputs
+        if output not in found
+    ]
+    idle = [f"no sink takes {output!r}" for output in found if output not in planned]
+    raise InvalidPipeline(
+        f"pipeline {pipeline.name}: its transform returns the outputs {sorted(found)}, its sinks take "
+        f"{sorted(planned)}: {'; '.join([*lacking, *idle])}. Correct the transform and run the epoch again; or the "
+        f"sinks, and then `lockstep replan {pipeline.name} {epoch} --reason 'other sinks'` before it is run again"
+    )
+
+
+def _listed(known: Collection[str], wanted: object) -> str:
+    close = get_close_matches(str(wanted), known, 1)
+    listed = "is " + ", ".join(map(repr, known)) if len(known) == 1 else "are " + ", ".join(map(repr, known))
+    return (listed if known else "is none") + (f"; did you mean {close[0]!r}?" if close and len(known) > 1 else "")
+
+
+def _kind_of(value: object) -> str:
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _place(error: BaseException) -> str:
+    """Where in the user's own file it went wrong: the last frame of the file that holds the transform."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    if not frames:
+        return "where it is called"
+    last = [frame for frame in frames if frame.filename == frames[0].filename][-1]
+    line = f": {last.line}" if last.line else ""
+    return f"{last.filename}:{last.lineno}, in {last.name}{line}"

@@ -1,0 +1,246 @@
+"""A user's mistake is told in one sentence: what was found, what was expected, what to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lockstep import Pipeline, run_epoch
+from lockstep.cli import app
+from lockstep.epoch import EpochReport
+from lockstep.errors import (
+    IntervalMissing,
+    InvalidPipeline,
+    LedgerRefused,
+    LedgerUnavailable,
+    LockstepError,
+    PlanMismatch,
+    PreflightRefused,
+    SinkUnavailable,
+    SourceNotReady,
+    SparkUnavailable,
+    StageFailed,
+)
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import FileSource
+
+INTERVAL = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+NEXT_DAY = (datetime(2026, 1, 2, tzinfo=UTC), datetime(2026, 1, 3, tzinfo=UTC))
+
+
+def split(inputs: Mapping[str, Any]) -> Any:
+    orders = inputs["orders"]
+    return {"paid": orders.where("amount >= 0"), "refunds": orders.where("amount < 0")}
+
+
+def wrong_column(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["orders"].where("amont >= 0"), "refunds": inputs["orders"]}
+
+
+def wrong_input(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["order"], "refunds": inputs["orders"]}
+
+
+def a_frame(inputs: Mapping[str, Any]) -> Any:
+    return inputs["orders"]
+
+
+def nothing(inputs: Mapping[str, Any]) -> Any:
+    return None
+
+
+def no_frames(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["orders"], "refunds": 7}
+
+
+def fewer(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["orders"]}
+
+
+def own_bug(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["orders"].where(len(7)), "refunds": inputs["orders"]}  # type: ignore[arg-type]
+
+
+def divided(inputs: Mapping[str, Any]) -> Any:
+    orders = inputs["orders"]
+    return {"paid": orders.selectExpr("id", "customer", "amount / (id - id) AS amount"), "refunds": orders}
+
+
+class Flaky(Exception):
+    """What a transform may meet outside."""
+
+
+def flaky(inputs: Mapping[str, Any]) -> Any:
+    raise Flaky("the service of rates doesn't answer")
+
+
+def catching(inputs: Mapping[str, Any]) -> Any:
+    try:
+        inputs["refunds"]
+    except KeyError:
+        assert "refunds" not in inputs
+        assert inputs.get("refunds") is None
+        return split(inputs)
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The README's example, in a folder of its own, with a mistake in it."""
+
+    folder: Path
+    arguments: Mapping[str, Any]
+    transform: Callable[..., Any] = split
+    table: str = "public.paid"
+    output: str = "paid"
+    connection: str = "warehouse"
+    create: bool = True
+
+    @property
+    def pipeline(self) -> Pipeline:
+        path = f"{self.folder}/landing/orders/{{interval_start:%Y-%m-%d}}.csv"
+        source = FileSource(path, schema="id BIGINT, customer STRING, amount DECIMAL(10,2)")
+        tables = {self.output: self.table}
+        warehouse = PostgresSink("warehouse", tables=tables, connection=self.connection, create=self.create)
+        refunds = FileSink("refunds", output="refunds", path=f"{self.folder}/out/refunds")
+        return Pipeline("orders", {"orders": source}, self.transform, [warehouse, refunds])
+
+    def run(self, **arguments: Any) -> EpochReport:
+        return run_epoch(self.pipeline, **{**self.arguments, "interval": INTERVAL, **arguments})
+
+    def mistaken(self, expected: type[LockstepError], **arguments: Any) -> str:
+        """What is said of the mistake, which has to be all that is printed, but for the line that asked for it."""
+        with pytest.raises(expected) as raised:
+            self.run(**arguments)
+        shown = traceback.format_exception(raised.value)
+        frames = traceback.extract_tb(raised.value.__traceback__)
+        assert [frame.name for frame in frames] == ["mistaken", "run", "telling"]
+        assert "".join(shown).count("Traceback") == 1, "".join(shown)
+        said = str(raised.value)
+        assert "\n" not in said
+        assert "stacktrace" not in said
+        return said
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str, spark_connect: str) -> Notebook:
+    landing = tmp_path / "landing" / "orders"
+    landing.mkdir(parents=True)
+    (landing / "2026-01-01.csv").write_text("id,customer,amount\n1,a,10.50\n2,b,-3.00\n3,a,1.25\n")
+    arguments = {
+        "ledger": ledger_dsn,
+        "staging": str(tmp_path / "staging"),
+        "spark": spark_connect,
+        "connections": {"warehouse": warehouse_dsn},
+    }
+    return Notebook(tmp_path, arguments)
+
+
+@pytest.mark.parametrize(
+    ("transform", "says"),
+    [
+        (wrong_column, ["`amont` cannot be resolved", "`amount`, `id`, `customer`"]),
+        (wrong_input, ["asks for the input 'order'; there is 'orders'", "test_mistakes.py:", 'inputs["order"]']),
+        (a_frame, ["returns a DataFrame", "return {'paid': …, 'refunds': …}"]),
+        (nothing, ["returns None", "return {'paid': …, 'refunds': …}"]),
+        (no_frames, ["returns an int for the output 'refunds', expected is a DataFrame"]),
+        (fewer, ["returns the outputs ['paid']", "sink refunds takes 'refunds', which it doesn't return"]),
+        (own_bug, ["raises TypeError: object of type 'int' has no len()", "test_mistakes.py:", "len(7)"]),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_mistake_in_a_transform_is_one_sentence_with_its_cause(
+    notebook: Notebook, transform: Callable[..., Any], says: list[str]
+) -> None:
+    said = replace(notebook, transform=transform).mistaken(InvalidPipeline)
+    assert said.startswith("pipeline orders: ")
+    for part in says:
+        assert part in said
+    assert notebook.run().rows == {"paid": 2, "refunds": 1}  # once it is mended
+
+
+def test_the_trace_behind_a_sentence_is_logged_for_who_asks(
+    notebook: Notebook, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "lockstep")
+    replace(notebook, transform=wrong_column).mistaken(InvalidPipeline)
+    assert "JVM stacktrace" in caplog.text
+
+
+def test_what_may_pass_by_itself_is_tried_again(notebook: Notebook) -> None:
+    said = replace(notebook, transform=flaky).mistaken(StageFailed)
+    assert "raises Flaky: the service of rates doesn't answer" in said
+
+
+def test_a_transform_may_look_whether_an_input_is_there(notebook: Notebook) -> None:
+    assert replace(notebook, transform=catching).run().rows == {"paid": 2, "refunds": 1}
+
+
+def test_a_sink_for_an_unknown_output_names_the_command_that_takes_the_right_one(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = replace(notebook, output="piad").mistaken(InvalidPipeline)
+    assert "returns the outputs ['paid', 'refunds'], its sinks take ['piad', 'refunds']" in said
+    assert "sink warehouse takes 'piad', which it doesn't return; no sink takes 'paid'" in said
+    frozen = notebook.mistaken(PlanMismatch)
+    [command] = re.findall("`(lockstep replan .*?)`", said)
+    assert command in frozen or "lockstep replan orders 1 " in frozen
+    module = ModuleType("mended")
+    module.__dict__["pipeline"] = notebook.pipeline
+    monkeypatch.setitem(sys.modules, "mended", module)
+    monkeypatch.setenv("LOCKSTEP_LEDGER", notebook.arguments["ledger"])
+    monkeypatch.setenv("LOCKSTEP_STAGING", notebook.arguments["staging"])
+    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", notebook.arguments["connections"]["warehouse"])
+    pasted = CliRunner().invoke(app, [*shlex.split(command)[1:], "--definition", "mended:pipeline"])
+    assert pasted.exit_code == 0, pasted.output
+    assert notebook.run().rows == {"paid": 2, "refunds": 1}
+
+
+NOWHERE = "postgresql://postgres:hunter2@127.0.0.1:1/nowhere"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "arguments", "expected", "says"),
+    [
+        ({"create": False}, {}, PreflightRefused, ["table public.paid is missing; create it, or say create=True"]),
+        (
+            {"connection": "warehose"},
+            {},
+            InvalidPipeline,
+            ["sink warehouse: no connection with the id 'warehose' was given, but 'warehouse'"],
+        ),
+        ({}, {"connections": {"warehouse": NOWHERE}}, SinkUnavailable, ["connection warehouse", "refused"]),
+        ({}, {"ledger": NOWHERE}, LedgerUnavailable, ["the ledger can't be reached", "refused"]),
+        ({}, {"ledger": "postgresql://me:hunter2@x@y/z"}, LedgerRefused, ["the ledger's DSN can't be parsed"]),
+        ({}, {"spark": "sc://127.0.0.1:1"}, SparkUnavailable, ["no Spark Connect server answers at 127.0.0.1:1"]),
+        ({}, {"interval": None}, IntervalMissing, ["give run_epoch interval=(start, end)"]),
+        ({}, {"interval": ("2026-01-01", "2026-01-02")}, IntervalMissing, ["'2026-01-01' is a str", "tzinfo=UTC"]),
+        ({}, {"interval": (datetime(2026, 1, 1), datetime(2026, 1, 2))}, IntervalMissing, ["has no time zone"]),
+        ({}, {"interval": NEXT_DAY}, SourceNotReady, ["expects", "2026-01-02.csv"]),
+    ],
+    ids=["table", "connection", "warehouse", "ledger", "DSN", "Spark", "interval", "texts", "zone", "file"],
+)
+def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
+    notebook: Notebook,
+    mistake: dict[str, Any],
+    arguments: dict[str, Any],
+    expected: type[LockstepError],
+    says: list[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "lockstep")
+    said = replace(notebook, **mistake).mistaken(expected, **arguments)
+    for part in says:
+        assert part in said
+    assert "hunter2" not in said + caplog.text
