@@ -1,4 +1,7 @@
-"""Every Arrow type that PostgresSink takes comes back as it went in, extremes included; every other is named."""
+"""Every Arrow type that PostgresSink takes comes back as it went in, extremes included; every other is named.
+
+Both ways of encoding have to do it: pgpq's binary one, and the CSV that is taken without pgpq.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres import PostgresSink, encoders
 from lockstep.sinks.postgres.types import postgres_type
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
@@ -97,6 +100,13 @@ VALUES: list[tuple[pa.DataType, list[object]]] = [
 ]
 
 
+@pytest.fixture(params=["binary", "csv"])
+def encoding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "csv":
+        monkeypatch.setattr(encoders, "pgpq", None)
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
 def one_database(warehouse_server: PostgresServer) -> Iterator[str]:
     warehouse_server.start()
@@ -128,7 +138,9 @@ def digest(rows: pa.Table) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
-def test_values_come_back_as_they_went_in(types_dsn: str, dtype: pa.DataType, values: list[object]) -> None:
+def test_values_come_back_as_they_went_in(
+    types_dsn: str, encoding: str, dtype: pa.DataType, values: list[object]
+) -> None:
     column = pa.array([*values, None], dtype)
     rows = pa.table({"value": column})
     found = round_trip(types_dsn, rows)
@@ -136,12 +148,38 @@ def test_values_come_back_as_they_went_in(types_dsn: str, dtype: pa.DataType, va
     assert digest(found) == digest(rows), f"{found.column(0)} instead of {column}"
 
 
-def test_rows_of_nothing_but_null_are_kept(types_dsn: str) -> None:
+@pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
+def test_both_encodings_give_the_server_the_same_rows(
+    types_dsn: str, monkeypatch: pytest.MonkeyPatch, dtype: pa.DataType, values: list[object]
+) -> None:
+    rows = pa.table({"n": pa.array(range(len(values) + 1)), "value": pa.array([*values, None], dtype)}).slice(1)
+    found = []
+    for encoder in (encoders.pgpq, None):
+        monkeypatch.setattr(encoders, "pgpq", encoder)
+        execute(types_dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+        round_trip(types_dsn, rows, batch_rows=2)
+        found.append(execute(types_dsn, "SELECT n, value::text FROM types ORDER BY n"))
+    assert found[0] == found[1]
+    assert len(found[0]) == len(values)
+
+
+def test_without_the_binary_encoder_it_says_so_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(encoders, "pgpq", None)
+    encoders._tell_once.cache_clear()
+    for _ in range(2):
+        encoders.encoder_of(pa.schema({"value": pa.int64()}))
+    [told] = caplog.messages
+    assert "pip install pgpq" in told
+
+
+def test_rows_of_nothing_but_null_are_kept(types_dsn: str, encoding: str) -> None:
     rows = pa.table({"value": pa.array([None] * 7, pa.int64())})
     assert digest(round_trip(types_dsn, rows)) == digest(rows)
 
 
-def test_columns_go_by_name_not_by_place(types_dsn: str) -> None:
+def test_columns_go_by_name_not_by_place(types_dsn: str, encoding: str) -> None:
     execute(types_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
     rows = pa.table({"a": [1, 2], "b": [10, 20]})
     assert digest(round_trip(types_dsn, rows)) == digest(rows)
@@ -151,12 +189,12 @@ def test_columns_go_by_name_not_by_place(types_dsn: str) -> None:
     ]
 
 
-def test_awkward_names_are_only_names(types_dsn: str) -> None:
+def test_awkward_names_are_only_names(types_dsn: str, encoding: str) -> None:
     rows = pa.table({'say "hi"; DROP TABLE types; --': [1], "%s": [2], "select": ["x"], "ünï": [True]})
     assert digest(round_trip(types_dsn, rows)) == digest(rows)
 
 
-def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str) -> None:
+def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str, encoding: str) -> None:
     for setting in (
         "extra_float_digits = -15",
         "TimeZone = 'Asia/Kathmandu'",
@@ -225,7 +263,9 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("dtype", "value"), BEYOND, ids=str)
-def test_a_value_that_postgres_would_change_is_rejected(types_dsn: str, dtype: pa.DataType, value: object) -> None:
+def test_a_value_that_postgres_would_change_is_rejected(
+    types_dsn: str, encoding: str, dtype: pa.DataType, value: object
+) -> None:
     with pytest.raises(SinkRejected, match=r"output rows into table public\.types"):
         round_trip(types_dsn, pa.table({"value": pa.array([value], dtype)}))
     assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
+from lockstep.sinks.tables.csv_carriers import as_hex
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
@@ -124,9 +125,9 @@ def _bytes(dtype: pa.DataType) -> MySqlType | None:
     if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):
         return MySqlType(_TEXTS, "longtext", _escaped)
     if types.is_fixed_size_binary(dtype) or types.is_binary_view(dtype):
-        return MySqlType(_BLOBS, "longblob", lambda array: _hex(array.cast(pa.large_binary())), load="UNHEX({})")
+        return MySqlType(_BLOBS, "longblob", lambda array: as_hex(array.cast(pa.large_binary())), load="UNHEX({})")
     if types.is_binary(dtype) or types.is_large_binary(dtype):
-        return MySqlType(_BLOBS, "longblob", lambda array: _hex(array.cast(pa.large_binary())), load="UNHEX({})")
+        return MySqlType(_BLOBS, "longblob", lambda array: as_hex(array.cast(pa.large_binary())), load="UNHEX({})")
     return None
 
 
@@ -214,15 +215,3 @@ def _escaped(array: pa.Array) -> pa.Array:
         if character.encode() in present:
             array = pc.replace_substring(array, character, escape)
     return array
-
-
-def _hex(array: pa.Array) -> pa.Array:
-    """Large strings of hex digits, by numpy on the buffers of large binaries."""
-    offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
-    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    text = np.empty(2 * len(data), np.uint8)
-    text[0::2], text[1::2] = digits[data >> 4], digits[data & 15]
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    places = pa.py_buffer(2 * (offsets - offsets[0]))
-    return pa.LargeStringArray.from_buffers(len(array), places, pa.py_buffer(text), validity)

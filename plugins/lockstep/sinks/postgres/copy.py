@@ -1,4 +1,4 @@
-"""Arrow batches into a table: a thread of their own encodes them while the server takes them in by COPY BINARY."""
+"""Arrow batches into a table: a thread of their own encodes them while the server takes them in by COPY."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from queue import Empty, Full, Queue
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-import pgpq
 import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
@@ -19,6 +18,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.sinks.base import Batches
 from lockstep.sinks.postgres.connection import Database
+from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table, require_fit
 from lockstep.sinks.postgres.target import Relation
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
@@ -75,7 +75,7 @@ class Copy:
 
     def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
         columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(into.identifier, columns)
+        statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(into.identifier, columns, copy_options())
         try:
             cursor.copy_expert(statement, cast(Any, stream))  # read() is all that COPY FROM uses
         except psycopg2.Error:
@@ -99,7 +99,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How an output's batches become rows of COPY BINARY: by name, in the order of `names`."""
+    """How an output's batches become rows of COPY: by name, in the order of `names`."""
 
     fields: tuple[tuple[str, PgType, Column], ...]
     epoch_column: str | None
@@ -123,7 +123,7 @@ class Encoding:
 
     def pieces(self, batches: Batches) -> Iterator[tuple[bytes, int]]:
         """(bytes, rows) of one COPY stream, header and trailer included. Raises `SinkRejected` for unsafe values."""
-        encoder = pgpq.ArrowToPostgresBinaryEncoder(self.schema)
+        encoder = encoder_of(self.schema)
         yield encoder.write_header(), 0
         for batch in batches:
             wired = self.wire(batch)

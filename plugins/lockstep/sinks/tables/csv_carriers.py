@@ -57,3 +57,15 @@ def as_binary(array: pa.Array) -> pa.Array:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(array), [validity, pa.py_buffer(halves), pa.py_buffer(data)]
     )
+
+
+def as_hex(array: pa.Array) -> pa.Array:
+    """Large strings of hex digits, by numpy on the buffers of large binaries."""
+    offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
+    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    text = np.empty(2 * len(data), np.uint8)
+    text[0::2], text[1::2] = digits[data >> 4], digits[data & 15]
+    validity = array.is_valid().buffers()[1] if array.null_count else None
+    places = pa.py_buffer(2 * (offsets - offsets[0]))
+    return pa.LargeStringArray.from_buffers(len(array), places, pa.py_buffer(text), validity)
