@@ -8,7 +8,7 @@ import psycopg2
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger.connecting import connect, first_line
-from lockstep.ledger.statements import migrations
+from lockstep.ledger.statements import migrations, statement
 
 _LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
 
@@ -21,6 +21,7 @@ def migrate(dsn: str) -> list[str]:
     connection = connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
     try:
         with connection, connection.cursor() as cursor:
+            cursor.execute(statement("lift_limits"))
             cursor.execute("SELECT pg_is_in_recovery(), pg_advisory_lock(%s)", (_LOCK,))
             if cursor.fetchone()[0]:
                 raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")

@@ -30,9 +30,10 @@ _SQL_MODE = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION
 _SESSION = """
     SET SESSION sql_mode = %(mode)s, time_zone = '+00:00',
         foreign_key_checks = 1, unique_checks = 1, check_constraint_checks = 1, sql_big_selects = 1, sql_notes = 1,
+        sql_safe_updates = 0, sql_select_limit = 18446744073709551615, group_concat_max_len = 1048576,
         max_statement_time = 0, max_error_count = 64, innodb_lock_wait_timeout = %(lock)s, lock_wait_timeout = %(lock)s,
-        wait_timeout = %(idle)s, idle_transaction_timeout = %(idle)s, net_read_timeout = %(idle)s,
-        net_write_timeout = %(idle)s
+        wait_timeout = %(idle)s, idle_transaction_timeout = %(idle)s, idle_readonly_transaction_timeout = %(idle)s,
+        idle_write_transaction_timeout = %(idle)s, net_read_timeout = %(idle)s, net_write_timeout = %(idle)s
 """
 _GUARD = """
     SELECT VERSION(), @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.innodb_doublewrite,

@@ -39,7 +39,9 @@ _GUARD = """
                                             WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, %(local)s),
            set_config('lock_timeout', %(lock_ms)s, %(local)s),
            set_config('idle_in_transaction_session_timeout', %(idle_ms)s, %(local)s),
-           set_config('statement_timeout', '0', %(local)s)
+           set_config('statement_timeout', '0', %(local)s),
+           CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL -- Postgres 17
+                THEN set_config('transaction_timeout', '0', %(local)s) END
 """
 
 # SQLSTATE classes of what may pass: connection, resources, locks, operator, system, snapshots, wrong server

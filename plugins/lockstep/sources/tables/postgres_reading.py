@@ -18,8 +18,14 @@ from pyarrow import csv
 _IN_MEMORY = 64 << 20  #: bytes of CSV that are not worth a file
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
 
-# for every session that reads or compares values: their text must not depend on the server's settings
-SETTINGS = "SET timezone = 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 1; SET lock_timeout = '10s'"
+# for every session that reads or compares values: their text must not depend on the server's settings, and reading may
+# take longer than a role's limits; transaction_timeout came with Postgres 17
+SETTINGS = """
+    SET timezone = 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 1; SET lock_timeout = '10s';
+    SET statement_timeout = 0;
+    SELECT CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
+                THEN set_config('transaction_timeout', '0', false) END
+"""
 
 
 @dataclass(frozen=True)
