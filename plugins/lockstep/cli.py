@@ -28,6 +28,7 @@ from lockstep.cli_tables import (
     show_epochs,
     show_forgotten,
     show_history,
+    show_overrides,
     show_problems,
     show_savepoint,
     show_verifications,
@@ -40,6 +41,8 @@ from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
+from lockstep.roles.override import clear_override
+from lockstep.roles.override import override as override_sink
 from lockstep.roles.recover import forget as forget_pipeline
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.savepoint import export as export_savepoint
@@ -249,6 +252,33 @@ def resolve(
     """Say what became of a decided epoch in a sink, where nobody can prove it."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
         _say(as_json, "resolved", operate.resolve(runtime, epoch, sink, word.value, reason))
+
+
+@app.command()
+def override(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    sink: Annotated[str | None, typer.Argument(help="Name of the sink; without it: all that was ever said.")] = None,
+    settings: Annotated[list[str] | None, typer.Argument(help="Operational arguments, name=value.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the ledger.")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take it back: the sink works as it is deployed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a sink work with other timeouts, shards or tries, for epochs that are decided, too."""
+    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+        if sink is not None:
+            _override(runtime, sink, settings or [], reason, clear)
+        _print(as_json, runtime.ledger.overrides(pipeline), show_overrides)
+
+
+def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | None, clear: bool) -> None:
+    if bool(settings) is clear or not reason:
+        raise typer.BadParameter("say name=value or --clear, and a --reason")
+    if clear:
+        clear_override(runtime, sink, reason)
+    else:
+        override_sink(runtime, sink, settings, reason)
 
 
 @savepoints.command()

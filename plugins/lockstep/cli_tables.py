@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +11,7 @@ from rich.table import Table
 
 from lockstep.epoch import Json
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
+from lockstep.ledger.settings import Override
 from lockstep.roles.recover import RecoveryReport
 from lockstep.roles.verify import Verification
 from lockstep.sources.tables.source import HELD_BY
@@ -114,6 +115,19 @@ def show_savepoint(found: Json) -> None:
     _out().print(f"savepoint of {found['pipeline']} epoch {found['epoch']}, {found['hash'][:12]}")
     for name, size in found["state"].items():
         _say(f"{escape(name)}: {size['rows']:,} rows, {size['bytes']:,} bytes")
+
+
+def show_overrides(found: Sequence[Override]) -> None:
+    """`lockstep override`: what people have said, the last one of each sink in force."""
+    if not found:
+        _out().print("every sink works as it is deployed")
+    seen: set[str] = set()
+    for one in found:
+        told = ", ".join(f"{name}={value}" for name, value in one.settings.items()) or "as deployed"
+        force = "in force" if one.sink not in seen else "before"
+        seen.add(one.sink)
+        at = one.at.astimezone(UTC).isoformat(timespec="seconds")
+        _say(escape(f"{one.sink}: {told} ({force}; {at} by {one.actor}: {one.reason})"))
 
 
 def _say(line: str) -> None:

@@ -97,6 +97,10 @@ class Pipeline:
         """What a plan freezes of what each source reads."""
         return {name: source.reads_from() for name, source in self.sources.items()}
 
+    def sink_settings(self) -> dict[str, object]:
+        """The sinks' specs with the operational arguments instead of the frozen ones."""
+        return {sink.name: {**sink.spec(), "arguments": sink.settings()} for sink in self.sinks if sink.operational}
+
     def code_version(self) -> str:
         """The version given, or 12 hex digits of the sha256 of the transform's module."""
         if self.version:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lockstep.epoch import Attempt, Epoch, RunKey
+from lockstep.epoch import Attempt, Epoch, Json, RunKey
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
@@ -15,6 +16,8 @@ from lockstep.sources.base import SourceContext
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,32 @@ class Runtime:
         """The sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""
         if name not in epoch.plan.sinks:
             raise UnknownEpoch(f"{epoch} was planned without sink {name}; it has {', '.join(epoch.plan.sinks)}")
-        return Sink.from_spec(epoch.plan.sinks[name])
+        return self.sink_from(epoch.plan.sinks[name])
+
+    def sink_from(self, spec: Json) -> Sink:
+        """The sink of a frozen spec, with the operational arguments that are in force now: a person's, else those of
+        the definition, else of the one that began last, else what an old plan says. Raises `InvalidPipeline`."""
+        planned = Sink.from_spec(spec)
+        if not planned.operational:
+            return planned
+        found = self.ledger.settings(self.pipeline, planned.name)
+        deployed = self._deployed(planned, found.deployed)
+        try:
+            planned = Sink.from_spec(spec, deployed)
+        except InvalidPipeline as error:  # of a definition that is another one in more than these
+            _log.warning("%s; sink %s works as it was planned", error, planned.name)
+            deployed = {}
+        if not found.override:
+            return planned
+        told = ", ".join(f"{name}={value}" for name, value in found.override.items())
+        _log.info("sink %s works with %s, as a person said", planned.name, told)
+        return Sink.from_spec(spec, {**deployed, **found.override})
+
+    def _deployed(self, planned: Sink, kept: Json) -> Mapping[str, Json]:
+        """`kept`: as the ledger has it from the definition that began last."""
+        if self.definition is not None:
+            kept = self.definition.sink_settings().get(planned.name, kept)
+        return kept["arguments"] if kept and kept["type"] == planned.spec()["type"] else {}
 
     def told(self, epoch: Epoch, token: int) -> SinkEpoch:
         """What a sink is told of a sealed epoch."""

@@ -16,7 +16,7 @@ from lockstep.epoch import Vote
 from lockstep.sinks.base import SinkEpoch
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.under_test import epoch, expect_rows, prepare, publish
-from tests.sinks.kafka_admin import held, until
+from tests.sinks.kafka_admin import cluster_of, held, until
 from tests.sinks.kafka_observer import Observer, observed
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
 
@@ -73,6 +73,12 @@ def until_sent(target: KafkaUnderTest) -> None:
 def holds(target: KafkaUnderTest) -> bool:
     """Whether a transaction is open in the topic right now."""
     return bool(held(target.broker, target.topic, PARTITIONS))
+
+
+def records_in(target: KafkaUnderTest) -> int:
+    """How many offsets the topic has used, for open transactions and aborted ones, too."""
+    with cluster_of(target.broker) as cluster:
+        return sum(cluster.ends(target.topic, range(PARTITIONS)).values())
 
 
 def once(*actions: Callable[[], object]) -> Callable[[], None]:

@@ -25,8 +25,9 @@ from lockstep.sinks.write_ahead import Session
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.under_test import epoch, opened, prepare
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import cluster_of, until
-from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest, committed
+from tests.sinks.kafka_admin import until
+from tests.sinks.kafka_target import KafkaUnderTest, committed
+from tests.sinks.kafka_watching import records_in
 
 EPOCHS, ROWS, BATCHES = 3, 400, 4  #: rows and batches of each
 
@@ -70,12 +71,6 @@ class LookedAt(SealedRows):
 
     def _wait_for_more_than(self, before: int) -> None:
         until(lambda: records_in(self.looks.target) > before, "nothing of a batch came to the broker")  # type: ignore[union-attr]
-
-
-def records_in(target: KafkaUnderTest) -> int:
-    """Of open transactions, too."""
-    with cluster_of(target.broker) as cluster:
-        return sum(cluster.ends(target.topic, range(PARTITIONS)).values())
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Json, Plan, RunKey
 from lockstep.errors import EpochVoid, IntervalOverlap, InvalidPipeline, OutOfOrder
 from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
@@ -15,23 +16,30 @@ from lockstep.ledger.rows import to_epoch
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import UNDECIDED, EpochState, Role
 
+_NONE: Mapping[str, Json] = MappingProxyType({})
+
 
 class Beginning(Looking):
     """The transactions of `begin` and `abort`."""
 
-    def ensure_pipeline(self, pipeline: str, identity: Identity, hold: timedelta | None = None) -> None:
-        """Make the pipeline known, and its `hold` to a recovery that has no definition.
+    def ensure_pipeline(
+        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+    ) -> None:
+        """Make the pipeline known, and its `hold` and its sinks' operational `settings` to a recovery that has no
+        definition.
 
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
-        self._connection.run(Role.BEGIN, lambda tx: self._register(tx, pipeline, identity, hold))
+        self._connection.run(Role.BEGIN, lambda tx: self._register(tx, pipeline, identity, hold, settings))
 
-    def require_identity(self, pipeline: str, identity: Identity, hold: timedelta | None = None) -> None:
+    def require_identity(
+        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+    ) -> None:
         """The same for a pipeline that is known; one that isn't becomes so with its first epoch, and not before."""
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
-                self._keep(tx, pipeline, identity, hold)
+                self._keep(tx, pipeline, identity, hold, settings)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -45,6 +53,7 @@ class Beginning(Looking):
         interval: Interval | None,
         after: int | None,
         hold: timedelta | None = None,
+        settings: Mapping[str, Json] = _NONE,
     ) -> Epoch | None:
         """Insert an epoch with its participants, claims and run; with the first one the pipeline. `after`: the cursor
         epoch it follows.
@@ -56,7 +65,7 @@ class Beginning(Looking):
         identity = Identity.INTERVAL if after is None else Identity.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
-            self._register(tx, pipeline, identity, hold)
+            self._register(tx, pipeline, identity, hold, settings)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
             last = known["last_epoch"]
@@ -142,12 +151,25 @@ class Beginning(Looking):
         return self._connection.run(Role.BEGIN, work, reason)
 
     @classmethod
-    def _register(cls, tx: Transaction, pipeline: str, identity: Identity, hold: timedelta | None) -> None:
+    def _register(
+        cls,
+        tx: Transaction,
+        pipeline: str,
+        identity: Identity,
+        hold: timedelta | None,
+        settings: Mapping[str, Json],
+    ) -> None:
         tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
-        cls._keep(tx, pipeline, identity, hold)
+        cls._keep(tx, pipeline, identity, hold, settings)
 
     @staticmethod
-    def _keep(tx: Transaction, pipeline: str, identity: Identity, hold: timedelta | None) -> None:
+    def _keep(
+        tx: Transaction,
+        pipeline: str,
+        identity: Identity,
+        hold: timedelta | None,
+        settings: Mapping[str, Json],
+    ) -> None:
         row = guards.required(tx.one("find_pipeline", pipeline=pipeline))
         guards.require_remembered(row)
         if row["identity"] != identity:
@@ -157,6 +179,8 @@ class Beginning(Looking):
             )
         if hold is not None:
             tx.do("keep_hold", pipeline=pipeline, hold=hold)
+        for sink, spec in settings.items():
+            tx.do("keep_deployed", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
 
     @staticmethod
     def _rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None, last: int) -> Row | None:

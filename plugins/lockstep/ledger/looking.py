@@ -11,6 +11,7 @@ from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger import guards
 from lockstep.ledger.arrays import chunks, texts
 from lockstep.ledger.rows import to_epoch, to_participant
+from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.ledger.transaction import LedgerConnection, Row, Transaction
 from lockstep.states import DECIDED, Role
 
@@ -49,6 +50,15 @@ class Looking:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         hold: timedelta = row["hold"]
         return hold
+
+    def settings(self, pipeline: str, sink: str) -> SinkSettings:
+        """The operational arguments of a sink that any definition has been deployed with, and any person has said."""
+        row = self._look("find_settings", pipeline=pipeline, sink=sink) or {}
+        return SinkSettings(row.get("deployed"), row.get("override") or {})
+
+    def overrides(self, pipeline: str) -> list[Override]:
+        """Everything that people have said of the operational arguments of the pipeline's sinks, the last one first."""
+        return [Override(**row) for row in self._look_all("list_overrides", pipeline=pipeline)]
 
     def planned_sinks(self, pipeline: str) -> list[Json]:
         """The spec of every sink that was planned in the last seven days, plans that were replaced included."""

@@ -102,6 +102,18 @@ class Operating(Looking):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
+    def override_settings(self, pipeline: str, sink: str, settings: Mapping[str, Json], reason: str) -> None:
+        """From now on a sink works with these operational arguments; with none of them, as it is deployed."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            found = tx.one("find_settings", pipeline=pipeline, sink=sink) or {}
+            if (found.get("override") or {}) != settings:  # or a try whose answer was lost has said it
+                values = {"settings": Jsonb(dict(settings)), "actor": tx.actor, "reason": reason}
+                tx.do("override_settings", pipeline=pipeline, sink=sink, **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
         return self._connection.run(Role.OPERATOR, lambda tx: self._unstarted(tx, pipeline, savepoint_hash))

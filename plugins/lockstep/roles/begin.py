@@ -47,7 +47,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
-    runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold)
+    runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold, pipeline.sink_settings())
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
@@ -158,6 +158,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
         interval=interval,
         after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
         hold=pipeline.hold,
+        settings=pipeline.sink_settings(),
     )
 
 
@@ -230,7 +231,7 @@ def _preflight(runtime: Runtime, plan: Plan) -> None:
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     context = runtime.sink_context()
     for spec in plan.sinks.values():
-        with Sink.from_spec(spec).opened(context) as sink:
+        with runtime.sink_from(spec).opened(context) as sink:
             sink.preflight(None)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 

@@ -14,7 +14,6 @@ from lockstep.roles.cleanup import clean
 from lockstep.roles.publish import publish_decided
 from lockstep.roles.sweep import sweep_folders, sweep_sink
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
 
@@ -100,7 +99,7 @@ def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
 
 
 def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
-    with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
+    with runtime.sink_from(spec).opened(runtime.sink_context()) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:

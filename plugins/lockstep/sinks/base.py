@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, Self
 
 import pyarrow as pa
 
@@ -123,12 +124,19 @@ class Sink(ABC):
     """A target of a pipeline. Subclass one of the two templates, not this.
 
     A sink is built from plain arguments that stand in the plan: `arguments()` gives them back, JSON and free of
-    secrets, so that any process can build the same sink years later with `Sink.from_spec`.
+    secrets, so that any process can build the same sink years later with `Sink.from_spec`. Those that are `operational`
+    don't: see there.
     """
 
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
+    #: Arguments that say how the rows get there, and neither where nor which: timeouts, tries, sizes. They stand in no
+    #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
+    #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.
+    operational: ClassVar[frozenset[str]] = frozenset()
+    #: those that stand in the plan all the same, as an older version froze them
+    planned: Mapping[str, Json] = MappingProxyType({})
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
@@ -147,7 +155,12 @@ class Sink(ABC):
     def spec(self) -> Json:
         """What the plan freezes of this sink."""
         cls = type(self)
-        return {"type": f"{cls.__module__}:{cls.__qualname__}", "arguments": self.arguments()}
+        frozen = {name: value for name, value in self.arguments().items() if name not in self.operational}
+        return {"type": f"{cls.__module__}:{cls.__qualname__}", "arguments": frozen}
+
+    def settings(self) -> dict[str, Json]:
+        """The operational arguments."""
+        return {name: value for name, value in self.arguments().items() if name in self.operational}
 
     def writes_to(self) -> frozenset[str]:
         """The places that it fills, without secrets and whatever else it is told: by them another pipeline is told
@@ -155,8 +168,18 @@ class Sink(ABC):
         return frozenset({json.dumps({**self.arguments(), "name": None}, sort_keys=True)})
 
     @staticmethod
-    def from_spec(spec: Json) -> Sink:
-        """Build the sink that a plan froze. Raises `InvalidPipeline` if its class is gone or is no sink."""
+    def from_spec(spec: Json, settings: Mapping[str, Json] = MappingProxyType({})) -> Sink:
+        """Build the sink that a plan froze, with these operational arguments; others in `settings` count for nothing.
+
+        Raises `InvalidPipeline` if its class is gone or is no sink, or if it doesn't go together with `settings`.
+        """
+        cls, given = Sink._class_of(spec), spec["arguments"]
+        found = cls(**{**given, **{name: value for name, value in settings.items() if name in cls.operational}})
+        found.planned = {name: value for name, value in given.items() if name in cls.operational}
+        return found
+
+    @staticmethod
+    def _class_of(spec: Json) -> type[Sink]:
         module, _, qualname = str(spec["type"]).partition(":")
         try:
             with naming(qualname):
@@ -167,7 +190,7 @@ class Sink(ABC):
             raise InvalidPipeline(f"the plan's sink class {spec['type']} can't be imported: {error}") from error
         if not (isinstance(found, type) and issubclass(found, Sink)):
             raise InvalidPipeline(f"{spec['type']} is not a Sink")
-        return found(**spec["arguments"])
+        return found
 
     @property
     def holds_keys(self) -> bool:

@@ -94,11 +94,12 @@ def prepare(
 
 def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
     """What any process can do with the plan's spec, as often as it takes."""
-    spec = json.loads(json.dumps(target.sink().spec()))
+    given = target.sink()
+    spec, settings = json.loads(json.dumps([given.spec(), given.settings()]))
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            with Sink.from_spec(spec).opened(target.context()) as sink:
+            with Sink.from_spec(spec, settings).opened(target.context()) as sink:
                 return sink.publish(at, vote, wal)
         except Retryable:
             if time.monotonic() > deadline:

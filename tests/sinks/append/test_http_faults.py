@@ -41,9 +41,19 @@ def test_an_answer_that_may_pass_is_tried_again_with_the_same_key_and_body(code:
         assert sent.publish() is Publication.FOUND
     first, again, rest = script.requests
     assert again == first
-    assert first.headers["Idempotency-Key"].endswith("/pipe/rows/1/0")
-    assert rest.headers["Idempotency-Key"].endswith("/pipe/rows/1/10")
+    assert first.headers["Idempotency-Key"].endswith("/pipe/rows/1/0-9")
+    assert rest.headers["Idempotency-Key"].endswith("/pipe/rows/1/10-19")
     assert first.ordinals + rest.ordinals == list(range(20))
+
+
+def test_requests_that_are_cut_otherwise_at_the_next_try_are_no_repeats(tmp_path: Path) -> None:
+    """A receiver that drops requests by their key would lose the rows that a larger one has more."""
+    with scripted("http", status(200), status(422), status(200)) as script:
+        with pytest.raises(PublishBlocked):
+            to(script, tmp_path, records_per_request=5).publish()
+        to(script, tmp_path, records_per_request=20).publish()
+    bodies = {request.headers["Idempotency-Key"]: request.ordinals for request in script.requests}
+    assert [len(body) for body in bodies.values()] == [5, 5, 20]
 
 
 @pytest.mark.parametrize("fault", [too_late, hang_up])

@@ -36,11 +36,13 @@ class HttpSink(AppendOnlySink):
     https://:token@host/path for a token, which goes as bearer or as it is in `key_header`.
 
     `records_per_request`; `bytes_per_request`; `requests_at_once`: 1 keeps the order of the WAL. Each request carries
-    the header `Idempotency-Key: <key of its first record>`, and each record its own key. 2xx means taken. 408, 409,
-    425, 429 and most 5xx are tried again, `tries` times within one publication, as the receiver's Retry-After or
-    growing pauses say. Any other answer blocks the publication: the decision has been taken, so somebody has to look.
-    `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
+    the header `Idempotency-Key: <key of its first record>-<ordinal of its last>`, and each record its own key. 2xx
+    means taken. 408, 409, 425, 429 and most 5xx are tried again, `tries` times within one publication, as the
+    receiver's Retry-After or growing pauses say. Any other answer blocks the publication: the decision has been taken,
+    so somebody has to look. `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
     """
+
+    operational = frozenset({"records_per_request", "bytes_per_request", "requests_at_once", "tries", "timeout"})
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class HttpSink(AppendOnlySink):
 
     def _post_once(self, chunk: list[Record]) -> None:
         try:
-            answer = self._receiver.post(lines_of(chunk), chunk[0].key)
+            answer = self._receiver.post(lines_of(chunk), _key(chunk))
         except (Unsent, Unanswered) as error:
             raise _TryAgain(f"didn't answer: {error}") from None
         if _passes(answer):
@@ -148,7 +150,7 @@ class HttpSink(AppendOnlySink):
     def _post_blindly(self, chunk: list[Record]) -> None:
         """Once, whatever comes back."""
         try:
-            self._receiver.post(lines_of(chunk), chunk[0].key)
+            self._receiver.post(lines_of(chunk), _key(chunk))
         except Unsent as error:
             raise SinkUnavailable(f"{self._target} can't be reached: {error}") from None
         except Unanswered:
@@ -157,6 +159,12 @@ class HttpSink(AppendOnlySink):
     @property
     def _target(self) -> str:
         return f"sink {self.name}: the receiver behind connection {self._connection}"
+
+
+def _key(chunk: list[Record]) -> str:
+    """Of a request: names all that stands in it, so that one which is cut otherwise at the next try is another one, and
+    no receiver takes it for a repeat that it may drop."""
+    return f"{chunk[0].key}-{chunk[-1].key.rpartition('/')[2]}"
 
 
 def _first_done(waiting: set[Future[None]]) -> set[Future[None]]:

@@ -27,6 +27,8 @@ class TcpSink(AppendOnlySink):
     answer blocks the publication. Other arguments: see `AppendOnlySink`.
     """
 
+    operational = frozenset({"timeout"})
+
     def __init__(self, name: str, *, output: str, connection: str, timeout: float = 60.0, **arguments: Any) -> None:
         super().__init__(name, output=output, **arguments)
         if not timeout > 0:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
 from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka.records import Record, Records
@@ -73,19 +73,35 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        session = KafkaSession(self._sink.shards)
+        """Shard 0 is committed before the others. So whoever has opened it, which fences everybody else's, and finds
+        no marker then, decides with how many shards the epoch is sent."""
+        hint = self.shards_of(self._found(epoch, wait=False))
         with ExitStack() as stack:
-            transactions = [stack.enter_context(closing(self._transaction(epoch, n))) for n in range(session.shards)]
-            for transaction in transactions:
-                transaction.open()
+            opened = [self._opened(stack, epoch, number) for number in range(max(hint, self._sink.shards))]
             committed = self._found(epoch)  # only now: whatever an older process had open has ended
-            for number, transaction in enumerate(transactions):
+            session = KafkaSession(self.shards_of(committed))
+            if session.shards > len(opened):
+                raise PublishBusy(f"sink {self._sink.name}: somebody else has begun to publish it with more shards")
+            for number in range(session.shards):
                 if number not in committed:
-                    session.open[number] = transaction
+                    session.open[number] = opened[number]
             if session.open:
                 self._begin(session)
             yield session
             self._commit(session)
+
+    def shards_of(self, found: Mapping[int, ShardMarker]) -> int:
+        """With how many shards an epoch is sent: once one of them stands, with as many as that one was sent with."""
+        by_plan = self._sink.planned.get("shards", 1)
+        told = {marker.shards or by_plan for marker in found.values()} or {self._sink.shards}
+        if len(told) > 1:
+            raise OutcomeUnknown(f"sink {self._sink.name}: the markers of one epoch tell of {sorted(told)} shards")
+        return int(told.pop())
+
+    def _opened(self, stack: ExitStack, epoch: SinkEpoch, shard: int) -> ShardTransaction:
+        transaction = stack.enter_context(closing(self._transaction(epoch, shard)))
+        transaction.open()
+        return transaction
 
     def _transaction(self, epoch: SinkEpoch, shard: int) -> ShardTransaction:
         return self._sink.transaction(transactional_id(self._sink.owner, epoch, shard))
@@ -107,7 +123,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         assert isinstance(session, KafkaSession)
         if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
             raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
-        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts).to_bytes()
+        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards).to_bytes()
         for number, transaction in session.open.items():
             key = self._markers.key(epoch.id, number)
             transaction.send_marker(self._markers.name, key, marker, self._markers.partition)
@@ -115,12 +131,12 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._found(epoch, wait=False)
-        return found[0].of_epoch(epoch.id) if len(found) == self._sink.shards else None
+        return found[0].of_epoch(epoch.id) if found and len(found) == self.shards_of(found) else None
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
-        found = self._markers.find(epoch, self._sink.shards)
-        if len(found) < self._sink.shards:
+        found = self._markers.find(epoch)
+        if not found or len(found) < self.shards_of(found):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
             raise OutcomeUnknown(
@@ -129,7 +145,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         return found[0].of_epoch(epoch)
 
     def _found(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
-        found = self._markers.find(epoch.id, self._sink.shards, wait=wait)
+        found = self._markers.find(epoch.id, wait=wait)
         for marker in found.values():
             if marker.manifest_hash != epoch.manifest_hash:
                 raise LedgerConflict(

@@ -30,21 +30,23 @@ SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.
 
 @dataclass(frozen=True)
 class ShardMarker:
-    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there."""
+    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `shards`: how
+    many the epoch has; None: of an older version, which sent by its plan."""
 
     token: int
     manifest_hash: str
     starts: Mapping[int, int]
+    shards: int | None = None
 
     def to_bytes(self) -> bytes:
         told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts)}
-        return json.dumps(told).encode()
+        return json.dumps(told | ({} if self.shards is None else {"shards": self.shards})).encode()
 
     @classmethod
     def from_bytes(cls, found: bytes) -> ShardMarker:
         told = json.loads(found)
         starts = {int(number): offset for number, offset in told["starts"].items()}
-        return cls(told["token"], told["manifest"], starts)
+        return cls(told["token"], told["manifest"], starts, told.get("shards"))
 
     def of_epoch(self, epoch: int) -> Marker:
         return Marker(epoch, self.token, self.manifest_hash)
@@ -102,15 +104,16 @@ class MarkerTopic:
     def key(self, epoch: int, shard: int) -> bytes:
         return b"%s/%d/%d" % (self._prefix, epoch, shard)
 
-    def find(self, epoch: int, shards: int, *, wait: bool = True) -> dict[int, ShardMarker]:
-        """The epoch's committed markers by shard, a copy. One that isn't there proves nothing unless you `wait` for
-        open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is gone."""
+    def find(self, epoch: int, *, wait: bool = True) -> dict[int, ShardMarker]:
+        """The epoch's committed markers by shard, as many as it has, a copy. One that isn't there proves nothing unless
+        you `wait` for open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is
+        gone."""
         end = self._end(stable=not wait)
         seen = self._seen.setdefault(epoch, _Seen())
-        wanted = {self.key(epoch, shard): shard for shard in range(shards)}
+        prefix = self.key(epoch, 0)[:-1]
         for key, value in self._committed(seen.end, end):
-            if key in wanted:
-                seen.markers[wanted[key]] = ShardMarker.from_bytes(value)
+            if key.startswith(prefix):
+                seen.markers[int(key.removeprefix(prefix))] = ShardMarker.from_bytes(value)
         seen.end = max(seen.end, end)
         return dict(seen.markers)
 

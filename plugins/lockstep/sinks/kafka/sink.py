@@ -49,6 +49,8 @@ class KafkaSink(WriteAheadSink):
     <connection id>" or a folder), or "none". Raises `InvalidPipeline`.
     """
 
+    operational = frozenset({"shards", "transaction_timeout"})
+
     def __init__(
         self,
         name: str,
@@ -152,7 +154,8 @@ class KafkaSink(WriteAheadSink):
 
     def transaction(self, id: str) -> ShardTransaction:
         """A new transactional producer. Nothing is sent before its `open`."""
-        return ShardTransaction(self._settings, self._who, id, self._topic, **self._sending())
+        longer = f"`lockstep override {self.owner.pipeline} {self.name} transaction_timeout=… --reason …`"
+        return ShardTransaction(self._settings, self._who, id, self._topic, longer=longer, **self._sending())
 
     def plain_producer(self) -> PlainProducer:
         return PlainProducer(self._settings, self._who, self._topic, self.guarantee, **self._sending())
@@ -253,7 +256,7 @@ class KafkaSink(WriteAheadSink):
         """Where to begin to look: before the first of the epoch's shards."""
         if self.guarantee is not Guarantee.EXACTLY_ONCE:
             return {}
-        found = self._markers.find(epoch, self.shards)
+        found = self._markers.find(epoch)
         numbers = {number for marker in found.values() for number in marker.starts}
         return {number: min(m.starts.get(number, 0) for m in found.values()) for number in numbers}
 

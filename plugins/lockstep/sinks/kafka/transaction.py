@@ -44,14 +44,20 @@ class ShardTransaction:
         timeout: float,
         partitioner: str,
         most_bytes: int,
+        longer: str,
     ) -> None:
-        """`timeout`: seconds after which the broker gives the transaction up. `most_bytes`: the topic's, of a batch."""
-        self._who, self._topic, self._timeout = who, topic, timeout
-        self.claimed = False
+        """`timeout`: seconds after which the broker gives the transaction up. `most_bytes`: the topic's, of a batch.
+        `longer`: how a person says another timeout."""
+        self._who, self._topic, self._timeout, self._longer = who, topic, timeout, longer
+        self._began: float | None = None
         self.sent = 0  #: records, the marker not among them
         milliseconds = int(timeout * 1000)
         own = {"transactional.id": id, "transaction.timeout.ms": milliseconds, "message.timeout.ms": milliseconds}
         self._producer = producer(settings, most_bytes, {"partitioner": partitioner, **own})
+
+    @property
+    def claimed(self) -> bool:
+        return self._began is not None
 
     def open(self) -> None:
         """Fence every older process of this id, and end what it had open."""
@@ -60,7 +66,7 @@ class ShardTransaction:
 
     def begin(self) -> None:
         self._do("beginning a transaction", self._producer.begin_transaction)
-        self.claimed = True
+        self._began = time.monotonic()
 
     def send(self, records: Iterable[Record]) -> None:
         """Hand records over; waits while too much is under way."""
@@ -70,7 +76,7 @@ class ShardTransaction:
         try:
             return send(self._producer, topic, records, self._timeout)
         except BufferError:
-            raise self._late() from None
+            raise self._late(f"{self._who}: sending: the brokers took nothing more") from None
         except KafkaException as error:
             raise self._told("sending", error) from None
 
@@ -107,16 +113,29 @@ class ShardTransaction:
     def _told(self, doing: str, error: KafkaException) -> Exception:
         code = code_of(error)
         text = f"{self._who}: {doing}: {code.name()}: {code.str()}"
-        if code.code() in _FENCED:
-            return PublishBusy(f"{text}; somebody else publishes this epoch")
+        if code.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+            return PublishBlocked(
+                f"{text}: transaction_timeout={self._timeout:g} is more than the brokers' transaction.max.timeout.ms: "
+                f"raise that, or say less: {self._longer}"
+            )
         if blocked := refused(text, code):
             return blocked
+        if self._outlived:
+            return self._late(text)
+        if code.code() in _FENCED:
+            return PublishBusy(f"{text}; somebody else publishes this epoch")
         if code.txn_requires_abort():
             return PublishBlocked(f"{text}; nothing of it is visible, it will be sent again")
         return SinkUnavailable(text)
 
-    def _late(self) -> PublishBlocked:
+    @property
+    def _outlived(self) -> bool:
+        """Whether brokers may have given the transaction up for its age."""
+        return self._began is not None and time.monotonic() - self._began >= self._timeout
+
+    def _late(self, text: str) -> PublishBlocked:
         return PublishBlocked(
-            f"{self._who}: the brokers took too little in {self._timeout:.0f} s, the transaction's timeout; it will be "
-            "sent again: raise transaction_timeout, or use more shards"
+            f"{text}; the transaction outlived transaction_timeout={self._timeout:g} s, in which an epoch has to "
+            f"be sent ({self.sent:,} records were handed over). Nothing of it is visible, it is sent again: deploy "
+            f"a longer transaction_timeout, or {self._longer}"
         )

@@ -37,6 +37,7 @@ class TableSink(Sink):
     it gives one of those. What the arguments mean is told there.
     """
 
+    operational = frozenset({"lock_timeout"})
     protocol: ClassVar[ProtocolName]
     default_schema: ClassVar[str | None] = None  #: of Lockstep's own tables; None: the connection's
 

@@ -1,0 +1,77 @@
+"""override: a person says with which timeouts, shards, tries a sink works from now on, decided epochs too.
+
+For what can't wait until a definition is deployed, and for recovery, which has none. It stands in the ledger with its
+reason, and goes before what is deployed until it is taken back.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline, UnknownEpoch
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Sink
+
+
+def override(runtime: Runtime, name: str, assigned: Iterable[str], reason: str) -> Mapping[str, Json]:
+    """Keep the assignments ("name=value", to those in force); what is in force now. Raises `InvalidPipeline`."""
+    plans = _plans(runtime, name)
+    before = runtime.ledger.settings(runtime.pipeline, name).override
+    settings = {**before, **dict(_typed(plans[-1], one) for one in assigned)}
+    for spec in _specs(runtime, name):
+        Sink.from_spec(spec, settings)  # whatever it refuses is refused here
+    runtime.ledger.override_settings(runtime.pipeline, name, settings, reason)
+    return settings
+
+
+def clear_override(runtime: Runtime, name: str, reason: str) -> None:
+    """The sink works as it is deployed."""
+    _plans(runtime, name)
+    runtime.ledger.override_settings(runtime.pipeline, name, {}, reason)
+
+
+def _plans(runtime: Runtime, name: str) -> list[Sink]:
+    """The sink as each plan has it that may need it yet. Raises `UnknownEpoch`."""
+    found = [Sink.from_spec(spec) for spec in _specs(runtime, name)]
+    if not found:
+        raise UnknownEpoch(
+            f"no epoch of pipeline {runtime.pipeline} that is unfinished, or its last, has a sink {name}"
+        )
+    return found
+
+
+def _specs(runtime: Runtime, name: str) -> Iterator[Json]:
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    for epoch in [*runtime.ledger.unfinished_epochs(runtime.pipeline), *([last] if last else [])]:
+        if name in epoch.plan.sinks:
+            yield epoch.plan.sinks[name]
+
+
+def _typed(sink: Sink, assigned: str) -> tuple[str, Json]:
+    name, _, text = assigned.partition("=")
+    if name not in sink.operational:
+        may = ", ".join(sorted(sink.operational)) or "nothing"
+        raise InvalidPipeline(f"sink {sink.name}: {name!r} can't be overridden, only {may}: say name=value")
+    kind, value = _kind(sink, name), _value(text)
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or value in (math.inf, -math.inf):
+        raise InvalidPipeline(f"sink {sink.name}: {name}={text}: that is no {kind.__name__}")
+    return name, value
+
+
+def _kind(sink: Sink, name: str) -> type:
+    """By the default where there is one: what stands in a plan may be a whole number of seconds by chance."""
+    default = inspect.signature(type(sink).__init__).parameters[name].default
+    return type(sink.settings()[name] if default in (None, inspect.Parameter.empty) else default)
+
+
+def _value(text: str) -> Json:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

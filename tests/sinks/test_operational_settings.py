@@ -1,0 +1,258 @@
+"""Timeouts, shards and tries of epochs that are decided: from the definition as it is now, or by a person's word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.crash import CrashPoint
+from lockstep.epoch import Json, RunKey
+from lockstep.errors import InvalidPipeline, PublishBlocked, UnknownEpoch
+from lockstep.roles.begin import begin
+from lockstep.roles.override import clear_override, override
+from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.runtime import Runtime
+from lockstep.sinks.append_only.http import HttpSink
+from lockstep.sinks.append_only.tcp import TcpSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.postgres import PostgresSink
+from stack.kafka import KafkaBroker
+from stack.postgres import PostgresServer
+from tests.crash.world import ROWS, interval_of
+from tests.sinks.append.feed import Feed
+from tests.sinks.kafka_admin import until
+from tests.sinks.kafka_target import KafkaUnderTest, committed
+from tests.sinks.kafka_watching import at, holds, records_in
+
+TOO_SHORT, SLOW, LONG = 4, 5, 60  #: seconds: a timeout, what sending takes where it is slow, a timeout
+
+
+@pytest.fixture
+def target(kafka_broker: KafkaBroker) -> KafkaUnderTest:
+    return KafkaUnderTest(kafka_broker)
+
+
+@pytest.fixture
+def feed_of(memory_server: PostgresServer, memory: Path, target: KafkaUnderTest) -> Callable[..., Feed]:
+    """A pipeline as it is deployed with these arguments of its sink; every call deploys it anew."""
+    ledger = memory_server.create_database(f"settings_{target.topic.partition('-')[2]}")
+
+    def deploy(**arguments: Any) -> Feed:
+        sink = KafkaSink(
+            "rows",
+            output="numbers",
+            topic=target.topic,
+            connection="kafka",
+            marker_topic=target.markers,
+            **arguments,
+        )
+        return Feed.of(ledger, memory, [sink], target.connections())
+
+    return deploy
+
+
+@contextmanager
+def slow_sending(
+    target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch, *, until_aborted: bool = False
+) -> Iterator[None]:
+    """The next publication takes `SLOW` seconds, or as long as brokers take to abort it."""
+    before = records_in(target)
+
+    def crawl() -> None:
+        started = time.monotonic()
+        until(lambda: records_in(target) > before, "nothing was sent")
+        if until_aborted:
+            until(lambda: not holds(target), "the brokers did not abort it")
+        else:
+            until(lambda: time.monotonic() > started + SLOW, "time stands still")
+            assert holds(target)
+
+    with at(CrashPoint.PUBLISH_AFTER_WRITE, crawl, monkeypatch):
+        yield
+
+
+def recover_by_name(feed: Feed) -> RecoveryReport:
+    """As the recovery DAG does, which has no definition."""
+    with feed.runtime() as runtime:
+        return recover(Runtime(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections))
+
+
+def rows_in(target: KafkaUnderTest) -> int:
+    return len(committed(target.broker, target.topic))
+
+
+def frozen(feed: Feed, epoch: int = 1) -> Json:
+    with feed.runtime() as runtime:
+        return runtime.ledger.epoch("numbers", epoch).plan.sinks["rows"]["arguments"]
+
+
+def in_force(feed: Feed, epoch: int = 1) -> Json:
+    """With what a role works that has no definition."""
+    with feed.runtime() as runtime:
+        bare = Runtime(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections)
+        return bare.sink_of(runtime.ledger.epoch("numbers", epoch), "rows").settings()
+
+
+def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_that_is_deployed_next(
+    feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = feed_of(transaction_timeout=TOO_SHORT)
+    feed.decide(0)
+    for _ in range(2):
+        with slow_sending(target, monkeypatch, until_aborted=True):
+            [problem] = recover_by_name(feed).problems
+        assert "transaction_timeout=4" in problem
+        assert "lockstep override numbers rows transaction_timeout=" in problem
+    assert rows_in(target) == 0
+    feed_of(transaction_timeout=LONG).decide(1)  # whatever begins makes the definition known
+    with slow_sending(target, monkeypatch):
+        assert recover_by_name(feed).finished == [1, 2]
+    assert rows_in(target) == 2 * ROWS
+
+
+def test_an_epoch_that_outlived_its_transaction_is_published_by_a_persons_word(
+    feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = feed_of(transaction_timeout=TOO_SHORT)
+    feed.decide(0)
+    late = slow_sending(target, monkeypatch, until_aborted=True)
+    with late, pytest.raises(PublishBlocked, match="outlived transaction_timeout=4"):
+        feed.publish(0, "rows")
+    with feed.runtime() as runtime:
+        override(runtime, "rows", [f"transaction_timeout={LONG}"], "it was a large one")
+    with slow_sending(target, monkeypatch):
+        feed.finish(0)  # by a definition that still says otherwise
+    assert rows_in(target) == ROWS
+
+
+def test_a_persons_word_goes_before_the_definition_until_it_is_taken_back(feed_of: Callable[..., Feed]) -> None:
+    feed = feed_of(transaction_timeout=7, shards=2)
+    feed.decide(0)
+    assert in_force(feed) == {"transaction_timeout": 7, "shards": 2}
+    with feed.runtime() as runtime:
+        override(runtime, "rows", ["transaction_timeout=9"], "first")
+        override(runtime, "rows", ["shards=3"], "second")
+        assert in_force(feed) == {"transaction_timeout": 9.0, "shards": 3}
+        clear_override(runtime, "rows", "third")
+        assert in_force(feed) == {"transaction_timeout": 7, "shards": 2}
+        said = runtime.ledger.overrides("numbers")
+    assert [one.reason for one in said] == ["third", "second", "first"]
+    assert [one.settings for one in said][1] == {"transaction_timeout": 9.0, "shards": 3}
+    assert all(one.actor for one in said)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("topic=other", "only shards, transaction_timeout"),
+        ("shards", "that is no int"),
+        ("shards=2.5", "that is no int"),
+        ("shards=true", "that is no int"),
+        ("shards=0", "has to be 1 or more"),
+        ("transaction_timeout=soon", "that is no float"),
+        ("transaction_timeout=NaN", "has to be 1 second or more"),
+        ("transaction_timeout=Infinity", "that is no float"),
+    ],
+)
+def test_a_word_that_the_sink_could_not_work_with_is_refused(said: str, why: str, feed_of: Callable[..., Feed]) -> None:
+    feed = feed_of()
+    feed.decide(0)
+    with feed.runtime() as runtime:
+        with pytest.raises(InvalidPipeline, match=why):
+            override(runtime, "rows", [said], "a test")
+        with pytest.raises(UnknownEpoch, match="has a sink other"):
+            override(runtime, "other", ["shards=2"], "a test")
+        assert runtime.ledger.overrides("numbers") == []
+
+
+def test_no_plan_freezes_timeouts_and_shards_and_an_undecided_epoch_takes_new_ones(
+    feed_of: Callable[..., Feed], target: KafkaUnderTest
+) -> None:
+    feed = feed_of(transaction_timeout=7, shards=2)
+    with feed.runtime() as runtime:
+        begin(runtime, RunKey("feed", "0"), interval_of(0))
+    assert not {"transaction_timeout", "shards"} & frozen(feed).keys()
+    changed = feed_of(transaction_timeout=LONG, shards=1)
+    changed.decide(0)
+    changed.finish(0)
+    assert rows_in(target) == ROWS
+
+
+def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else_by_itself(
+    feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = feed_of(transaction_timeout=7, shards=3)
+    with monkeypatch.context() as older:  # it froze everything, and told the ledger nothing
+        older.setattr(KafkaSink, "operational", frozenset())
+        feed.decide(0)
+    assert frozen(feed)["shards"] == 3
+    assert in_force(feed) == {"transaction_timeout": 7, "shards": 3}
+    deployed = feed_of(transaction_timeout=LONG, shards=1)
+    deployed.decide(1)
+    assert in_force(feed) == {"transaction_timeout": LONG, "shards": 1}
+    assert recover_by_name(feed).finished == [1, 2]
+    assert rows_in(target) == 2 * ROWS
+
+
+def test_settings_that_do_not_go_with_an_old_plan_are_left_out(feed_of: Callable[..., Feed]) -> None:
+    """The definition promises more now, and says how; the decided epoch was promised less."""
+    feed = feed_of(guarantee="none")
+    feed.decide(0)
+    feed_of(shards=2, transaction_timeout=LONG).decide(1)
+    assert in_force(feed, 1)["shards"] == 1
+    assert in_force(feed, 2)["shards"] == 2
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        PostgresSink("rows", tables={"numbers": "public.numbers"}, connection="c", lock_timeout=33.0),
+        PostgresSink(
+            "rows", tables={"numbers": "public.numbers"}, connection="c", protocol="write_ahead", lock_timeout=33.0
+        ),
+        HttpSink(
+            "rows", output="numbers", connection="c", guarantee="none", timeout=33.0, tries=9, records_per_request=7
+        ),
+        TcpSink("rows", output="numbers", connection="c", guarantee="none", timeout=33.0),
+    ],
+    ids=["two-phase", "write-ahead", "http", "tcp"],
+)
+def test_no_sink_freezes_its_timeouts(sink: Sink) -> None:
+    spec = sink.spec()
+    assert sink.settings()
+    assert not sink.settings().keys() & spec["arguments"].keys()
+    assert Sink.from_spec(spec, sink.settings()).arguments() == sink.arguments()
+    assert Sink.from_spec(spec).spec() == spec
+
+
+def test_the_command_keeps_lists_and_takes_back_a_word(
+    feed_of: Callable[..., Feed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = feed_of(transaction_timeout=7)
+    feed.decide(0)
+    monkeypatch.setenv("LOCKSTEP_LEDGER", feed.ledger_dsn)
+    monkeypatch.setenv("LOCKSTEP_STAGING", str(feed.folder / "staging"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def lockstep(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["override", "numbers", *arguments])
+
+    assert "as it is deployed" in lockstep().output
+    for wrong in (["rows"], ["rows", "shards=2"], ["rows", "shards=2", "--clear", "--reason", "x"]):
+        assert lockstep(*wrong).exit_code == 2
+    assert lockstep("rows", "shards=0", "--reason", "x").exit_code == 1
+    done = lockstep("rows", "transaction_timeout=900", "shards=2", "--reason", "a large one")
+    assert done.exit_code == 0
+    assert "rows: shards=2, transaction_timeout=900.0 (in force; " in done.output and "a large one" in done.output
+    assert in_force(feed) == {"transaction_timeout": 900.0, "shards": 2}
+    assert "as deployed (in force" in lockstep("rows", "--clear", "--reason", "it is out").output
+    assert in_force(feed)["shards"] == 1
