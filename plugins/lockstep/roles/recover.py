@@ -71,7 +71,7 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
 
 
 def _disclaim(runtime: Runtime, spec: Json) -> None:
-    with Sink.from_spec(spec).opened(runtime.sink_context()) as sink:
+    with runtime.sink_from(spec).opened(runtime.sink_context()) as sink:
         sink.disclaim()
 
 

@@ -165,7 +165,7 @@ class Sink(ABC):
     def writes_to(self) -> frozenset[str]:
         """The places that it fills, without secrets and whatever else it is told: by them another pipeline is told
         apart which goes by this one's name."""
-        return frozenset({json.dumps({**self.arguments(), "name": None}, sort_keys=True)})
+        return frozenset({json.dumps({**self.spec()["arguments"], "name": None}, sort_keys=True)})
 
     @staticmethod
     def from_spec(spec: Json, settings: Mapping[str, Json] = MappingProxyType({})) -> Sink:
