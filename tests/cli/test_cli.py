@@ -50,6 +50,7 @@ def test_every_command_explains_itself(lockstep: Lockstep) -> None:
         "replan",
         "void",
         "resolve",
+        "override",
         "redefine",
         "forget",
         "env",
@@ -203,6 +204,10 @@ def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep
     with connection.cursor() as cursor:
         cursor.execute("ROLLBACK PREPARED %s", (world.prepared()[0],))
     connection.close()
+    refused = lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "a guess")
+    assert refused.exit_code == 1
+    assert "lockstep resolve numbers 1 warehouse not-applied" in refused.stderr
+    world.execute(world.warehouse_dsn, "UPDATE lockstep_target_id SET id = gen_random_uuid()")  # restored elsewhere
     assert lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "I looked").exit_code == 0
     assert world.publications(day)["warehouse"] == "resolved"
     history = _json(lockstep("status", "numbers", "--epoch", 1, "--json"))

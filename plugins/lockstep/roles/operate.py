@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Literal
 
 from lockstep.epoch import Epoch, Identity, Vote
-from lockstep.errors import IllegalTransition, LedgerConflict, Retryable, UnknownEpoch
+from lockstep.errors import (
+    IllegalTransition,
+    LedgerConflict,
+    OutcomeUnknown,
+    PreflightRefused,
+    PublishBusy,
+    Retryable,
+    TargetChanged,
+    UnknownEpoch,
+    WalCorrupt,
+)
 from lockstep.roles.begin import claims_of, make_plan
 from lockstep.roles.identity import REDEFINED, identity_of
 from lockstep.roles.sweep import roll_back
-from lockstep.runtime import Runtime
-from lockstep.sinks.base import Publication
+from lockstep.runtime import Runtime, open_wal
+from lockstep.sinks.base import Guarantee, Publication, Sink
 from lockstep.states import EpochState, ParticipantState, Role
+
+_log = logging.getLogger(__name__)
 
 
 def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
@@ -53,7 +66,7 @@ def resolve(
     if participant.state is ParticipantState.PUBLISHED:
         raise IllegalTransition(f"can't resolve {epoch}: sink {sink_name} has published already")
     if word == "applied":
-        _require_not_pending(runtime, epoch, sink_name, participant.vote)
+        _require_unproven(runtime, epoch, sink_name, participant.vote)
         return runtime.ledger.record_publication(
             epoch, sink_name, participant.vote.token, Publication.RESOLVED.value, Role.OPERATOR, reason
         )
@@ -76,17 +89,40 @@ def refusal(epoch: Epoch, verb: str) -> IllegalTransition:
     return IllegalTransition(f"can't {verb} {epoch}: it is {epoch.state}; the decision stands, every sink will show it")
 
 
-def _require_not_pending(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote) -> None:
-    """Where the target can be asked and still holds the voted transaction, nothing was applied."""
+def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote) -> None:
+    """Look first: where the target proves that nothing was applied, no word can say so, as long as it still can be."""
     try:
         with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
-            pending = any(txn.epoch == epoch.id and txn.token == vote.token for txn in sink.pending())
-    except Retryable:
-        return  # it can't be asked: that is what the person's word is for
-    if pending:
+            proof = _proof_of_absence(sink, epoch, vote)
+    except PublishBusy:  # a moment later there is an outcome
+        raise
+    except (Retryable, OutcomeUnknown, PreflightRefused, TargetChanged) as error:
+        _log.info("the target of %s can't be asked, so a person's word counts: %s", sink_name, error)
+        return
+    if proof is not None and _is_readable(runtime, epoch):
         raise LedgerConflict(
-            f"{epoch}: the target of {sink_name} still holds it unpublished: publish or recover finishes it"
+            f"{epoch}: the target of {sink_name} {proof}: it was not applied, and publish or recover shows it. If a "
+            f"person has to say anything: `lockstep resolve {epoch.pipeline} {epoch.id} {sink_name} not-applied "
+            "--reason …`"
         )
+
+
+def _proof_of_absence(sink: Sink, epoch: Epoch, vote: Vote) -> str | None:
+    """The handle first, the marker second, as publication looks for them. None where that proves nothing."""
+    if any(txn.epoch == epoch.id and txn.token == vote.token for txn in sink.pending()):
+        return "still holds it unpublished"
+    if sink.guarantee is not Guarantee.EXACTLY_ONCE or sink.target_id() != vote.target_id:
+        return None
+    return "has no marker of it" if sink.find_marker(epoch.id) is None else None
+
+
+def _is_readable(runtime: Runtime, epoch: Epoch) -> bool:
+    try:
+        open_wal(runtime.staging, epoch).check()
+    except WalCorrupt as error:
+        _log.warning("%s can't be shown any more, so a person's word counts: %s", epoch, error)
+        return False
+    return True
 
 
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:

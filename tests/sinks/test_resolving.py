@@ -1,0 +1,122 @@
+"""A person's word on a decided epoch: it counts where nobody can prove the outcome, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Epoch
+from lockstep.errors import LedgerConflict
+from lockstep.roles.operate import resolve
+from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.files import FileSink
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.testing.children import fork
+from stack.postgres import PostgresServer
+from tests.sinks.append.feed import Feed
+from tests.sinks.kafka_target import KafkaUnderTest
+
+EXACT = ["PostgresSink", "PostgresSink, write-ahead", "MySqlSink", "FileSink", "KafkaSink", "KafkaSink, three shards"]
+
+
+@pytest.fixture
+def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: Path) -> Feed:
+    """Of one sink, by the name in the parameter."""
+    memory_server.start()
+    ledger = memory_server.create_database(f"resolving_{memory.name}")
+    sink, connections = _sink(request, request.param, memory)
+    return Feed.of(ledger, memory, [sink], connections)
+
+
+def _sink(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Sink, dict[str, str]]:
+    table: dict[str, Any] = {"tables": {"numbers": "numbers"}, "connection": "c", "create": True}
+    if "write-ahead" in kind:
+        table["protocol"] = "write_ahead"
+    if kind.startswith("PostgresSink"):
+        table["tables"] = {"numbers": "public.numbers"}
+        return PostgresSink("rows", **table), {"c": request.getfixturevalue("warehouse_dsn")}
+    if kind.startswith("MySqlSink"):
+        return MySqlSink("rows", **table), {"c": request.getfixturevalue("mariadb_dsn")}
+    if kind == "FileSink":
+        return FileSink("rows", output="numbers", path=str(folder / "out")), {}
+    if kind == "StdoutSink":
+        return StdoutSink("rows", output="numbers", committer=str(folder / "sent")), {}
+    target = KafkaUnderTest(request.getfixturevalue("kafka_broker"))
+    places = {"topic": target.topic, "marker_topic": target.markers, "connection": "c"}
+    shards = 3 if "three" in kind else 1
+    return KafkaSink("rows", output="numbers", shards=shards, **places), {"c": target.broker.bootstrap}
+
+
+def decided(feed: Feed) -> Epoch:
+    """An epoch of which the target holds nothing: what was prepared is gone, as after a hand that tidied up."""
+    feed.decide(0)
+    with feed.runtime() as runtime:
+        epoch = runtime.ledger.epoch("numbers", 1)
+        with runtime.sink_of(epoch, "rows").opened(runtime.sink_context()) as sink:
+            for txn in sink.pending():
+                sink.abort(txn)
+    return epoch
+
+
+def say(feed: Feed, word: Any) -> None:
+    with feed.runtime() as runtime:
+        resolve(runtime, 1, "rows", word, "a person's word")
+
+
+@pytest.mark.parametrize("feed", EXACT, indirect=True)
+def test_nobody_can_say_applied_where_the_target_proves_that_it_was_not(feed: Feed) -> None:
+    decided(feed)
+    with pytest.raises(LedgerConflict, match="resolve numbers 1 rows not-applied"):
+        say(feed, "applied")
+    assert feed.state(1) == "committed"
+    say(feed, "not-applied")
+    feed.finish(0)
+    assert feed.verify(1)["rows"].agrees
+
+
+@pytest.mark.parametrize("feed", EXACT, indirect=True)
+def test_nobody_can_say_not_applied_where_the_marker_stands(feed: Feed) -> None:
+    feed.decide(0)
+
+    def publisher() -> None:
+        os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH="publish.before_record")
+        feed.publish(0, "rows")
+
+    assert fork(publisher).wait() == -9
+    with pytest.raises(LedgerConflict, match="it was applied"):
+        say(feed, "not-applied")
+    say(feed, "applied")
+    assert feed.state(1) == "published"
+    assert feed.verify(1)["rows"].agrees
+
+
+@pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)
+def test_a_persons_word_counts_where_a_missing_record_proves_nothing(feed: Feed) -> None:
+    """At least once: the rows may have gone out before the record of it."""
+    decided(feed)
+    say(feed, "applied")
+    assert feed.state(1) == "published"
+
+
+@pytest.mark.parametrize("feed", ["PostgresSink", "KafkaSink"], indirect=True)
+def test_a_persons_word_counts_where_the_target_can_not_be_asked(feed: Feed) -> None:
+    decided(feed)
+    feed.connections["c"] = "host=127.0.0.1 port=1" if "Postgres" in repr(feed.pipeline.sinks) else "127.0.0.1:1"
+    say(feed, "applied")
+    assert feed.state(1) == "published"
+
+
+@pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
+def test_a_persons_word_counts_where_the_wal_can_never_be_read_again(feed: Feed) -> None:
+    """Otherwise the epoch, and those that follow it, would wait for ever."""
+    epoch = decided(feed)
+    for part in (feed.folder / "staging" / str(epoch.wal) / "numbers").iterdir():
+        part.unlink()
+    say(feed, "applied")
+    assert feed.state(1) == "published"
