@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import AlreadyDecided, PlanMismatch
+from lockstep.errors import AlreadyDecided, PlanMismatch, SourceChanged, StageFailed
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.lease import kept
 from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
+from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
@@ -90,6 +91,7 @@ def _stage(
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
     _check_sources(runtime, epoch)
+    _require_all_read(runtime, epoch, result.sources)
     state = sealed_state(runtime, epoch, token, result.state, before)
     manifest = staging.seal(
         folder,
@@ -152,3 +154,16 @@ def _check_sources(runtime: Runtime, epoch: Epoch) -> None:
     sources = runtime.defined.sources
     for name, found in epoch.plan.sources.items():
         sources[name].check(found.start, found.end)
+
+
+def _require_all_read(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount]) -> None:
+    """The job's own count of what it read against that of the plan: what cuts a query cuts no count."""
+    for name, found in epoch.plan.sources.items():
+        planned = runtime.defined.sources[name].rows_planned(found.start, found.end)
+        read = counts[name].rows if name in counts else 0
+        if planned is None or read == planned:
+            continue
+        told = f"{epoch}: {planned} rows of source {name} were planned, and Spark read {read}; nothing was sealed"
+        if read < planned:
+            raise SourceChanged(f"{told}. Does a setting or a policy of the server cut what a query gives?")
+        raise StageFailed(f"{told}. Rows came meanwhile, or Spark counted a task's rows twice")

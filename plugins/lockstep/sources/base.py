@@ -74,6 +74,10 @@ class Source(ABC):
     def published(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""
 
+    def rows_planned(self, start: Position | None, end: Position) -> int | None:
+        """How many rows the range had when it was planned, if they were counted: as many must be read."""
+        return None
+
     def is_empty(self, start: Position | None, end: Position) -> bool:
         """Whether the range is known to hold nothing."""
         return False

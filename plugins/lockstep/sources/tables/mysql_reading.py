@@ -13,8 +13,11 @@ from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
 
 _BATCH = 20_000  #: rows
-#: What the text of values must not depend on; one state of the database for all that a session asks.
-SETTINGS = "SET SESSION time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10"
+#: What the text of values must not depend on; one state of the database for all that a session asks; every row of it.
+SETTINGS = (
+    "SET SESSION time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10, "
+    "sql_select_limit = 18446744073709551615"
+)
 
 
 #: What pyarrow makes of text, a column at a time, and the driver would make of it a value at a time.

@@ -18,10 +18,18 @@ from lockstep.errors import SourceRefused, SourceUnavailable
 from lockstep.sinks.mysql.dsn import SECRETS, parse_dsn
 from lockstep.sources.tables.mysql_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables.mysql_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import Span, TableSession, TableSource, youth
+from lockstep.sources.tables.source import Span, TableSession, TableSource, why_restarted, youth
 
 _log = logging.getLogger(__name__)
-_SERVER = "SELECT CONCAT('server ', @@server_id, ', database ', DATABASE())"
+_SERVER = "SELECT @@server_id, DATABASE()"
+#: A hash of the machine's address and the port; servers of early 10.11 versions have none.
+_UID = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
+_DEFAULT_ID = 1
+_NEXT = """
+    SELECT t.auto_increment
+    FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
+    WHERE t.table_schema = DATABASE() AND t.table_name = %s AND c.column_name = %s AND c.extra LIKE '%%auto_increment%%'
+"""
 _CLOCK = "SELECT CAST(NOW(6) AS CHAR)"
 _GUARD = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit"
 _ENGINE = "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = %s"
@@ -77,7 +85,16 @@ class _Session:
     # --- what it is ---
 
     def server(self) -> str:
-        return f"{self._rows(_SERVER)[0][0]}, table {self.source.table}"
+        """By the id that somebody gave the server; the default one tells nothing apart."""
+        [(id, _)] = self._rows(_SERVER)
+        uid = self._rows(_UID) if id == _DEFAULT_ID else []
+        return self._named(" ".join([str(id), *(f"({value})" for _, value in uid)]))
+
+    def known_as(self) -> tuple[str, ...]:
+        return (self._named(str(self._rows(_SERVER)[0][0])),)
+
+    def _named(self, server: str) -> str:
+        return f"server {server}, database {self._rows(_SERVER)[0][1]}, table {self.source.table}"
 
     @cached_property
     def _where(self) -> str:
@@ -164,6 +181,13 @@ class _Session:
         if end is None or cap is None:
             return after if end is None else str(end)
         return self._nth(self._within(Span(after, end)), cap - 1) or str(end)
+
+    def restarted(self, after: str) -> str | None:
+        if self._order.type_name not in INTEGERS:
+            return None
+        [(largest,)] = self._rows(f"SELECT MAX({quoted(self._order.name)}) FROM {self._table}")  # noqa: S608
+        found = self._rows(_NEXT, self.source.table, self._order.name)
+        return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
 
     def held_by(self) -> str | None:
         return None  # the clock does

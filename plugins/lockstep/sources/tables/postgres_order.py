@@ -13,7 +13,7 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.tables.postgres_columns import SourceColumn
-from lockstep.sources.tables.source import Span, youth
+from lockstep.sources.tables.source import Span, why_restarted, youth
 
 _log = logging.getLogger(__name__)
 _LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
@@ -41,6 +41,16 @@ _FILLS_IT = """
         OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
 """
 
+_SEQUENCE = """
+    SELECT n.nspname, c.relname, s.seqincrement
+    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
+    JOIN pg_sequence s ON s.seqrelid = d.objid
+    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
+      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
+"""
+
 _INDEXED = """
     SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
                    WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
@@ -55,6 +65,9 @@ class Order(Protocol):
 
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         """Where the longest range that starts at `after` ends; `after` if it would be empty."""
+
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        """Why rows that come now may have numbers up to `after`; None if nothing says so."""
 
     def held_by(self, cursor: Cursor) -> str | None:
         """Who has kept rows from being read for long, and for how long."""
@@ -122,6 +135,9 @@ class CommitOrder:
                 f"were restored from another one; set column {self.column} anew"
             )
 
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        return None  # `end` compares with the server's own numbers
+
     def held_by(self, cursor: Cursor) -> str | None:
         cursor.execute(_HOLDER)
         for holder, age in cursor.fetchall():
@@ -181,6 +197,21 @@ class GrowingColumn:
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         found = self._last(cursor, table, Span(after, None), self._settled(cursor, table, after))
         return after if found is None else found
+
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        if self.column.type_name not in _INTEGERS:
+            return None
+        largest = self._last(cursor, table, Span(None, None), sql.SQL("true"))
+        return why_restarted(self.column.name, after, largest, self._following(cursor, oid))
+
+    def _following(self, cursor: Cursor, oid: int) -> int | None:
+        """What the column's sequence gives next, if it has one that only grows and may be read."""
+        cursor.execute(_SEQUENCE, {"oid": oid, "column": self.column.name})
+        for schema, name, increment in cursor.fetchall():
+            cursor.execute(sql.SQL("SELECT last_value, is_called FROM {}").format(sql.Identifier(schema, name)))
+            last, called = _row(cursor)
+            return int(last) + (int(increment) if called else 0)
+        return None
 
     def held_by(self, cursor: Cursor) -> str | None:
         return None  # the clock does

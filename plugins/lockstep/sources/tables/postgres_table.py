@@ -45,7 +45,7 @@ class PostgresTableSource(TableSource):
 
     `columns`: what to read, all if empty. `max_rows_per_epoch`: about; a transaction's rows stay together.
     `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
-    and again before it is read and sealed. `accept`: the server that a `SourceChanged` error names, once a person has
+    and again before it is read and sealed. `accept`: what a `SourceChanged` error tells to say, once a person has
     looked.
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """
@@ -69,6 +69,9 @@ class _Session:
 
     def server(self) -> str:
         return f"{self._rows(_SERVER)[0][0]}, table {self._oid}"
+
+    def known_as(self) -> tuple[str, ...]:
+        return ()
 
     @cached_property
     def _where(self) -> str:
@@ -134,6 +137,10 @@ class _Session:
             if cap is None or end == after:
                 return end
             return self._order.capped(cursor, self._relation[0].identifier, Span(after, end), cap)
+
+    def restarted(self, after: str) -> str | None:
+        with self.connection.cursor() as cursor:
+            return self._order.restarted(cursor, self._relation[0].identifier, self._oid, after)
 
     def held_by(self) -> str | None:
         with self.connection.cursor() as cursor:

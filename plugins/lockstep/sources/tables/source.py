@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -51,6 +51,16 @@ def youth(settle: timedelta, order_by: str, settled_by: str) -> timedelta:
     return settle if order_by == settled_by else 2 * settle
 
 
+def why_restarted(column: str, after: str, largest: str | None, following: int | None) -> str | None:
+    """Why numbers up to `after` may be given again: the table has none so large any more, nor does the server give
+    larger ones next, where that can be asked (`following`). Rows that were read may have been deleted."""
+    if largest is not None and int(largest) >= int(after):
+        return None
+    if following is not None:
+        return f"the next {column} that the server gives is {following}" if following <= int(after) else None
+    return f"its largest {column} is {largest}" if largest is not None else None
+
+
 class TableSession(Protocol):
     """One connection to the table's server, in one transaction that sees one state of it."""
 
@@ -59,6 +69,12 @@ class TableSession(Protocol):
 
     def schema(self) -> pa.Schema:
         """The types of the rows. Raises `SourceRefused` naming every column whose values would not come out exactly."""
+
+    def known_as(self) -> tuple[str, ...]:
+        """What `server` said of this very one in positions of older versions."""
+
+    def restarted(self, after: str) -> str | None:
+        """Why rows that come now may have numbers up to `after`, which epochs have read; None if nothing says so."""
 
     def upto(self, after: str | None) -> str | None:
         """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
@@ -95,11 +111,12 @@ class TableSource(Source):
     max_rows_per_epoch: int | None = None
     rows_per_partition: int = 200_000
     verify_count: bool = True
-    accept: str | None = None
+    accept: str | Sequence[str] | None = None
     identity: Identity = field(init=False, default=Identity.CURSOR)
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.columns)
+        self.accept = (self.accept,) if isinstance(self.accept, str) else tuple(self.accept or ())
         self._context: SourceContext | None = None
         if self.settle is not None and self.settle < timedelta(0):
             raise InvalidPipeline(f"source {self.table}: settle must not be negative, is {self.settle}")
@@ -140,8 +157,10 @@ class TableSource(Source):
         with self.session(durable=True) as session:
             server = session.server()
             if start is not None:
-                self._require_same(start["server"], server)
+                self._require_same(start["server"], server, session)
             session.schema()
+            if after is not None:
+                self._require_not_restarted(after, server, session)
             span = Span(after, session.upto(after))
             position: Position = {
                 "server": server,
@@ -156,14 +175,29 @@ class TableSource(Source):
                 position[HELD_BY] = holder
             return position
 
-    def _require_same(self, then: str, now: str) -> None:
-        if now in (then, self.accept):
+    def _require_same(self, then: str, now: str, session: TableSession) -> None:
+        if now in (then, *self._accepted) or then in session.known_as():
             return
         raise SourceChanged(
             f"source {self.context.source}: positions are of {then}, connection {self.connection} now leads to {now}: "
             f"rows may be missing, or numbered anew; point it back, or if rows after the position are still those that "
             f"no epoch has read, say accept={now!r}"
         )
+
+    def _require_not_restarted(self, after: str, server: str, session: TableSession) -> None:
+        why, accepted = session.restarted(after), f"{server}, below {self.order_by} {after}"
+        if why is None or accepted in self._accepted:
+            return
+        raise SourceChanged(
+            f"source {self.context.source}: epochs have read table {self.table} up to {self.order_by} {after}, and "
+            f"{why}: it was restored or emptied, or its newest rows were deleted; new rows with numbers up to that "
+            f"would never be read. Have the server go on above {after}, or give the source another name to read the table "
+            f"anew; if all rows that are still to come get larger numbers, say accept={accepted!r}"
+        )
+
+    @property
+    def _accepted(self) -> tuple[str, ...]:
+        return tuple(self.accept or ())
 
     def _require_same_column(self, position: Position) -> None:
         """A position of a version that didn't tell the column is taken for one of the present column."""
@@ -180,7 +214,7 @@ class TableSource(Source):
         """Raise `SourceChanged` if the range is of another server or column, or has more or fewer rows than planned."""
         self._require_same_column(end)
         with self.session() as session:
-            self._require_same(end["server"], session.server())
+            self._require_same(end["server"], session.server(), session)
             if self.verify_count and (planned := end.get("rows")) is not None:
                 self._require_rows(planned, session.count(_span(end)))
 
@@ -197,6 +231,10 @@ class TableSource(Source):
                 f"planned, and has {found}: rows came late, with a smaller {self.order_by}; `lockstep replan`, or "
                 "verify_count=False in the source, takes them; a larger settle waits for them"
             )
+
+    def rows_planned(self, start: Position | None, end: Position) -> int | None:
+        planned: int | None = end.get("rows")
+        return planned if self.verify_count else None
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return _span(end).is_empty or (self.verify_count and end.get("rows") == 0)
