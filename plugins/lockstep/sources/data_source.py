@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -13,6 +14,11 @@ from lockstep.sources.base import Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+#: password=…, "secret": "…" and their like, also in quotes
+_NAMED = re.compile(
+    r"""(?i)(?:password|passwd|pwd|secret|token|key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,}]+))"""
+)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -92,10 +98,17 @@ class DataSourceSource(Source):
 
     def _secrets(self, options: Mapping[str, str]) -> tuple[str, ...]:
         values = [options[option] for option in self.connection_options]
-        return tuple(secret for value in values for secret in (value, *_password_in(value)))
+        found = {secret for value in values for secret in (value, *_secrets_in(value))}
+        return tuple(sorted(found, key=len, reverse=True))  # of two that overlap, the whole one first
 
 
-def _password_in(uri: str) -> list[str]:
-    """The password of a URI, as it stands there and as it is meant."""
-    found = uri.rpartition("@")[0].rpartition("/")[2].partition(":")[2]
-    return [found, unquote(found)] if found else []
+def _secrets_in(value: str) -> Iterator[str]:
+    """What may be a password in a URI, or behind a telling name, as it stands there and as it is meant.
+
+    Which @ ends a login that has several, each reader decides for itself, and it may quote the pieces.
+    """
+    login = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    named = [found[1] or found[2] or found[3] for found in _NAMED.finditer(value)]
+    pieces = [piece for piece in re.split(r"[@:/?#\s\\]", login) if len(piece) > 1]
+    for secret in (login, *pieces, *named):
+        yield from filter(None, (secret, unquote(secret)))

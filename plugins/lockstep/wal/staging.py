@@ -298,8 +298,11 @@ def _small(name: str) -> str:
 
 def storage_at(uri: str) -> Storage:
     """What stands behind a URI. Raises `StagingRefused` for one that can't be understood, or carries a login."""
-    parts = urlsplit(uri)
-    if parts.username or parts.password:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:  # its text may repeat a piece of a login
+        raise StagingRefused("the staging URI can't be understood; expected /… , file:///… or s3://…") from None
+    if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
         raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
     if parts.scheme not in ("", "file"):
         return ObjectStorage.at(uri)

@@ -27,7 +27,8 @@ def parse_dsn(connection_id: str, dsn: str) -> dict[str, Any]:
         arguments: dict[str, Any] = {"host": parts.hostname or "127.0.0.1", "port": parts.port or 3306}
     except ValueError:
         raise _malformed(connection_id) from None
-    if parts.scheme not in _SCHEMES or any(mark in (parts.hostname or "") for mark in "@?#"):
+    # an @ behind the host: an unescaped slash in the password has made the rest of it a database
+    if parts.scheme not in _SCHEMES or "@" in parts.path or any(mark in (parts.hostname or "") for mark in "@?#"):
         raise _malformed(connection_id)
     arguments["database"] = _database(connection_id, parts)
     if parts.username:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,9 +10,9 @@ from typing import Any
 import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
-from psycopg2.extensions import parse_dsn
 
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.libpq import parts_of, told
 
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
 
@@ -171,11 +170,7 @@ class Database:
         return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
 
     def _scrub(self, error: psycopg2.Error) -> str:
-        text = " ".join(str(error).split())
-        for secret in (parse_dsn(self.dsn).get("password"), parse_dsn(self.dsn).get("sslpassword"), self.dsn):
-            if secret:
-                text = text.replace(secret, "***")
-        return text
+        return told(error, self.dsn)
 
 
 def is_lost(error: psycopg2.Error) -> bool:
@@ -198,15 +193,7 @@ def _roll_back(connection: Connection) -> None:
 
 def _check_dsn(connection_id: str, dsn: str) -> None:
     """A malformed DSN is refused here: libpq's own messages quote it, password and all."""
-    try:
-        parts = parse_dsn(dsn)
-    except psycopg2.Error:
-        parts = None
-    if (
-        parts is None
-        or any(mark in parts.get("host", "") for mark in "@?#")
-        or not re.fullmatch(r"[0-9,]*", parts.get("port", ""))
-    ):
+    if parts_of(dsn) is None:
         raise InvalidPipeline(
             f"connection {connection_id} is not a DSN that libpq reads: give postgresql://user@host:port/database with "
             "special characters of the password percent-encoded"

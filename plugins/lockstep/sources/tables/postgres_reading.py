@@ -59,7 +59,10 @@ class CopyOut:
             finally:
                 connection.close()
         except psycopg2.Error as error:
-            text = str(error).replace(psycopg2.extensions.parse_dsn(self.dsn).get("password") or "\0", "***")
+            secrets = psycopg2.extensions.parse_dsn(self.dsn)
+            text = str(error)
+            for name in ("password", "sslpassword"):
+                text = text.replace(secrets.get(name) or "\0", "***")
             unreadable = (error.pgcode or "").startswith(("22", "0A"))  # 0A: infinity has no microseconds
             sign = "UNREADABLE_VALUE: " if unreadable else ""
             raise RuntimeError(f"{sign}reading from Postgres: {text.strip()}") from None

@@ -8,9 +8,10 @@ from typing import Any
 
 import psycopg2
 from psycopg2.extensions import connection as Connection
-from psycopg2.extensions import make_dsn, parse_dsn
+from psycopg2.extensions import make_dsn
 
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
+from lockstep.libpq import parts_of, told
 from lockstep.sources.tables.postgres_reading import SETTINGS
 
 _DENIED = "42501"
@@ -26,7 +27,11 @@ def opened(where: str, dsn: str, application: str, *, durable: bool) -> Iterator
     `durable`: once it has ended, what it saw outlives a crash of the server. `where` opens each message.
     Raises `SourceUnavailable`, `SourceRefused`, `InvalidPipeline`; none holds a secret.
     """
-    secret = _password_of(where, dsn)
+    if parts_of(dsn) is None:
+        raise InvalidPipeline(
+            f"{where}: not a DSN that libpq reads: give postgresql://user@host:port/database with special characters "
+            "of the password percent-encoded"
+        )
     connection = None
     try:
         connection = psycopg2.connect(
@@ -42,7 +47,7 @@ def opened(where: str, dsn: str, application: str, *, durable: bool) -> Iterator
             if durable:
                 cursor.execute(_MAKE_DURABLE)
     except psycopg2.Error as error:
-        text = f"{where}: {_told(error, secret)}"
+        text = f"{where}: {told(error, dsn)}"
         if error.pgcode == _DENIED:
             raise SourceRefused(f"{text}; GRANT the role what it lacks") from None
         raise (SourceUnavailable if _may_pass(error) else SourceRefused)(text) from None
@@ -66,21 +71,6 @@ def _require_primary(where: str, cursor: Any) -> None:
         )
 
 
-def _password_of(where: str, dsn: str) -> str | None:
-    try:
-        password: str | None = parse_dsn(dsn).get("password")
-    except psycopg2.Error:  # its text repeats the DSN
-        raise InvalidPipeline(
-            f"{where}: not a DSN that libpq reads: give postgresql://user@host:port/database"
-        ) from None
-    return password
-
-
 def _may_pass(error: psycopg2.Error) -> bool:
     """Whether waiting may help: connection, resources, locks, an operator."""
     return error.pgcode is None or error.pgcode.startswith(("08", "25P", "40", "53", "55P03", "57", "58"))
-
-
-def _told(error: psycopg2.Error, secret: str | None) -> str:
-    text = " ".join(str(error).split())
-    return text.replace(secret, "***") if secret else text

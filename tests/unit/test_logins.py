@@ -1,0 +1,121 @@
+"""No message of a connection that fails shows a piece of its password, escaped as it should be or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from urllib.parse import quote
+
+import pytest
+
+from lockstep.errors import InvalidPipeline, LedgerRefused, LockstepError, SourceUnavailable
+from lockstep.ledger import Ledger
+from lockstep.sinks import MySqlSink, PostgresSink
+from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sources import (
+    DataSourceSource,
+    MySqlTableSource,
+    PostgresTableSource,
+    Source,
+    SourceContext,
+)
+from lockstep.wal.staging import Staging
+
+PASSWORDS = [f"hush{mark}mute" for mark in ("@", ":", "/", "?", "#", "%", "%zz", " ", "'", '"', "&", "=", "\\", ",")]
+PASSWORDS += [
+    "@hush@mute",
+    "hush/mu@te",
+    "hu@sh:mute/still",
+    "1234/5678@hush",
+    "12:34@9876",
+    "[hush]mute",
+    "1234?s=hush@mute",
+]
+PIECES = re.compile(r"hush|mute|still|1234|5678|9876")
+LAG = timedelta(0)
+
+
+def ask_ledger(dsn: str) -> None:
+    Ledger(dsn).deployment()
+
+
+def asked(source: Source) -> Callable[[str], None]:
+    def ask(dsn: str) -> None:
+        source.opened(SourceContext("pipe", "source", lambda paths: set(), {"there": dsn})).latest(None, None)
+
+    return ask
+
+
+def entered(sink: Sink) -> Callable[[str], None]:
+    def enter(dsn: str) -> None:
+        with sink.opened(SinkContext("deployment", "pipe", {"there": dsn})) as opened:
+            opened.preflight(None)
+
+    return enter
+
+
+PLACES: dict[str, tuple[str, Callable[[str], None]]] = {
+    "ledger": ("postgresql", ask_ledger),
+    "PostgresSink": ("postgresql", entered(PostgresSink("sink", tables={"rows": "public.rows"}, connection="there"))),
+    "PostgresTableSource": (
+        "postgresql",
+        asked(PostgresTableSource("public.rows", connection="there", order_by="xid")),
+    ),
+    "MySqlSink": ("mysql", entered(MySqlSink("sink", tables={"rows": "rows"}, connection="there"))),
+    "MySqlTableSource": (
+        "mysql",
+        asked(MySqlTableSource("rows", connection="there", order_by="id", settle=LAG)),
+    ),
+}
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+@pytest.mark.parametrize("password", PASSWORDS)
+@pytest.mark.parametrize("place", PLACES)
+def test_no_message_has_a_piece_of_a_password(place: str, password: str, escaped: bool) -> None:
+    scheme, use = PLACES[place]
+    dsn = f"{scheme}://somebody:{quote(password, safe='') if escaped else password}@127.0.0.1:1/shop"
+    with pytest.raises(LockstepError) as raised:
+        use(dsn)
+    shown = [error for error in (raised.value, raised.value.__cause__) if error is not None]
+    assert not any(PIECES.search(f"{error} {error!r}") for error in shown)
+    if escaped:
+        assert not isinstance(raised.value, InvalidPipeline | LedgerRefused)
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+def test_what_a_reader_says_of_its_uri_is_told_without_pieces_of_the_password(
+    password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"db://somebody:{password}@127.0.0.1:1/shop"
+
+    def failing(*arguments: object) -> None:
+        raise ValueError(f"no host {uri.partition('@')[2]} of {uri} with {password}, {re.split('[@:/?]', password)}")
+
+    monkeypatch.setattr("lockstep.compute.stream_ranges.next_range", failing)
+    source = DataSourceSource("somewhere:Reader", connection_options={"uri": "there"})
+    with pytest.raises(SourceUnavailable) as raised:
+        asked(source)(uri)
+    assert not PIECES.search(str(raised.value))
+    assert "somewhere:Reader: ValueError: no host " in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "value", ["host=x password=hush", '{"secret": "hu\\"sh mute"}', "jdbc:x://h?user=u&password=hush&x=1"]
+)
+def test_a_password_behind_its_name_is_not_told(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*arguments: object) -> None:
+        raise ValueError('found hush, or hu\\"sh mute')
+
+    monkeypatch.setattr("lockstep.compute.stream_ranges.next_range", failing)
+    with pytest.raises(SourceUnavailable) as raised:
+        asked(DataSourceSource("somewhere:Reader", connection_options={"uri": "there"}))(value)
+    assert "***" in str(raised.value)
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+def test_a_staging_uri_with_a_login_is_refused_and_not_shown(password: str) -> None:
+    with pytest.raises(LockstepError) as raised:
+        Staging(f"s3://somebody:{password}@bucket/prefix")
+    assert not PIECES.search(str(raised.value))
