@@ -68,8 +68,7 @@ def run_epoch(
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
     id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
     An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
-    `lockstep` at DEBUG. Threads need a pipeline each: sources keep what
-    they are opened with.
+    `lockstep` at DEBUG.
     """
     migrate(ledger)
     span = Interval(*interval) if interval is not None else None
@@ -80,7 +79,7 @@ def run_epoch(
         epoch = begin(runtime, run, span)
         already = epoch.state in SHOWN
         if epoch.state not in DECIDED:
-            _decide(runtime, run, in_process(pipeline, spark))
+            _decide(runtime, run, in_process(pipeline, spark, connections))
         for sink in epoch.plan.sinks:
             publish(runtime, run, sink)
         return report_of(runtime, cleanup(runtime, run), already)
@@ -102,8 +101,8 @@ def recover(
         return recover_pipeline(runtime, hold)
 
 
-def in_process(pipeline: Pipeline, spark: SparkSession | str) -> Launch:
-    """A `Launch` that runs the staging job from this process."""
+def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mapping[str, str] | None = None) -> Launch:
+    """A `Launch` that runs the staging job from this process. `connections`: those of the sources."""
 
     def launch(request_uri: str) -> None:
         with naming("Spark"):
@@ -111,7 +110,7 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str) -> Launch:
             from lockstep.compute.stage import run_request
 
         with session(spark) as opened:
-            run_request(request_uri, opened, pipeline)
+            run_request(request_uri, opened, pipeline.opened(connections or {}))
 
     return launch
 

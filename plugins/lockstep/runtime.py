@@ -12,7 +12,7 @@ from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEp
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import Source, SourceContext
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging
@@ -76,6 +76,10 @@ class Runtime:
     def source_context(self, name: str) -> SourceContext:
         """For a source that is asked about frozen ranges; to plan it needs to know more."""
         return SourceContext(self.pipeline, name, partial(self.ledger.claimed, self.pipeline, name), self.connections)
+
+    def source(self, name: str) -> Source:
+        """A source that is open, of this caller's own, for questions about frozen ranges."""
+        return self.defined.sources[name].opened(self.source_context(name))
 
     def states(self) -> StateStaging:
         """Where the pipeline's keyed state is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,6 +151,58 @@ def test_what_a_table_lacks_is_named(shop: Shop, change: str, arguments: dict[st
             shop.source(**arguments).latest(None, None)
     finally:
         shop.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
+def accepted_by(refused: pytest.ExceptionInfo[SourceChanged]) -> str:
+    return str(refused.value).partition("accept='")[2].rstrip("'")
+
+
+def test_numbers_that_the_server_gives_again_below_the_cursor_are_refused_before_the_plan(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name) VALUES ('a'), ('b'), ('c')")
+    found = shop.source().latest(None, None)
+    shop.run("DELETE FROM events WHERE name > 'a'")
+    shop.source().latest(found, None)  # numbers go on
+    shop.run("TRUNCATE events")
+    with pytest.raises(SourceChanged, match="up to id 3, and the next id that the server gives is 1"):
+        shop.source().latest(found, None)
+    shop.run("INSERT INTO events (name) VALUES ('never read')")
+    with pytest.raises(SourceChanged, match="the next id that the server gives is 2") as refused:
+        shop.source().latest(found, None)
+    source = shop.source(accept=("what was accepted before", accepted_by(refused)))
+    assert source.is_empty(found, source.latest(found, None))
+    shop.run("INSERT INTO events (id, name) VALUES (4, 'above')")
+    assert names(shop.source(), shop.source().latest(found, None)) == ["above"]
+
+
+def test_a_lower_maximum_is_noticed_where_the_server_gives_no_numbers(shop: Shop) -> None:
+    shop.run("CREATE TABLE given (id bigint PRIMARY KEY, name varchar(9))", "INSERT INTO given VALUES (7, 'x')")
+    found = shop.source("given").latest(None, None)
+    shop.run("UPDATE given SET id = 6")
+    with pytest.raises(SourceChanged, match="its largest id is 6"):
+        shop.source("given").latest(found, None)
+
+
+def test_another_server_of_the_same_default_id_is_no_continuation(shop: Shop, memory_folder: Path) -> None:
+    shop.run("INSERT INTO events (name) VALUES ('here')")
+    found = shop.source().latest(None, None)
+    before = {**found, "server": f"server 1, database {shop.name}, table events"}  # of an older version
+    assert shop.source().latest(before, None)["server"] == found["server"]
+    with MariaDbServer(memory_folder / "another").for_a_while() as other:
+        there = Shop(other, other.create_database(shop.name))
+        there.run("INSERT INTO events (id, name) VALUES (1, 'here'), (2, 'there')")
+        with pytest.raises(SourceChanged, match="now leads to server 1 ") as refused:
+            there.source().latest(found, None)
+        source = there.source(accept=accepted_by(refused))
+        assert names(source, source.latest(found, None)) == ["there"]
+
+
+def test_a_limit_of_the_server_cuts_no_range(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name) SELECT seq FROM seq_1_to_5")
+    shop.run("SET GLOBAL sql_select_limit = 2")
+    try:
+        assert len(names(shop.source(), shop.source().latest(None, None))) == 5
+    finally:
+        shop.run("SET GLOBAL sql_select_limit = DEFAULT")
 
 
 def test_no_message_holds_the_password(shop: Shop) -> None:

@@ -252,6 +252,32 @@ def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, mem
     assert names(source, source.latest(found, None)) == ["there"]
 
 
+@pytest.mark.parametrize("readable", [True, False])
+def test_numbers_that_the_sequence_gives_again_below_the_cursor_are_refused_before_the_plan(
+    shop: str, readable: bool
+) -> None:
+    Writer(shop).insert("a").insert("b").insert("c").commit()
+    source = source_of(shop, order_by="id", settle=timedelta(0))
+    found = source.latest(None, None)
+    run(shop, "DELETE FROM events WHERE name > 'a'")
+    source.latest(found, None)  # the sequence goes on
+    run(shop, "TRUNCATE events RESTART IDENTITY")
+    with pytest.raises(SourceChanged, match="up to id 3, and the next id that the server gives is 1"):
+        source.latest(found, None)
+    Writer(shop).insert("never read").commit()
+    if not readable:
+        run(shop, "ALTER TABLE events ALTER id DROP IDENTITY")
+    told = "the next id that the server gives is 2" if readable else "its largest id is 1"
+    with pytest.raises(SourceChanged, match=told) as refused:
+        source.latest(found, None)
+    accepted = str(refused.value).partition("accept='")[2].rstrip("'")
+    source = source_of(shop, order_by="id", settle=timedelta(0), accept=accepted)
+    assert source.is_empty(found, source.latest(found, None))
+    run(shop, "INSERT INTO events (id, name) VALUES (4, 'above')")
+    source = source_of(shop, order_by="id", settle=timedelta(0))
+    assert names(source, source.latest(found, None)) == ["above"]
+
+
 def test_a_position_of_one_column_is_none_of_another(shop: str) -> None:
     Writer(shop).insert("row").commit()
     by_id, by_xid = source_of(shop, order_by="id", settle=timedelta(0)), source_of(shop)

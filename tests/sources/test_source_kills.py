@@ -92,7 +92,7 @@ class World:
         """What the Spark job does."""
         folder = Path(request_uri.removeprefix("file://")).parent
         request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
-        rows = read(self.pipeline.sources["rows"], request.sources["rows"], self.connections)
+        rows = read(self.pipeline.opened(self.connections).sources["rows"], request.sources["rows"], self.connections)
         (folder / "rows").mkdir()
         table = pa.table({"name": pa.array([str(row) for row in rows], pa.string())})
         pq.write_table(table, folder / "rows" / "part-00000.parquet")

@@ -317,7 +317,7 @@ def test_what_is_lost_after_planning_fails_the_epoch_by_its_name(
     def launch(request_uri: str) -> None:
         if when == "before the job":
             lose(topics, topic)
-        in_process(pipeline, session)(request_uri)
+        in_process(pipeline, session, {"kafka": kafka_broker.bootstrap})(request_uri)
         if when == "before the seal":
             lose(topics, topic)
 

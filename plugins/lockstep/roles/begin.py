@@ -171,9 +171,9 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         claimed, but = _claimed_by(runtime, name, replaced), replaced.id if replaced else None
         claims = partial(runtime.ledger.claims, pipeline.name, name, but=but)
         by_head = partial(runtime.ledger.claimed_by_head, pipeline.name, name, but=but)
-        source.open(SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head))
+        context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
-        ranges[name] = SourceRange(start, source.latest(start, interval))
+        ranges[name] = SourceRange(start, source.opened(context).latest(start, interval))
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from())
 
 
@@ -192,7 +192,7 @@ def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
 
 
 def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
-    named = runtime.defined.sources[source].claims(found.start, found.end)
+    named = runtime.source(source).claims(found.start, found.end)
     return [Claim(one) if isinstance(one, str) else one for one in named]
 
 

@@ -23,12 +23,11 @@ def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
 
 def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
     """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it."""
-    for name, source in runtime.definition.sources.items() if runtime.definition else ():
+    for name in runtime.definition.sources if runtime.definition else ():
         if (found := epoch.plan.sources.get(name)) is None:
             continue
         try:
-            source.open(runtime.source_context(name))
-            source.published(found.start, found.end)
+            runtime.source(name).published(found.start, found.end)
         except LockstepError as error:
             _log.warning("%s: source %s could not be told: %s", epoch, name, error)
 

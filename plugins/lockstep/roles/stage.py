@@ -13,6 +13,7 @@ from lockstep.roles.alarm import confirmed
 from lockstep.roles.lease import kept
 from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
+from lockstep.sources.base import Source
 from lockstep.states import DECIDED, Role
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
@@ -79,8 +80,8 @@ def _stage(
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
     request = _request(runtime, epoch, token, folder, reference, before)
-    _open_sources(runtime)
-    _check_sources(runtime, epoch)
+    sources = _open_sources(runtime)
+    _check_sources(sources, epoch)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
@@ -90,8 +91,8 @@ def _stage(
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
-    _check_sources(runtime, epoch)
-    _require_all_read(runtime, epoch, result.sources)
+    _check_sources(sources, epoch)
+    _require_all_read(sources, epoch, result.sources)
     state = sealed_state(runtime, epoch, token, result.state, before)
     manifest = staging.seal(
         folder,
@@ -145,21 +146,19 @@ def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
         )
 
 
-def _open_sources(runtime: Runtime) -> None:
-    for name, source in runtime.defined.sources.items():
-        source.open(runtime.source_context(name))
+def _open_sources(runtime: Runtime) -> dict[str, Source]:
+    return {name: runtime.source(name) for name in runtime.defined.sources}
 
 
-def _check_sources(runtime: Runtime, epoch: Epoch) -> None:
-    sources = runtime.defined.sources
+def _check_sources(sources: Mapping[str, Source], epoch: Epoch) -> None:
     for name, found in epoch.plan.sources.items():
         sources[name].check(found.start, found.end)
 
 
-def _require_all_read(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount]) -> None:
+def _require_all_read(sources: Mapping[str, Source], epoch: Epoch, counts: Mapping[str, SourceCount]) -> None:
     """The job's own count of what it read against that of the plan: what cuts a query cuts no count."""
     for name, found in epoch.plan.sources.items():
-        planned = runtime.defined.sources[name].rows_planned(found.start, found.end)
+        planned = sources[name].rows_planned(found.start, found.end)
         read = counts[name].rows if name in counts else 0
         if planned is None or read == planned:
             continue

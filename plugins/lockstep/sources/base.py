@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import InvalidPipeline
@@ -30,6 +31,17 @@ class SourceContext:
     claims: Callable[[Iterable[str]], Mapping[str, Claim]] = lambda paths: {}
     claimed_by_head: Callable[[Iterable[str]], set[str]] = lambda heads: set()
 
+    @classmethod
+    def for_reading(cls, pipeline: str, source: str, connections: Mapping[str, str]) -> SourceContext:
+        """Where frozen ranges are read: whoever reads has no ledger to ask."""
+
+        def claimed(paths: Iterable[str]) -> set[str]:
+            raise InvalidPipeline(
+                f"pipeline {pipeline}: source {source} asks the ledger for its files while it is read"
+            )
+
+        return cls(pipeline, source, claimed, connections)
+
     def dsn(self, connection: str) -> str:
         """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
         found = self.connections.get(connection)
@@ -39,7 +51,11 @@ class SourceContext:
 
 
 class Source(ABC):
-    """A resettable input. Positions are JSON and only this source reads them."""
+    """A resettable input. Positions are JSON and only this source reads them.
+
+    What stands in a pipeline's definition is a description: it is never opened itself, only copies of it are. So two
+    pipelines, or two threads, may share one.
+    """
 
     identity: Identity
 
@@ -53,8 +69,15 @@ class Source(ABC):
         """The ids of the connections that `open` asks for: a Spark driver of its own is given these and no other."""
         return ()
 
+    def opened(self, context: SourceContext) -> Self:
+        """A copy of this source that is open. This one stays as it was."""
+        found = copy.copy(self)
+        found.open(context)
+        return found
+
     def open(self, context: SourceContext) -> None:  # noqa: B027 - most sources need nothing
-        """Called before anything else, by `begin`, by `stage`, and by a Spark driver in another process."""
+        """Called before anything else, on a copy of its own, by each role that has something to ask and where the rows
+        are read. Keep what you are given in attributes; don't change what stands in them already: copies share it."""
 
     @abstractmethod
     def latest(self, start: Position | None, interval: Interval | None) -> Position:

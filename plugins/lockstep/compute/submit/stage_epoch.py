@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.cli_connections import EnvironmentConnections
@@ -22,7 +22,6 @@ from lockstep.compute.session import connect
 from lockstep.compute.stage import run_request
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
-from lockstep.sources.base import SourceContext
 from lockstep.wal.request import read_request, write_error
 
 if TYPE_CHECKING:
@@ -48,20 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(request_uri: str, spark: SparkSession) -> None:
     """Stage what the request asks for, with the pipeline it names. Raises what `stage_epoch` raises."""
     try:
-        pipeline = load(read_request(request_uri).pipeline)
-        _open_sources(pipeline)
+        pipeline = load(read_request(request_uri).pipeline).opened(EnvironmentConnections())
     except LockstepError as error:
         write_error(request_uri, error)
         raise
     run_request(request_uri, spark, pipeline)
-
-
-def _open_sources(pipeline: Pipeline) -> None:
-    def claimed(paths: Iterable[str]) -> set[str]:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: a source asks the ledger for its files while it is read")
-
-    for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, claimed, EnvironmentConnections()))
 
 
 def load(reference: str) -> Pipeline:

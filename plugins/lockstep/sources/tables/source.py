@@ -191,8 +191,8 @@ class TableSource(Source):
         raise SourceChanged(
             f"source {self.context.source}: epochs have read table {self.table} up to {self.order_by} {after}, and "
             f"{why}: it was restored or emptied, or its newest rows were deleted; new rows with numbers up to that "
-            f"would never be read. Have the server go on above {after}, or give the source another name to read the table "
-            f"anew; if all rows that are still to come get larger numbers, say accept={accepted!r}"
+            f"would never be read. Have the server go on above {after}, or give the source another name to read the "
+            f"table anew; if all rows that are still to come get larger numbers, say accept={accepted!r}"
         )
 
     @property
