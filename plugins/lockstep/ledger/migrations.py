@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg2
+import psycopg2.errors
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger.connecting import connect, first_line
@@ -16,7 +17,8 @@ _LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at on
 def migrate(dsn: str) -> list[str]:
     """Apply the migrations that are missing, each in its own transaction; return their names.
 
-    Raises `LedgerRefused` when the schema is newer than this Lockstep, `LedgerUnavailable` when it can't be reached.
+    Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
+    `LedgerUnavailable` when it can't be reached.
     """
     connection = connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
     try:
@@ -26,6 +28,11 @@ def migrate(dsn: str) -> list[str]:
             if cursor.fetchone()[0]:
                 raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
         return _apply_missing(connection)
+    except psycopg2.errors.InsufficientPrivilege as error:
+        raise LedgerRefused(
+            f"the ledger lacks migrations, and this role may not apply them ({first_line(error)}): "
+            "run `lockstep migrate` as the owner of its schema, see docs/security.md"
+        ) from error
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
         raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
     finally:
@@ -35,9 +42,11 @@ def migrate(dsn: str) -> list[str]:
 def _current(connection: Any) -> int:
     """The version that stands. Creates nothing where it is there: a task's role needn't be allowed to."""
     with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT to_regclass('lockstep.migration') IS NULL")
-        if cursor.fetchone()[0]:
-            cursor.execute("CREATE SCHEMA IF NOT EXISTS lockstep")
+        cursor.execute("SELECT to_regclass('lockstep.migration') IS NULL, to_regnamespace('lockstep') IS NULL")
+        no_table, no_schema = cursor.fetchone()
+        if no_schema:
+            cursor.execute("CREATE SCHEMA lockstep")
+        if no_table:
             cursor.execute(
                 "CREATE TABLE lockstep.migration"
                 " (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"

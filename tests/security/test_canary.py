@@ -1,0 +1,258 @@
+"""Passwords are planted in every connection; then everything that anybody is shown is searched for them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg2
+import pytest
+import typer.main
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.epoch import RunKey
+from stack.home import import_path
+from stack.java import java_home
+from stack.postgres import PostgresServer
+from tests.crash.world import World, make_world
+from tests.security.canary import Canary, login, watched_arguments
+
+REASON = ("--reason", "a test")
+#: every command, as it succeeds or fails in a world with one published, one decided and one undecided epoch
+COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("status",): ("numbers",),
+    ("verify",): ("numbers",),
+    ("recover",): ("--hold", "7200"),
+    ("abort",): ("numbers", "3", *REASON),
+    ("replan",): ("numbers", "3", *REASON),
+    ("redefine",): ("numbers", *REASON),
+    ("void",): ("numbers", "3", *REASON),
+    ("forget",): ("numbers", *REASON),
+    ("resolve",): ("numbers", "2", "warehouse", "not-applied", *REASON),
+    ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
+    ("savepoint", "start"): ("numbers", "--from", "/nowhere/at/all"),
+    ("migrate",): (),
+    ("env",): (),
+}
+
+
+@pytest.fixture
+def canary() -> Canary:
+    return Canary()
+
+
+@pytest.fixture
+def logins(
+    canary: Canary, ledger_server: PostgresServer, ledger_dsn: str, warehouse_server: PostgresServer, warehouse_dsn: str
+) -> Iterator[None]:
+    with (
+        login(ledger_server, ledger_dsn, "canary", canary),
+        login(warehouse_server, warehouse_dsn, "canary", canary),
+    ):
+        yield
+
+
+@pytest.fixture
+def world(logins: None, canary: Canary, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
+    made = make_world(canary.dsn(ledger_dsn, "canary"), canary.uri(warehouse_dsn, "canary"), tmp_path, "two_phase")
+    for number, last in enumerate(("cleanup", "commit", "prepare.warehouse")):
+        made.run_until(RunKey("canary", str(number)), number, last)
+    made.expire_leases()
+    return made
+
+
+Ways = dict[str, dict[str, str]]
+
+
+@pytest.fixture
+def ways(world: World, canary: Canary, ledger_dsn: str, warehouse_dsn: str) -> Ways:
+    """Right and wrong connections, each with the password somewhere in it."""
+    right = {
+        "LOCKSTEP_LEDGER": world.ledger_dsn,
+        "LOCKSTEP_WAREHOUSE": world.warehouse_dsn,
+        "LOCKSTEP_STAGING": str(world.staging_folder),
+    }
+    unescaped = f"postgresql://canary:{canary.password}@127.0.0.1:1/nowhere"
+    return {
+        "right": right,
+        "no ledger": {**right, "LOCKSTEP_LEDGER": canary.dsn("host=127.0.0.1 port=1 dbname=nowhere", "canary")},
+        "no warehouse": {**right, "LOCKSTEP_WAREHOUSE": canary.dsn("host=127.0.0.1 port=1 dbname=nowhere", "canary")},
+        "a stranger in the ledger": {**right, "LOCKSTEP_LEDGER": canary.dsn(ledger_dsn, "stranger")},
+        "a stranger in the warehouse": {**right, "LOCKSTEP_WAREHOUSE": canary.uri(warehouse_dsn, "stranger")},
+        "an unescaped ledger": {**right, "LOCKSTEP_LEDGER": unescaped},
+        "an unescaped warehouse": {**right, "LOCKSTEP_WAREHOUSE": unescaped},
+        "a login in the staging": {**right, "LOCKSTEP_STAGING": f"s3://key:{canary.password}@bucket/prefix"},
+    }
+
+
+def commands() -> set[tuple[str, ...]]:
+    """The names of all that the command line can do."""
+    found: set[tuple[str, ...]] = set()
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        below = getattr(command, "commands", None)
+        found |= {(name, inner) for inner in below} if below else {(name,)}
+    return found
+
+
+def test_every_command_is_searched() -> None:
+    assert commands() == set(COMMANDS)
+
+
+def test_no_command_tells_a_password(
+    ways: Ways, canary: Canary, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, codes = [], set()
+    for way, environment in ways.items():
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        for command, arguments in COMMANDS.items():
+            for form in ([], ["--json"]):
+                with caplog.at_level(logging.DEBUG):
+                    done: Result = CliRunner().invoke(app, [*command, *arguments, *form])
+                said = f"{done.output}\n{done.stderr}\n{done.exception!r}"
+                told += [f"{way}: {' '.join(command)}: {line}" for line in canary.told(said)]
+                codes.add(done.exit_code)
+    assert told == []
+    assert canary.told(caplog.text) == []
+    assert {0, 1, 75} <= codes, "it met no success, or no failure"
+
+
+PIPELINE = """
+from datetime import UTC, datetime, timedelta
+
+from lockstep import Pipeline
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import PostgresTableSource
+
+
+def copied(inputs):
+    return {"events": inputs["events"]}
+
+
+pipeline = Pipeline(
+    name="canary",
+    sources={"events": PostgresTableSource("events", connection="shop", order_by="id", settle=timedelta(0))},
+    transform=copied,
+    sinks=[
+        PostgresSink("warehouse", tables={"events": "public.copied"}, connection="warehouse", create=True),
+        FileSink("files", output="events", path="out"),
+    ],
+)
+"""
+DAG = """
+# an Airflow DAG
+import os
+from datetime import UTC, datetime
+
+import psycopg2
+
+from lockstep import epoch_dag
+from canary_pipeline import pipeline
+
+dag = epoch_dag(pipeline, start_date=datetime(2026, 1, 1, tzinfo=UTC), default_args={"retries": 0})
+
+if __name__ == "__main__":
+    print("first ended", dag.test().state)
+    with psycopg2.connect(os.environ["AIRFLOW_CONN_SHOP"]) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO events VALUES (51, 'one more')")
+        cursor.execute("ALTER TABLE copied ADD CHECK (id < 51)")  # prepare fails
+    print("second ended", dag.test().state)
+"""
+
+
+class Airflow:
+    """A user's folder, and an Airflow without a scheduler that runs one DAG in a process of its own."""
+
+    def __init__(self, folder: Path, connections: dict[str, str]) -> None:
+        self.folder, self.said = folder, ""
+        (folder / "canary_pipeline.py").write_text(PIPELINE)
+        (folder / "dags").mkdir()
+        (folder / "dags" / "canary.py").write_text(DAG)
+        inherited = {name: value for name, value in os.environ.items() if name != "PGPASSFILE"}
+        self._environment = {
+            **inherited,
+            **{f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()},
+            "AIRFLOW_HOME": str(folder / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+            "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "lockstep=DEBUG",  # Airflow's own DEBUG tells what it masks
+            "LOCKSTEP_HOME": str(folder),
+            "LOCKSTEP_STAGING": str(folder / "staging"),
+            "PYTHONPATH": os.pathsep.join([str(folder), import_path()]),
+            "JAVA_HOME": str(java_home()),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self.said += done.stdout
+        return done.stdout
+
+
+@pytest.fixture
+def shop(logins: None, warehouse_dsn: str) -> str:
+    with closing(psycopg2.connect(warehouse_dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE events (id bigint PRIMARY KEY, note text)")
+        cursor.execute("INSERT INTO events SELECT n, 'note ' || n FROM generate_series(1, 50) n")
+    return warehouse_dsn
+
+
+@pytest.mark.slow
+def test_no_password_is_told_anywhere(canary: Canary, shop: str, ledger_dsn: str, tmp_path: Path) -> None:
+    warehouse = canary.uri(shop, "canary")
+    airflow = Airflow(
+        tmp_path,
+        {
+            "lockstep_ledger": canary.uri(ledger_dsn, "canary"),
+            "warehouse": warehouse,
+            "shop": warehouse,
+            "spark": json.dumps({"conn_type": "spark", "host": "local[1]"}),
+        },
+    )
+    airflow.run("-m", "airflow", "db", "migrate")
+    with watched_arguments() as arguments:
+        airflow.run("dags/canary.py")
+    assert "first ended success" in airflow.said, airflow.said[-5000:]
+    assert "second ended failed" in airflow.said, airflow.said[-5000:]
+    assert any("stage_epoch.py" in line for line in arguments), "no driver was seen"
+    assert list((tmp_path / "staging").rglob("_manifest.json")), "no manifest was left to look at"
+    told = {
+        "logs": canary.told(airflow.said),
+        "files, XCom": canary.told_in_files([tmp_path]),
+        "arguments": canary.told("\n".join(arguments)),
+        "ledger": canary.told_in_tables(ledger_dsn),
+        "warehouse": canary.told_in_tables(shop),
+    }
+    assert not any(told.values()), told
+
+
+def test_the_search_finds_what_is_there(canary: Canary, tmp_path: Path, ledger_dsn: str) -> None:
+    (tmp_path / "log").write_text(f"connecting to {canary.uri('host=h port=1 dbname=d', 'me')}")
+    with closing(psycopg2.connect(ledger_dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE said (what jsonb)")
+        cursor.execute("INSERT INTO said VALUES (%s)", (json.dumps({"dsn": canary.dsn("host=h", "me")}),))
+    with watched_arguments() as arguments:
+        waiting = subprocess.Popen([sys.executable, "-c", "input()", canary.password], stdin=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while not canary.told("\n".join(list(arguments))):
+            assert time.monotonic() < deadline, "the argument isn't seen"
+        waiting.communicate(b"\n")
+    assert canary.told_in_files([tmp_path])
+    assert canary.told_in_tables(ledger_dsn)

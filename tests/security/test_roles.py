@@ -1,0 +1,164 @@
+"""The roles of docs/security.md: its very SQL on real servers, and an epoch under what it grants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg2
+import pytest
+from psycopg2 import errors, sql
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from lockstep.epoch import RunKey
+from lockstep.errors import LedgerRefused
+from lockstep.ledger import migrate
+from lockstep.ledger.report import Report
+from lockstep.pipeline import Pipeline
+from lockstep.roles.verify import verify
+from lockstep.sinks import FileSink, PostgresSink
+from stack.postgres import PostgresServer
+from tests.crash.world import Numbers, World, rows_of_day, untouched
+
+PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+ROLES = ("lockstep_owner", "lockstep_tasks", "lockstep_reader", "lockstep_writer", "orders_reader")
+RUN = RunKey("roles", "run")
+PASSWORD = "w0rd '@:/% \\"
+
+
+def block(first_line: str) -> str:
+    """The SQL of the page that begins with this comment."""
+    found: list[str] = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    [wanted] = [text for text in found if text.startswith(f"-- {first_line}\n")]
+    return wanted
+
+
+def execute(dsn: str, statement: str | sql.Composable) -> list[tuple[object, ...]]:
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A ledger and a warehouse set up by the page, and each role's way to them."""
+
+    ledger: str
+    warehouse: str
+    folder: Path
+
+    def dsn(self, role: str) -> str:
+        admin = self.warehouse if role in ("lockstep_writer", "orders_reader") else self.ledger
+        return make_dsn(**{**parse_dsn(admin), "user": role, "password": PASSWORD})
+
+    def world(self) -> World:
+        pipeline = Pipeline(
+            name="numbers",
+            sources={"numbers": Numbers()},
+            transform=untouched,
+            sinks=[
+                PostgresSink(
+                    "warehouse", tables={"numbers": "public.orders"}, connection="warehouse", schema="lockstep"
+                ),
+                FileSink("files", output="numbers", path=str(self.folder / "out"), format="parquet"),
+            ],
+        )
+        staging = self.folder / "staging"
+        return World(self.dsn("lockstep_tasks"), self.dsn("lockstep_writer"), self.folder, pipeline, staging)
+
+
+@pytest.fixture
+def admin(
+    ledger_dsn: str, warehouse_dsn: str, ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path: Path
+) -> Iterator[Granted]:
+    """The page's roles, with passwords, and nothing in their databases yet but a table of orders."""
+    execute(warehouse_dsn, "CREATE TABLE public.orders (day bigint, number int, label text, lockstep_epoch bigint)")
+    execute(ledger_dsn, block("ledger"))
+    execute(warehouse_dsn, block("warehouse"))
+    for dsn, roles in ((ledger_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
+        for role in roles:
+            execute(dsn, sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(PASSWORD)))
+    yield Granted(ledger_dsn, warehouse_dsn, tmp_path)
+    for dsn, roles in ((ledger_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
+        for role in roles:
+            execute(dsn, sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(role)))
+
+
+@pytest.fixture
+def granted(admin: Granted) -> Granted:
+    migrate(admin.dsn("lockstep_owner"))
+    execute(admin.dsn("lockstep_owner"), block("ledger, after lockstep migrate"))
+    return admin
+
+
+def test_an_epoch_runs_under_these_roles(granted: Granted) -> None:
+    world = granted.world()
+    world.run(RUN, 0)
+    world.run(RunKey("roles", "next"), 1)
+    shown = execute(granted.warehouse, "SELECT day, number, label FROM public.orders")
+    assert sorted(shown) == sorted([*rows_of_day(0), *rows_of_day(1)])
+    runtime = world.runtime()
+    assert all(found.agrees for found in verify(runtime, world.epoch_of(0)))
+    runtime.ledger.close()
+
+
+def test_a_killed_epoch_is_recovered_under_these_roles(granted: Granted) -> None:
+    world = granted.world()
+    world.run_until(RUN, 0, "commit")
+    assert world.recover().problems == []
+    world.run_until(RunKey("roles", "left"), 1, "prepare.warehouse")
+    world.run_task("abort", RunKey("roles", "left"), 1)
+    assert world.prepared() == []
+    assert len(execute(granted.warehouse, "SELECT day FROM public.orders")) == len(rows_of_day(0))
+
+
+def test_the_tasks_role_can_neither_rewrite_history_nor_change_the_schema(granted: Granted) -> None:
+    granted.world().run(RUN, 0)
+    for statement in (
+        "UPDATE lockstep.transition SET reason = 'nothing happened'",
+        "DELETE FROM lockstep.transition",
+        "TRUNCATE lockstep.transition",
+        "INSERT INTO lockstep.legal_transition SELECT * FROM lockstep.legal_transition",
+        "UPDATE lockstep.deployment SET id = gen_random_uuid()",
+        "ALTER TABLE lockstep.epoch DISABLE TRIGGER ALL",
+        "SET session_replication_role = replica",
+        "CREATE TABLE lockstep.mine ()",
+        "DROP TABLE lockstep.epoch",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            execute(granted.dsn("lockstep_tasks"), statement)
+
+
+def test_the_reading_role_shows_status_and_changes_nothing(granted: Granted) -> None:
+    granted.world().run(RUN, 0)
+    reader = granted.dsn("lockstep_reader")
+    with closing(Report(reader)) as report:
+        [found] = report.pipelines(limit=5)
+    assert [one.epoch.id for one in found.epochs] == [1]
+    for statement in ("UPDATE lockstep.epoch SET reason = 'x'", "SELECT nextval('lockstep.token')"):
+        with pytest.raises(errors.InsufficientPrivilege):
+            execute(reader, statement)
+
+
+def test_a_reader_sees_published_rows_and_changes_nothing(granted: Granted) -> None:
+    world, reader = granted.world(), granted.dsn("orders_reader")
+    world.run(RUN, 0)
+    world.run_until(RunKey("roles", "half"), 1, "prepare.warehouse")
+    assert execute(reader, "SELECT DISTINCT day FROM public.orders") == [(0,)]
+    assert execute(reader, "SELECT epoch FROM lockstep.lockstep_marker") == [(1,)]
+    for statement in ("DELETE FROM public.orders", "DELETE FROM lockstep.lockstep_marker"):
+        with pytest.raises(errors.InsufficientPrivilege):
+            execute(reader, statement)
+    world.run_task("abort", RunKey("roles", "half"), 1)
+
+
+def test_a_task_that_meets_an_older_ledger_says_who_has_to_migrate(admin: Granted) -> None:
+    with pytest.raises(LedgerRefused, match="run `lockstep migrate` as the owner"):
+        migrate(admin.dsn("lockstep_tasks"))
+
+
+def test_the_page_grants_the_roles_that_the_test_asks_for() -> None:
+    assert set(re.findall(r"CREATE ROLE (\w+)", PAGE.read_text())) == set(ROLES)
