@@ -29,7 +29,12 @@ def parts_of(dsn: str) -> dict[str, str] | None:
 
 def told(error: BaseException, dsn: str) -> str:
     """The error's text in one line, without a secret of the DSN. For DSNs that have `parts_of`."""
-    text, parts = " ".join(str(error).split()), parts_of(dsn) or {}
+    return scrubbed(" ".join(str(error).split()), dsn)
+
+
+def scrubbed(text: str, dsn: str) -> str:
+    """`text` without a secret of the DSN."""
+    parts = parts_of(dsn) or {}
     for secret in (dsn, *(parts.get(name) for name in _SECRETS)):
         text = text.replace(secret, "***") if secret else text
     return text

@@ -288,7 +288,7 @@ def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariad
 def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str, protocol: str) -> None:
     execute(mariadb_dsn, "CREATE TABLE target (id bigint PRIMARY KEY, name text, lockstep_epoch bigint)")
     rows = pa.table({"id": [1, 2, 2, 3], "name": ["a", "b", "c", "d"]}, SCHEMA)
-    with pytest.raises(SinkRejected, match=r"took 3 of 4 rows with 1 warnings: Duplicate entry '2'"):
+    with pytest.raises(SinkRejected, match=r"took 3 of 4 rows with 1 warnings: Duplicate entry for key 'PRIMARY'"):
         publish(mariadb_dsn, sink(protocol), rows)
     assert count(mariadb_dsn) == 0
     assert execute(mariadb_dsn, "XA RECOVER") == []
@@ -303,7 +303,7 @@ def test_a_row_that_a_constraint_refuses_after_the_decision_blocks_the_epoch_and
         vote = given.prepare(epoch(), wal)
         execute(mariadb_dsn, "INSERT INTO target (id, lockstep_epoch) VALUES (3, 0)")
         execute(mariadb_dsn, "ALTER TABLE target ADD UNIQUE (id)")
-        with pytest.raises(PublishBlocked, match="Duplicate entry '3'"):
+        with pytest.raises(PublishBlocked, match="Duplicate entry for key"):
             given.publish(epoch(token=11), vote, wal)
         execute(mariadb_dsn, "DELETE FROM target WHERE lockstep_epoch = 0")
         assert given.publish(epoch(token=12), vote, wal) is Publication.SENT

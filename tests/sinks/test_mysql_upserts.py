@@ -29,6 +29,7 @@ from lockstep.errors import (
 from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.mysql import MySqlSink
 from lockstep.sinks.mysql.branches import xid
+from lockstep.sinks.tables.disclosure import SHOW_ROWS
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
@@ -264,7 +265,10 @@ def test_keys_of_several_columns_and_tables(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
-def test_a_key_that_stands_twice_is_refused_by_name(dsn: str, arguments: dict[str, Any]) -> None:
+def test_a_key_that_stands_twice_is_refused_by_name(
+    dsn: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SHOW_ROWS, "1")
     twice = sealed(1, row(1), row(77), row(77, "b"))
     expect_refusal(SinkRejected, r"77 \(key id\) stands more than once.*order=column", dsn, sink(**arguments), twice)
     equal = sink(order="column:version", **arguments)

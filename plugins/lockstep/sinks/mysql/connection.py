@@ -21,7 +21,9 @@ from lockstep.errors import (
     TargetFull,
 )
 from lockstep.sinks.mysql.dsn import SECRETS, parse_dsn
+from lockstep.sinks.mysql.refusals import quotes_row, told
 from lockstep.sinks.mysql.wire import LOCKED, Cursor, Loader, close_quietly, code_of, is_lost
+from lockstep.sinks.tables.disclosure import cause
 
 IDLE_SECONDS = 300  #: a session that stands still is ended by the server
 OLDEST = (10, 5)  #: before it, a prepared branch dies with the connection that prepared it
@@ -156,7 +158,7 @@ class Database:
         try:
             yield
         except pymysql.MySQLError as error:
-            raise self.named(error, doing, rejected) from error
+            raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
 
     def named(
         self, error: pymysql.MySQLError, doing: str, rejected: type[LockstepError] = SinkRejected
@@ -176,7 +178,7 @@ class Database:
         return error.__cause__ is not None and code_of(error.__cause__) in LOCKED
 
     def _scrub(self, error: BaseException) -> str:
-        text = " ".join(str(error).split())
+        text = told(error)
         for secret in (*(self._arguments.get(name) for name in SECRETS), self.dsn):
             if secret:
                 text = text.replace(str(secret), "***")

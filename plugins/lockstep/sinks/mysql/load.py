@@ -19,10 +19,12 @@ import pyarrow.compute as pc
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.sinks.base import Batches
 from lockstep.sinks.mysql.connection import Database
+from lockstep.sinks.mysql.refusals import without_values
 from lockstep.sinks.mysql.sql import compose, identifier
 from lockstep.sinks.mysql.tables import Relation, Table, find_table, require_fit
 from lockstep.sinks.mysql.types import MySqlType, Unfit, mysql_type
 from lockstep.sinks.mysql.wire import Cursor, Loader
+from lockstep.sinks.tables.disclosure import rows_shown, withheld
 
 _ROWS = 16_384
 _NULL = pa.scalar("\\N", pa.large_string())
@@ -165,4 +167,7 @@ def _ahead(pieces: Iterator[Piece]) -> Generator[Piece, None, None]:
 def _told(cursor: Cursor) -> str:
     """What the server warned of, once each; a duplicate key stands there, too."""
     cursor.execute("SHOW WARNINGS LIMIT 5")
-    return "; ".join(dict.fromkeys(str(message) for _, _, message in cursor.fetchall())) or "a row was left out"
+    found = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
+    if rows_shown() or not found:
+        return "; ".join(dict.fromkeys(message for _, message in found)) or "a row was left out"
+    return withheld("; ".join(dict.fromkeys(without_values(code, message) for code, message in found)))

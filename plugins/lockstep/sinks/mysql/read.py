@@ -20,6 +20,7 @@ from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.types import mysql_type
 from lockstep.sinks.mysql.wire import Loader, close_quietly
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
+from lockstep.sinks.tables.disclosure import cause, quoted
 
 _ROWS = 65_536
 
@@ -72,7 +73,8 @@ def _parsed(lines: bytes, carriers: list[Carrier], schema: pa.Schema, where: str
         for batch in csv.open_csv(io.BytesIO(lines), **options(carriers, names, block=len(lines) + 1)):
             yield restored(batch, carriers, schema)
     except pa.ArrowInvalid as error:
-        raise SinkRejected(f"{where}: its rows don't come back as the output's types: {error}") from error
+        told = f"{where}: its rows don't come back as the output's types: {quoted(error)}"
+        raise SinkRejected(told) from cause(error, True)
 
 
 def _carrier(field: pa.Field) -> Carrier:

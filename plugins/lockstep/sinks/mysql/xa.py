@@ -9,8 +9,10 @@ from lockstep.errors import LedgerConflict
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.mysql.branches import waited, xid
 from lockstep.sinks.mysql.claim import Claim
+from lockstep.sinks.mysql.refusals import quotes_row
 from lockstep.sinks.mysql.sink import MySqlSink
 from lockstep.sinks.mysql.wire import is_lost
+from lockstep.sinks.tables.disclosure import cause
 from lockstep.sinks.tables.two_phase import TableTwoPhaseSink
 
 
@@ -30,7 +32,8 @@ class MySqlTwoPhaseSink(TableTwoPhaseSink, MySqlSink):
         except pymysql.MySQLError as error:
             if is_lost(error):
                 return  # the look into XA RECOVER tells
-            raise self._database.named(error, f"XA PREPARE of epoch {txn.epoch}") from error
+            named = self._database.named(error, f"XA PREPARE of epoch {txn.epoch}")
+            raise named from cause(error, quotes_row(error))
 
     def _await_release(self, txn: Txn) -> None:
         if not waited(lambda: not self._branches.is_alive(txn.epoch, txn.token), self._lock_timeout):

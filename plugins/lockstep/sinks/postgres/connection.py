@@ -12,7 +12,9 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
-from lockstep.libpq import parts_of, told
+from lockstep.libpq import parts_of, scrubbed
+from lockstep.sinks.postgres.refusals import quotes_row, told
+from lockstep.sinks.tables.disclosure import cause
 
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
 
@@ -155,7 +157,7 @@ class Database:
         try:
             yield
         except psycopg2.Error as error:
-            raise self.named(error, doing, rejected) from error
+            raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
 
     def named(self, error: psycopg2.Error, doing: str, rejected: type[LockstepError] = SinkRejected) -> LockstepError:
         text = f"sink {self.sink}: {doing}: {self._scrub(error)}"
@@ -170,7 +172,7 @@ class Database:
         return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
 
     def _scrub(self, error: psycopg2.Error) -> str:
-        return told(error, self.dsn)
+        return scrubbed(told(error), self.dsn)
 
 
 def is_lost(error: psycopg2.Error) -> bool:

@@ -22,6 +22,7 @@ from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table, require_fit
 from lockstep.sinks.postgres.target import Relation
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
+from lockstep.sinks.tables.disclosure import cause, quoted
 
 _ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
 _AHEAD = 4
@@ -132,7 +133,9 @@ class Encoding:
                 try:
                     data = encoder.write_batch(piece)
                 except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {error}") from error
+                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {quoted(error)}") from cause(
+                        error, True
+                    )
                 yield data, piece.num_rows
         yield encoder.finish(), 0
 

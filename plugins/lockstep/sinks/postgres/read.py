@@ -21,9 +21,11 @@ from pyarrow import csv
 
 from lockstep.errors import SinkRejected
 from lockstep.sinks.postgres.connection import Database, close_quietly
+from lockstep.sinks.postgres.refusals import quotes_row
 from lockstep.sinks.postgres.tables import Table
 from lockstep.sinks.postgres.types import PgType, postgres_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
+from lockstep.sinks.tables.disclosure import cause, quoted
 
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
 
@@ -60,7 +62,8 @@ def read_rows(
                 yield restored(batch, carriers, schema)
         except pa.ArrowInvalid as error:
             pipe.raise_failure()
-            raise SinkRejected(f"{where}: its rows don't come back as the output's types: {error}") from error
+            told = f"{where}: its rows don't come back as the output's types: {quoted(error)}"
+            raise SinkRejected(told) from cause(error, True)
         pipe.raise_failure()
 
 
@@ -88,7 +91,8 @@ class _CsvPipe:
         """Raise what ended the COPY, if anything did."""
         self._thread.join()
         if self._failure is not None:
-            raise self._database.named(self._failure, self._where) from self._failure
+            named = self._database.named(self._failure, self._where)
+            raise named from cause(self._failure, quotes_row(self._failure))
 
     def _copy(self, into: int) -> None:
         try:

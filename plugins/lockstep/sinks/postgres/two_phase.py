@@ -10,7 +10,9 @@ from lockstep.errors import PreflightRefused, SinkRejected, TargetFull
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.postgres.claim import Claim
 from lockstep.sinks.postgres.connection import is_lost
+from lockstep.sinks.postgres.refusals import quotes_row
 from lockstep.sinks.postgres.sink import PostgresSink
+from lockstep.sinks.tables.disclosure import cause
 from lockstep.sinks.tables.two_phase import TableTwoPhaseSink
 
 
@@ -48,7 +50,8 @@ class PostgresTwoPhaseSink(TableTwoPhaseSink, PostgresSink):
         except psycopg2.Error as error:
             if is_lost(error):
                 return  # the look into pg_prepared_xacts tells
-            raise self._database.named(error, f"PREPARE TRANSACTION of epoch {txn.epoch}") from error
+            named = self._database.named(error, f"PREPARE TRANSACTION of epoch {txn.epoch}")
+            raise named from cause(error, quotes_row(error))
         tag = claim.cursor.statusmessage
         if tag != "PREPARE TRANSACTION":
             raise SinkRejected(

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
+from lockstep.sinks.tables.disclosure import rows_shown, withheld
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_MICRO = -210_866_803_200_000_000  # 4713-11-24 BC, where Postgres' calendar starts; Arrow's ends before Postgres'
@@ -168,9 +169,9 @@ def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
     extremes = pc.min_max(array.view(width))
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if low is not None and not (kind.bounds[0] <= low and high <= kind.bounds[1]):
-        raise SinkRejected(
-            f"{where}: values from {low} to {high} ({array.type}, since 1970) are outside what Postgres can hold"
-        )
+        found = f"values from {low} to {high} ({array.type}, since 1970)"
+        found = found if rows_shown() else withheld(f"values of {array.type}")
+        raise SinkRejected(f"{where}: {found} are outside what Postgres can hold")
 
 
 def _check_length(array: pa.Array, limit: int, where: str) -> None:

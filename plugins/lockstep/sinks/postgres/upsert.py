@@ -21,6 +21,7 @@ from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy, Encoding
 from lockstep.sinks.postgres.tables import Table
 from lockstep.sinks.postgres.target import Relation, TargetTables
+from lockstep.sinks.tables.disclosure import cause
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
 
 _TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"
@@ -121,7 +122,7 @@ class Upsert:
             )
         except psycopg2.errors.UniqueViolation as error:
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
-            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, [found])) from error
+            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, [found])) from cause(error, True)
 
     def _insert(self, staging: Relation, encoding: Encoding) -> sql.Composable:
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN

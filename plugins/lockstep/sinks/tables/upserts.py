@@ -23,6 +23,7 @@ from pyarrow import types
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch
+from lockstep.sinks.tables.disclosure import rows_shown, withheld
 
 ORDER_COLUMN = "lockstep_order"
 DELETED_COLUMN = "lockstep_deleted"
@@ -171,10 +172,11 @@ class Upserts:
     def duplicates(self, output: str, found: Sequence[object]) -> str:
         """What to say of keys (with the order, where it is a column) that stand twice in one epoch."""
         twice = "with the same order " if self.order is Order.COLUMN else ""
+        key = f"key {', '.join(self.keys[output])}"
+        told = f"{', '.join(map(str, found))} ({key})" if rows_shown() else withheld(f"a {key}")
         return (
-            f"sink {self.sink}: output {output}: {', '.join(map(str, found))} (key {', '.join(self.keys[output])}) "
-            f"stands more than once {twice}in this epoch, so nobody can say which row stays: let the transform choose"
-            f"{'' if twice else ', or give order=column:<name>'}"
+            f"sink {self.sink}: output {output}: {told} stands more than once {twice}in this epoch, so nobody can say "
+            f"which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
         )
 
 

@@ -1,0 +1,28 @@
+"""What a message may tell of rows: nothing, unless somebody asks. It goes to logs, and to the ledger for good."""
+
+from __future__ import annotations
+
+import os
+
+SHOW_ROWS = "LOCKSTEP_SHOW_ROWS"  #: an environment variable; 1: messages quote the values that a server refuses
+HINT = f"({SHOW_ROWS}=1 in the environment shows its values)"
+
+
+def rows_shown() -> bool:
+    """Whether messages may quote values of rows."""
+    return os.environ.get(SHOW_ROWS) == "1"
+
+
+def withheld(text: str) -> str:
+    """`text`, from which values were left out, and how to see them."""
+    return f"{text} {HINT}"
+
+
+def quoted(error: Exception) -> str:
+    """The text of an error that may quote values; its kind alone unless they may be shown."""
+    return str(error) if rows_shown() else withheld(type(error).__name__)
+
+
+def cause(error: Exception, quotes: bool) -> Exception | None:
+    """What to chain a named error to: a traceback prints causes, and what they quote."""
+    return error if rows_shown() or not quotes else None
