@@ -30,6 +30,7 @@ from lockstep.cli_tables import (
     show_history,
     show_overrides,
     show_problems,
+    show_renumbering,
     show_savepoint,
     show_verifications,
 )
@@ -45,6 +46,7 @@ from lockstep.roles.override import clear_override
 from lockstep.roles.override import override as override_sink
 from lockstep.roles.recover import forget as forget_pipeline
 from lockstep.roles.recover import recover as recover_pipeline
+from lockstep.roles.renumber import renumber as renumber_pipeline
 from lockstep.roles.savepoint import export as export_savepoint
 from lockstep.roles.savepoint import start as start_from_savepoint
 from lockstep.roles.savepoint import summary_of
@@ -206,6 +208,27 @@ def redefine(
     with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
         operate.redefine(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
+
+
+@app.command()
+def renumber(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    unprotected: Annotated[
+        bool, typer.Option("--unprotected", help="Go on though rows that carry no range may be shown again.")
+    ] = False,
+    definition: Annotated[
+        str | None,
+        typer.Option(help="Where the pipeline is defined, module:name, if its sinks are newer than the ledger."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know."""
+    defined = _load(pipeline, definition) if definition else None
+    with _reported(as_json), _runtime(pipeline, ledger, staging, defined) as runtime:
+        _print(as_json, renumber_pipeline(runtime, reason, unprotected=unprotected), show_renumbering)
 
 
 @app.command()

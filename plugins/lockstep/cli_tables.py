@@ -13,6 +13,7 @@ from lockstep.epoch import Json
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.settings import Override
 from lockstep.roles.recover import RecoveryReport
+from lockstep.roles.renumber import Renumbering
 from lockstep.roles.verify import Verification
 from lockstep.sources.tables.source import HELD_BY
 from lockstep.states import DECIDED, EpochState
@@ -128,6 +129,15 @@ def show_overrides(found: Sequence[Override]) -> None:
         seen.add(one.sink)
         at = one.at.astimezone(UTC).isoformat(timespec="seconds")
         _say(escape(f"{one.sink}: {told} ({force}; {at} by {one.actor}: {one.reason})"))
+
+
+def show_renumbering(found: Renumbering) -> None:
+    """`lockstep renumber`: what the ledger lacks, what lies around, where numbers go on."""
+    for one in found.shown:
+        _say(f"shown, and not known to the ledger: {escape(str(one))}, token {one.token}")
+    for left in found.left:
+        _say(f"left as it is, commit it or take it away by hand: {escape(left.name)}")
+    _say(f"epochs of {found.pipeline} go on above {found.epoch}, tokens above {found.token}")
 
 
 def _say(line: str) -> None:

@@ -52,6 +52,7 @@ def test_every_command_explains_itself(lockstep: Lockstep) -> None:
         "resolve",
         "override",
         "redefine",
+        "renumber",
         "forget",
         "env",
         "migrate",
@@ -286,3 +287,20 @@ def test_redefine_keeps_a_persons_word_and_reason(
     assert (done.exit_code, done.output) == (0, "redefined: numbers\n")
     kept = world.execute(world.ledger_dsn, "SELECT change, reason, found -> 'sources' FROM lockstep.pipeline_change")
     assert kept == [("redefined", "it moved", ["numbers"])]
+
+
+def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    world.execute(
+        world.warehouse_dsn,
+        "INSERT INTO lockstep_marker (deployment, pipeline, sink, epoch, token, manifest_hash) "
+        "SELECT deployment, pipeline, sink, 7, 4000, manifest_hash FROM lockstep_marker",
+    )
+    refused = lockstep("renumber", "numbers", "--reason", "restored")
+    assert refused.exit_code == 1 and "1 of the 1 epochs" in refused.stderr and "--unprotected" in refused.stderr
+    done = lockstep("renumber", "numbers", "--reason", "restored", "--unprotected")
+    assert done.exit_code == 0
+    assert "epoch 7 (without its range) in warehouse, token 4000" in done.output
+    assert "epochs of numbers go on above 7, tokens above 4000" in done.output
+    told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
+    assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")

@@ -36,12 +36,15 @@ PARAMETERS: dict[str, Any] = {
     "run_id": f"run {LAST}",
     "hold": timedelta(hours=2),
     "limit": 20,
+    "change": "renumbered",
 }
 HOT = [
     "lock_epoch",
     "find_epoch",
     "find_epoch_of_interval",
     "find_last_epoch",
+    "find_epoch_before",
+    "find_pipeline_change",
     "find_predecessor",
     "find_predecessor_of_sink",
     "find_source_before",

@@ -68,8 +68,7 @@ class Beginning(Looking):
             self._register(tx, pipeline, identity, hold, settings)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
-            last = known["last_epoch"]
-            rival = self._rival(tx, pipeline, interval, after, last)
+            rival = self._rival(tx, pipeline, interval, after)
             if rival is not None:
                 return to_epoch(rival) if rival["attempt"] in mine else None
             self._require_join(tx, pipeline, plan, after)
@@ -183,10 +182,11 @@ class Beginning(Looking):
             tx.do("keep_deployed", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
 
     @staticmethod
-    def _rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None, last: int) -> Row | None:
+    def _rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
         """The epoch that is there already in place of the one to be planned."""
         if interval is None:
-            return guards.required(tx.one("find_epoch", pipeline=pipeline, epoch=last)) if last != after else None
+            last = tx.one("find_last_epoch", pipeline=pipeline)
+            return last if last and last["id"] != after else None
         found = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
         if found and (found["span"].lower, found["span"].upper) != (interval.start, interval.end):
             raise IntervalOverlap(

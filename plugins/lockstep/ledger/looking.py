@@ -120,6 +120,11 @@ class Looking:
         row = self._look("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
         return to_epoch(row) if row else None
 
+    def epoch_before(self, pipeline: str, epoch: int) -> Epoch | None:
+        """The one with the next smaller number, void or not."""
+        row = self._look("find_epoch_before", pipeline=pipeline, epoch=epoch)
+        return to_epoch(row) if row else None
+
     def last_epoch(self, pipeline: str) -> Epoch | None:
         row = self._look("find_last_epoch", pipeline=pipeline)
         return to_epoch(row) if row else None

@@ -14,6 +14,8 @@ from lockstep.ledger.rows import to_epoch
 from lockstep.ledger.transaction import Row, Transaction
 from lockstep.states import DECIDED, EpochState, ParticipantState, Role
 
+_MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
+
 
 class Operating(Looking):
     """The transactions of `lockstep void`, `replan`, `resolve` and `forget`."""
@@ -113,6 +115,30 @@ class Operating(Looking):
                 tx.do("override_settings", pipeline=pipeline, sink=sink, **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
+
+    def renumber(self, pipeline: str, beyond: int, token: int, found: Json, reason: str) -> None:
+        """From now on epochs are numbered above `beyond` and tokens above `token`; never below what they were."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
+            self._lift_tokens(tx, pipeline, beyond, token)
+            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    @staticmethod
+    def _lift_tokens(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
+        """By taking them: that needs no other right than every task has, and is safe beside others."""
+        while (last := steps.take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
+            if token - last > _MOST_LOST:
+                raise IllegalTransition(
+                    f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be "
+                    "caught up with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a "
+                    "larger number, then try again"
+                )
+            tx.do("lift_tokens", count=token - last)
 
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""

@@ -21,7 +21,7 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.roles.alarm import confirmed
-from lockstep.roles.identity import require_same_pipeline
+from lockstep.roles.identity import require_known_markers, require_same_pipeline
 from lockstep.roles.state import check_own_state
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
@@ -233,6 +233,7 @@ def _preflight(runtime: Runtime, plan: Plan) -> None:
     for spec in plan.sinks.values():
         with runtime.sink_from(spec).opened(context) as sink:
             sink.preflight(None)
+            require_known_markers(runtime, sink)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 
 

@@ -1,4 +1,4 @@
-"""Who is who: whether a definition is the pipeline that runs under its name."""
+"""Who is who: whether a definition is the pipeline that runs under its name, and a ledger the one that sinks know."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import logging
 from dataclasses import dataclass
 
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import InvalidPipeline, NameTaken
+from lockstep.errors import InvalidPipeline, LedgerConflict, NameTaken, UnknownEpoch
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink
+from lockstep.sinks.base import Marker, Sink
+from lockstep.states import DECIDED
 
-REDEFINED = "redefined"  #: as the ledger keeps it
+REDEFINED, RENUMBERED = "redefined", "renumbered"  #: as the ledger keeps them
 _log = logging.getLogger(__name__)
 
 
@@ -56,6 +57,35 @@ def require_same_pipeline(runtime: Runtime) -> None:
             "looks like another pipeline under a name that is taken. Give it a name of its own; or, if it is what the "
             f"pipeline is from now on, say so: lockstep redefine {runtime.pipeline} --reason …"
         )
+
+
+def require_known_markers(runtime: Runtime, sink: Sink) -> None:
+    """Raise `LedgerConflict` if the newest markers of `sink` are of epochs that this ledger has not decided, or carry
+    tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is known."""
+    for marker in sink.newest_markers():  # before the ledger is read: what is visible was decided earlier
+        if not _is_known(runtime, marker) and marker.token > renumbered_upto(runtime):
+            raise LedgerConflict(
+                f"sink {sink.name} shows epoch {marker.epoch} of pipeline {runtime.pipeline} (token {marker.token}, "
+                f"manifest {marker.manifest_hash[:12]}), which this ledger hasn't decided so: the ledger is older than "
+                "its sinks, restored from a backup or promoted too early. Nothing is planned, or numbers would be "
+                "given out twice. Restore it further if there is any way to (docs/ledger.md); else look what it lacks "
+                f"and go on with: lockstep renumber {runtime.pipeline} --reason …"
+            )
+
+
+def renumbered_upto(runtime: Runtime) -> int:
+    """The largest token that anything carried when a person last looked; 0 if nobody ever did."""
+    found = runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED)
+    return int(found["token"]) if found else 0
+
+
+def _is_known(runtime: Runtime, marker: Marker) -> bool:
+    try:
+        epoch = runtime.ledger.epoch(runtime.pipeline, marker.epoch)
+    except UnknownEpoch:
+        return False
+    decided = epoch.state in DECIDED and epoch.manifest_hash == marker.manifest_hash
+    return decided and bool(runtime.ledger.issued(runtime.pipeline, marker.epoch, [marker.token]))
 
 
 def identity_of(pipeline: Pipeline) -> Json:

@@ -40,7 +40,7 @@ def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
     before = None
     if runtime.defined.identity is Identity.CURSOR:
         _require_last(runtime, old)
-        before = runtime.ledger.epoch(runtime.pipeline, epoch_id - 1) if epoch_id > 1 else None
+        before = runtime.ledger.epoch_before(runtime.pipeline, epoch_id)
     plan = make_plan(runtime, old.interval, before, replaced=old)
     epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims_of(runtime, plan), reason)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left

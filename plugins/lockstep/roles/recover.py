@@ -65,7 +65,7 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
     runtime.ledger.forget_pipeline(runtime.pipeline, reason)
     report = RecoveryReport(runtime.pipeline)
     _sweep(runtime, report)
-    for spec in _known_sinks(runtime):
+    for spec in known_sinks(runtime):
         _guard(report, lambda spec=spec: _disclaim(runtime, spec))  # type: ignore[misc]
     return report
 
@@ -91,7 +91,7 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
-    for spec in _known_sinks(runtime):
+    for spec in known_sinks(runtime):
         _guard(report, lambda spec=spec: _sweep_sink(runtime, spec, report))  # type: ignore[misc]
     _guard(report, lambda: _sweep_folders(runtime, report))
     for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline):
@@ -110,7 +110,7 @@ def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     report.swept += sweep_folders(runtime)
 
 
-def _known_sinks(runtime: Runtime) -> list[Json]:
+def known_sinks(runtime: Runtime) -> list[Json]:
     """The sinks of the last plan, of every unfinished one and of those that were replaced: one of each spec."""
     specs = runtime.ledger.planned_sinks(runtime.pipeline)
     last = runtime.ledger.last_epoch(runtime.pipeline)

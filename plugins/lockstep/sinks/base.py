@@ -74,6 +74,11 @@ class SinkEpoch:
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
 
+    @property
+    def span(self) -> str | None:
+        """The interval as markers carry it, by which they are found whatever number the epoch has; None: a cursor's."""
+        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}" if self.interval else None
+
 
 @dataclass(frozen=True)
 class Txn:
@@ -93,6 +98,7 @@ class Marker:
     epoch: int
     token: int
     manifest_hash: str
+    span: str | None = None  #: see `SinkEpoch.span`; None also for markers of older versions
 
 
 @dataclass(frozen=True)
@@ -266,6 +272,18 @@ class Sink(ABC):
     def find_marker(self, epoch: int) -> Marker | None:
         """The epoch's marker, read in a new transaction on the primary."""
 
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        """The marker of a range, whatever number its epoch has; read as `find_marker` does."""
+        return None
+
+    def newest_markers(self) -> list[Marker]:
+        """Of this sink's markers the one with the largest epoch and, where that is quick, with the largest token."""
+        return []
+
+    def markers(self) -> Iterable[Marker]:
+        """Every marker of this sink; for a person who looks what a target knows."""
+        return self.newest_markers()
+
     @abstractmethod
     def target_id(self) -> str:
         """The random id stored beside the markers: tells whether this is the target that voted."""
@@ -293,11 +311,39 @@ class Sink(ABC):
                 "point the connection back, nothing was written"
             )
 
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        """Before the vote: raise `LedgerConflict` if the target shows this epoch as another manifest, or its range
+        under another number."""
+        shown = self.find_marker(epoch.id)
+        if shown is not None and shown.manifest_hash != epoch.manifest_hash:
+            raise shown_before(self.name, epoch, shown)
+        if shown is None and epoch.span is not None:
+            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
+
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
         marker = self.find_marker(epoch.id)
         if marker and marker.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "
-                f"ledger decided {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
+                f"ledger has {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
             )
+        if marker is None and epoch.span is not None:
+            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
         return marker
+
+    def _refuse_other(self, epoch: SinkEpoch, shown: Marker | None) -> None:
+        if shown is not None and shown.epoch != epoch.id:
+            raise shown_before(self.name, epoch, shown)
+
+
+def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
+    """What to say where a target shows an epoch's number, or its range, by the word of another ledger."""
+    asked = f"epoch {epoch.id}{f' of {epoch.span}' if epoch.span else ''}"
+    there = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
+    way = "if they are to be written anew, take away the rows and their marker by hand"
+    if shown.span == epoch.span or shown.span is None:
+        way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
+    return LedgerConflict(
+        f"sink {sink}: {asked} can't be taken, the target shows {there} (token {shown.token}, manifest "
+        f"{shown.manifest_hash[:12] or 'unknown'}), by a ledger that this one has no memory of: {way}"
+    )

@@ -61,6 +61,18 @@ class CheckpointCommitter(ABC):
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker, read in a new transaction."""
 
+    def find_span(self, span: str) -> Marker | None:
+        """The marker of a range, whatever number its epoch has."""
+        return None
+
+    def newest(self) -> list[Marker]:
+        """The marker with the largest epoch and, where that is quick, with the largest token."""
+        return []
+
+    def all(self) -> Iterable[Marker]:
+        """Every marker."""
+        return self.newest()
+
     @abstractmethod
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         """Record the epoch as sent, within `session`."""
@@ -105,6 +117,15 @@ class WriteAheadSink(Sink):
 
     def find_marker(self, epoch: int) -> Marker | None:
         return self.committer.is_checkpoint_committed(epoch)
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return self.committer.find_span(span)
+
+    def newest_markers(self) -> list[Marker]:
+        return self.committer.newest()
+
+    def markers(self) -> Iterable[Marker]:
+        return self.committer.all()
 
     def pending(self) -> list[Txn]:
         """A redo sink leaves nothing between transactions."""

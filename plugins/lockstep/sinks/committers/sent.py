@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -54,6 +54,15 @@ class SentCommitter(CheckpointCommitter):
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         return self._elsewhere.is_checkpoint_committed(epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        return self._elsewhere.find_span(span)
+
+    def newest(self) -> list[Marker]:
+        return self._elsewhere.newest()
+
+    def all(self) -> Iterable[Marker]:
+        return self._elsewhere.all()
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         self._commit(session)

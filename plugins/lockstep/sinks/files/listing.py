@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lockstep.errors import OutcomeUnknown
+from lockstep.sinks.base import Marker
 from lockstep.sinks.durable_file import Damaged, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
 
-_FORMAT = 1
+_FORMATS = (1, 2)  #: 2 has `span`
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,18 @@ class Listing:
     token: int
     manifest_hash: str
     files: tuple[FileFact, ...]
+    span: str | None = None  #: the epoch's interval, by which it is found whatever its number
 
     @property
     def owner(self) -> SinkName:
         return SinkName(self.deployment, self.pipeline, self.sink)
 
+    @property
+    def marker(self) -> Marker:
+        return Marker(self.epoch, self.token, self.manifest_hash, self.span)
+
     def to_bytes(self) -> bytes:
-        return to_checked({"format": _FORMAT, **asdict(self)})
+        return to_checked({"format": _FORMATS[-1], **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> Listing | None:
@@ -58,8 +64,8 @@ class Listing:
             content = from_checked(path.read_bytes())
         except FileNotFoundError:
             return None
-        if content.pop("format", None) != _FORMAT:
-            raise Damaged(f"{path.name} isn't of format {_FORMAT}: upgrade Lockstep")
+        if content.pop("format", None) not in _FORMATS:
+            raise Damaged(f"{path.name} is of a format above {_FORMATS[-1]}: upgrade Lockstep")
         files = tuple(FileFact(**fact) for fact in content.pop("files"))
         return cls(**content, files=files)
 

@@ -246,7 +246,23 @@ class FileSink(TwoPhaseCommitSink):
     def find_marker(self, epoch: int) -> Marker | None:
         with self._storage():
             shown = self._target.shown(epoch)
-        return Marker(shown.epoch, shown.token, shown.manifest_hash) if shown else None
+        return shown.marker if shown else None
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        with self._storage():
+            shown = self._target.shown_span(span)
+        return shown.marker if shown else None
+
+    def newest_markers(self) -> list[Marker]:
+        with self._storage():
+            last = max(self._target.epochs(), default=None)
+        found = self.find_marker(last) if last is not None else None
+        return [found] if found else []
+
+    def markers(self) -> Iterator[Marker]:
+        with self._storage():
+            epochs = sorted(self._target.epochs())
+        yield from filter(None, map(self.find_marker, epochs))
 
     def target_id(self) -> str:
         with self._storage():
@@ -280,7 +296,8 @@ class FileSink(TwoPhaseCommitSink):
         if facts is None:
             raise SinkRejected(f"sink {self.name}: the WAL of epoch {epoch.id} has no output {self.output!r}")
         name = self._name
-        return Listing(name.deployment, name.pipeline, name.sink, epoch.id, epoch.token, epoch.manifest_hash, facts)
+        owner = (name.deployment, name.pipeline, name.sink)
+        return Listing(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span)
 
     # --- names ---
 

@@ -4,6 +4,7 @@
     <path>/…/_<success name>                a hard link to the marker, where the sink asks for one
     <path>/.lockstep/target.json            the target's id and owner, created exclusively
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
+    <path>/.lockstep/span=<…>.json          the same, by the epoch's interval: taken exclusively before a file is shown
     <path>/.lockstep/<token>/               one pending transaction: _handle, the files, then _vote.json
     <path>/.lockstep/<handle>~<random>/     a folder being made, written again, or taken away
     …/.lockstep-<owner>~<random>            a draft of target.json or a trial link, for a moment: in any of these
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import uuid
@@ -28,7 +30,7 @@ from pathlib import Path
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
-from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
 from lockstep.sinks.base import Txn
 from lockstep.sinks.durable_file import (
     Damaged,
@@ -47,6 +49,7 @@ from lockstep.sinks.handles import SinkName
 STATE = ".lockstep"
 ROOM = 64 << 20  # bytes that must be free before an epoch begins
 _FORMAT = 1  #: of target.json
+_MARKER = re.compile(r"epoch=([0-9]+)\.json")
 _HANDLE, _VOTE, _TARGET = "_handle", "_vote.json", "target.json"
 
 
@@ -228,16 +231,33 @@ class FileTarget:
             raise OutcomeUnknown(f"{self._marker(epoch)} is of epoch {listing.epoch} of {listing.owner}: restore it")
         return listing
 
-    def show(self, folder: Path, listing: Listing, success: Sequence[str] = ()) -> bool:
-        """Show what `folder` holds, then the names `success`, then the marker; False if that was there already.
+    def shown_span(self, span: str) -> Listing | None:
+        """What has taken a range, shown whole or not yet. Raises as `shown`."""
+        listing = read_marker(self._of_span(span))
+        if listing and (listing.owner, listing.span) != (self.owner, span):
+            raise OutcomeUnknown(f"{self._of_span(span)} is of {listing.span} of {listing.owner}: restore it")
+        return listing
 
-        Raises `Damaged` before anything is shown if a file isn't what `listing` says, FileNotFoundError if `folder` is
-        taken away meanwhile, `OutcomeUnknown` if a final name is taken by other bytes, `PreflightRefused` if a bucket's
-        folder can't be made.
+    def epochs(self) -> Iterator[int]:
+        """The number of every epoch that has a marker, by the markers' names."""
+        with suppress(FileNotFoundError):
+            for path in self.state.iterdir():
+                if match := _MARKER.fullmatch(path.name):
+                    yield int(match[1])
+
+    def show(self, folder: Path, listing: Listing, success: Sequence[str] = ()) -> bool:
+        """Take the range, show what `folder` holds, then the names `success`, then the marker; False if that was there
+        already.
+
+        Raises `LedgerConflict` if another number has the range, `Damaged` before anything is shown if a file isn't what
+        `listing` says, FileNotFoundError if `folder` is taken away meanwhile, `OutcomeUnknown` if a final name is taken
+        by other bytes, `PreflightRefused` if a bucket's folder can't be made.
         """
         for fact in listing.files:
             if not _holds(folder / fact.pending, fact):
                 raise Damaged(f"{folder / fact.pending} isn't what was voted")
+        if listing.span is not None:
+            self._take_span(folder, listing, listing.span)
         buckets = {fact.bucket for fact in listing.files}
         for bucket in buckets:
             self._make_bucket(bucket)
@@ -255,6 +275,19 @@ class FileTarget:
         sync_folder(self.state)
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
+
+    def _take_span(self, folder: Path, listing: Listing, span: str) -> None:
+        """A publication of the same epoch that was cut off may have taken it; it is this one's too."""
+        reach(CrashPoint.PUBLISH_BEFORE_RENAME)
+        link_new(folder / _VOTE, self._of_span(span))
+        sync_folder(self.state)
+        reach(CrashPoint.PUBLISH_AFTER_RENAME)
+        taken = self.shown_span(span)
+        if taken is not None and taken.epoch != listing.epoch:
+            raise LedgerConflict(
+                f"{self._of_span(span)} says that the range of epoch {listing.epoch} was shown as epoch {taken.epoch}, "
+                "by a ledger that this one has no memory of: nothing was shown; see docs/ledger.md"
+            )
 
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         """Raise `PreflightRefused` if something that is no folder stands where a bucket would be."""
@@ -308,6 +341,9 @@ class FileTarget:
 
     def _marker(self, epoch: int) -> Path:
         return self.state / f"epoch={epoch}.json"
+
+    def _of_span(self, span: str) -> Path:
+        return self.state / f"span={span.replace(':', '').replace('/', '_')}.json"
 
 
 def _holds(path: Path, fact: FileFact) -> bool:

@@ -1,6 +1,7 @@
 """What Lockstep keeps in a target database, beside the data: markers, owners, and the database's own id.
 
     lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
+    lockstep_range      the interval of each marker, written with it: by that it is found whatever number its epoch has
     lockstep_target     who owns which table
     lockstep_target_id  one random id: tells this database from any other one
     lockstep_keys       for upserts: how many new keys each epoch brought, written with its rows
@@ -20,7 +21,7 @@ from pymysql.constants import ER
 from pymysql.err import IntegrityError, MySQLError
 
 from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged
-from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.base import Marker, SinkEpoch, shown_before
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.sql import compose
 from lockstep.sinks.mysql.tables import Relation
@@ -38,6 +39,12 @@ _TABLES = {
             manifest_hash char(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, `rows` longtext,
             published_at datetime(6) NOT NULL DEFAULT current_timestamp(6), -- when it was inserted, in UTC
             PRIMARY KEY (deployment, pipeline, sink, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
+    "lockstep_range": f"""
+        CREATE TABLE IF NOT EXISTS {{table}} (
+            {_OWNER}, span varchar(80) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            epoch bigint NOT NULL, token bigint NOT NULL,
+            PRIMARY KEY (deployment, pipeline, sink, span), UNIQUE (deployment, pipeline, sink, token, epoch)
+        ) ENGINE = InnoDB CHARSET = utf8mb4""",
     "lockstep_target": f"""
         CREATE TABLE IF NOT EXISTS {{table}} (
             relation varchar(130) COLLATE utf8mb4_bin NOT NULL, {_OWNER}, shared boolean NOT NULL,
@@ -52,6 +59,22 @@ _KEYS = {
             {_OWNER}, relation varchar(130) COLLATE utf8mb4_bin NOT NULL, epoch bigint NOT NULL, new bigint NOT NULL,
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
 }
+_EVERY = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
+    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
+    WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s ORDER BY m.epoch DESC
+"""
+_LAST = f"{_EVERY} LIMIT 1"
+_YOUNGEST = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
+    JOIN {markers} m USING (deployment, pipeline, sink, epoch)
+    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s ORDER BY r.token DESC LIMIT 1
+"""
+_BY_SPAN = """
+    SELECT r.epoch, r.token, COALESCE(m.manifest_hash, ''), r.span FROM {ranges} r
+    LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
+    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s AND r.span = %s
+"""
 _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
 _SET_UP = "lockstep set-up"
 _HOMES = (
@@ -191,20 +214,29 @@ class TargetTables:
 
     def insert_marker(self, cursor: Cursor, epoch: SinkEpoch, seconds: float) -> bool:
         """False: the marker is there already. Waits up to `seconds` for whoever holds it in an open or prepared
-        transaction, then raises the driver's error."""
-        statement = compose(
+        transaction, then raises the driver's error. Raises `LedgerConflict` if the epoch's range stands there under
+        another number."""
+        markers = compose(
             "SET STATEMENT max_statement_time = %s FOR "
             "INSERT INTO {table} (deployment, pipeline, sink, epoch, token, manifest_hash) "
             "VALUES (%s, %s, %s, %s, %s, %s)",
             table=self._table("lockstep_marker"),
         )
-        try:
-            cursor.execute(statement, (seconds, *self.owner_key, epoch.id, epoch.token, epoch.manifest_hash))
-        except IntegrityError as error:
-            if code_of(error) != ER.DUP_ENTRY:
-                raise
-            return False
-        return cursor.rowcount == 1
+        values = (epoch.id, epoch.token, epoch.manifest_hash)
+        inserted = _inserted(cursor, markers, (seconds, *self.owner_key, *values))
+        if inserted and epoch.span is not None:
+            self._insert_range(cursor, epoch, epoch.span, seconds)
+        return inserted
+
+    def _insert_range(self, cursor: Cursor, epoch: SinkEpoch, span: str, seconds: float) -> None:
+        ranges = compose(
+            "SET STATEMENT max_statement_time = %s FOR "
+            "INSERT INTO {table} (deployment, pipeline, sink, span, epoch, token) VALUES (%s, %s, %s, %s, %s, %s)",
+            table=self._table("lockstep_range"),
+        )
+        if not _inserted(cursor, ranges, (seconds, *self.owner_key, span, epoch.id, epoch.token)):
+            shown = self.find_marker_of_span(cursor, span)
+            raise shown_before(self.owner.sink, epoch, shown or Marker(0, 0, "", span))
 
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
@@ -223,6 +255,11 @@ class TargetTables:
         )
         cursor.execute(statement, (*self.owner_key, epoch.id, epoch.token))
         self._require_one(cursor, epoch)
+        ranges = compose(
+            "DELETE FROM {table} WHERE (deployment, pipeline, sink, token, epoch) = (%s, %s, %s, %s, %s)",
+            table=self._table("lockstep_range"),
+        )
+        cursor.execute(ranges, (*self.owner_key, epoch.token, epoch.id))
 
     def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
         """The epoch's committed marker; the cursor's transaction must be a new one."""
@@ -231,6 +268,25 @@ class TargetTables:
         cursor.execute(self._select_marker, (*self.owner_key, epoch))
         row = cursor.fetchone()
         return Marker(*row) if row else None
+
+    def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
+        """The committed marker of a range; the cursor's transaction must be a new one."""
+        return next(iter(self._selected(cursor, _BY_SPAN, span)), None)
+
+    def newest_markers(self, cursor: Cursor) -> list[Marker]:
+        """The one with the largest epoch, and of those with a range the one with the largest token."""
+        return list(dict.fromkeys([*self._selected(cursor, _LAST), *self._selected(cursor, _YOUNGEST)]))
+
+    def markers(self, cursor: Cursor) -> list[Marker]:
+        """Every one of this sink."""
+        return self._selected(cursor, _EVERY)
+
+    def _selected(self, cursor: Cursor, statement: str, *values: str) -> list[Marker]:
+        if not {"lockstep_marker", "lockstep_range"} <= self._engines(cursor).keys():
+            return []
+        tables = {"markers": self._table("lockstep_marker"), "ranges": self._table("lockstep_range")}
+        cursor.execute(compose(statement, **tables), (*self.owner_key, *values))
+        return [Marker(*row) for row in cursor.fetchall()]
 
     def marker_holder(self, cursor: Cursor, epoch: int) -> int | None:
         """The token of whoever has inserted the epoch's marker, committed or not; the caller reads uncommitted rows."""
@@ -286,6 +342,17 @@ class TargetTables:
     def _engines(self, cursor: Cursor) -> dict[str, str]:
         cursor.execute(_ENGINES, (self.database, "lockstep\\_%"))
         return {str(table): str(engine) for table, engine in cursor.fetchall()}
+
+
+def _inserted(cursor: Cursor, statement: str, values: tuple[object, ...]) -> bool:
+    """False if a row with the key is there already."""
+    try:
+        cursor.execute(statement, values)
+    except IntegrityError as error:
+        if code_of(error) != ER.DUP_ENTRY:
+            raise
+        return False
+    return bool(cursor.rowcount == 1)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What Lockstep keeps in a target database, beside the data: markers, owners, and the database's own id.
 
     lockstep_marker     one row for each published (deployment, pipeline, sink, epoch), written with the epoch's rows
+    lockstep_range      the interval of each marker, written with it: by that it is found whatever number its epoch has
     lockstep_target     who owns which table
     lockstep_target_id  one random id: tells this database from any other one
     lockstep_keys       for upserts: how many new keys each epoch brought, written with its rows
@@ -18,7 +19,7 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SinkUnavailable, TargetChanged
-from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.base import Marker, SinkEpoch, shown_before
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.tables.ownership import owned, require_apart
 
@@ -29,6 +30,12 @@ _TABLES = {
             token bigint NOT NULL, manifest_hash text NOT NULL, rows jsonb,
             published_at timestamptz NOT NULL DEFAULT now(), -- when the transaction that wrote it began
             PRIMARY KEY (deployment, pipeline, sink, epoch))""",
+    "lockstep_range": """
+        CREATE TABLE IF NOT EXISTS {} (
+            deployment uuid NOT NULL, pipeline text NOT NULL, sink text NOT NULL, span text NOT NULL,
+            epoch bigint NOT NULL, token bigint NOT NULL,
+            PRIMARY KEY (deployment, pipeline, sink, span),
+            UNIQUE (deployment, pipeline, sink, token, epoch))""",
     "lockstep_target": """
         CREATE TABLE IF NOT EXISTS {} (
             relation text NOT NULL, deployment uuid NOT NULL, pipeline text NOT NULL, sink text NOT NULL,
@@ -45,6 +52,23 @@ _KEYS = {
             epoch bigint NOT NULL, new bigint NOT NULL,
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch))""",
 }
+
+_EVERY = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
+    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
+    WHERE (m.deployment, m.pipeline, m.sink) = (%s::uuid, %s, %s) ORDER BY m.epoch DESC
+"""
+_LAST = f"{_EVERY} LIMIT 1"
+_YOUNGEST = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
+    JOIN {markers} m USING (deployment, pipeline, sink, epoch)
+    WHERE (r.deployment, r.pipeline, r.sink) = (%s::uuid, %s, %s) ORDER BY r.token DESC LIMIT 1
+"""
+_BY_SPAN = """
+    SELECT r.epoch, r.token, coalesce(m.manifest_hash, ''), r.span FROM {ranges} r
+    LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
+    WHERE (r.deployment, r.pipeline, r.sink, r.span) = (%s::uuid, %s, %s, %s)
+"""
 
 # schemas with owners beside the sink's own, as far as the role may read them
 _HOMES = """
@@ -193,7 +217,8 @@ class TargetTables:
     # --- markers ---
 
     def insert_marker(self, cursor: Cursor, epoch: SinkEpoch) -> bool:
-        """False: the marker is there already. Waits for whoever holds it in an open or prepared transaction."""
+        """False: the marker is there already. Waits for whoever holds it, or the epoch's range, in an open or prepared
+        transaction. Raises `LedgerConflict` if the range stands there under another number."""
         cursor.execute(
             sql.SQL(
                 "INSERT INTO {} (deployment, pipeline, sink, epoch, token, manifest_hash) "
@@ -201,7 +226,22 @@ class TargetTables:
             ).format(self._table("lockstep_marker")),
             (*self.owner_key, epoch.id, epoch.token, epoch.manifest_hash),
         )
-        return cursor.rowcount == 1
+        inserted = cursor.rowcount == 1
+        if inserted and epoch.span is not None:
+            self._insert_range(cursor, epoch, epoch.span)
+        return inserted
+
+    def _insert_range(self, cursor: Cursor, epoch: SinkEpoch, span: str) -> None:
+        cursor.execute(
+            sql.SQL(
+                "INSERT INTO {} (deployment, pipeline, sink, span, epoch, token) "
+                "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+            ).format(self._table("lockstep_range")),
+            (*self.owner_key, span, epoch.id, epoch.token),
+        )
+        if cursor.rowcount != 1:
+            shown = self.find_marker_of_span(cursor, span)
+            raise shown_before(self.owner.sink, epoch, shown or Marker(0, 0, "", span))
 
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
@@ -230,6 +270,25 @@ class TargetTables:
         )
         row = cursor.fetchone()
         return Marker(*row) if row else None
+
+    def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
+        """The committed marker of a range; the cursor's transaction must be a new one."""
+        return next(iter(self._selected(cursor, _BY_SPAN, span)), None)
+
+    def newest_markers(self, cursor: Cursor) -> list[Marker]:
+        """The one with the largest epoch, and of those with a range the one with the largest token."""
+        return list(dict.fromkeys([*self._selected(cursor, _LAST), *self._selected(cursor, _YOUNGEST)]))
+
+    def markers(self, cursor: Cursor) -> list[Marker]:
+        """Every one of this sink."""
+        return self._selected(cursor, _EVERY)
+
+    def _selected(self, cursor: Cursor, statement: str, *values: str) -> list[Marker]:
+        if not (self._exists(cursor, "lockstep_marker") and self._exists(cursor, "lockstep_range")):
+            return []
+        tables = {"markers": self._table("lockstep_marker"), "ranges": self._table("lockstep_range")}
+        cursor.execute(sql.SQL(statement).format(**tables), (*self.owner_key, *values))
+        return [Marker(*row) for row in cursor.fetchall()]
 
     # --- keys of upserts ---
 

@@ -208,6 +208,18 @@ class TableSink(Sink):
         with self._database.transaction("looking for the marker") as cursor:
             return self._own.find_marker(cursor, epoch)
 
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        with self._database.transaction("looking for the marker of a range") as cursor:
+            return self._own.find_marker_of_span(cursor, span)
+
+    def newest_markers(self) -> list[Marker]:
+        with self._database.transaction("looking for the newest markers") as cursor:
+            return self._own.newest_markers(cursor)
+
+    def markers(self) -> Iterable[Marker]:
+        with self._database.transaction("listing the markers") as cursor:
+            return self._own.markers(cursor)
+
     def target_id(self) -> str:
         with self._database.transaction("reading the target's id") as cursor:
             return self._own.target_id(cursor)

@@ -49,7 +49,16 @@ class MarkerCommitter(CheckpointCommitter):
             yield claim
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        return self._sink._find_own_marker(epoch)
+        return TableSink.find_marker(self._sink, epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        return TableSink.find_marker_of_span(self._sink, span)
+
+    def newest(self) -> list[Marker]:
+        return TableSink.newest_markers(self._sink)
+
+    def all(self) -> Iterable[Marker]:
+        return TableSink.markers(self._sink)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         assert isinstance(session, TableClaim)
@@ -160,12 +169,11 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
         if self.guarantee is not Guarantee.EXACTLY_ONCE:
             self.committer.create_resource()
 
-    def find_marker(self, epoch: int) -> Marker | None:
-        """The epoch's record, wherever this sink keeps it."""
-        return self.committer.is_checkpoint_committed(epoch)
-
-    def _find_own_marker(self, epoch: int) -> Marker | None:
-        return super().find_marker(epoch)
+    # wherever this sink keeps its records
+    find_marker = WriteAheadSink.find_marker
+    find_marker_of_span = WriteAheadSink.find_marker_of_span
+    newest_markers = WriteAheadSink.newest_markers
+    markers = WriteAheadSink.markers
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """ "load" writes as many rows as the epoch has, and rolls back."""

@@ -1,0 +1,1 @@
+SELECT max(nextval('lockstep.token')) FROM generate_series(1, %(count)s)

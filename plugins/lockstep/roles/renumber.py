@@ -1,0 +1,130 @@
+"""renumber: go on with a ledger that is older than its sinks, with numbers that nobody has seen."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from lockstep.epoch import Epoch, Identity, Json
+from lockstep.errors import IllegalTransition
+from lockstep.roles.identity import renumbered_upto
+from lockstep.roles.recover import known_sinks
+from lockstep.runtime import Runtime
+from lockstep.sinks.base import Marker, Sink
+from lockstep.states import DECIDED
+from lockstep.wal.savepoint import START
+
+_log = logging.getLogger(__name__)
+_NAMED = 10  # epochs in one message
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An epoch that a sink shows and this ledger has not decided. `span` None: nobody can find it by its range."""
+
+    sink: str
+    epoch: int
+    token: int
+    span: str | None
+
+    def __str__(self) -> str:
+        return f"epoch {self.epoch} ({self.span or 'without its range'}) in {self.sink}"
+
+
+@dataclass(frozen=True)
+class Left:
+    """A prepared transaction or a folder of a token that this ledger never issued: left as it is."""
+
+    epoch: int
+    token: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Renumbering:
+    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`."""
+
+    pipeline: str
+    epoch: int
+    token: int
+    shown: tuple[Shown, ...]
+    left: tuple[Left, ...]
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+
+def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Renumbering:
+    """Look what sinks, staging and prepared transactions know, and lift the ledger's numbers above all of it.
+
+    Nothing is shown, rolled back or deleted. A range that a sink shows already stays refused when it is prepared again.
+    `unprotected`: go on though some of what is shown can't be found by its range, so that its rows may be shown again.
+    Raises `IllegalTransition` where that is so and nobody has said it.
+    """
+    if runtime.definition is not None:
+        defined = runtime.definition
+        runtime.ledger.ensure_pipeline(defined.name, defined.identity, defined.hold, defined.sink_settings())
+    found = _look(runtime)
+    bare = [one for one in found.shown if one.span is None]
+    if bare and not unprotected:
+        raise IllegalTransition(
+            f"{len(bare)} of the {len(found.shown)} epochs that the ledger lacks carry no range (a cursor pipeline's "
+            f"never do, nor what older versions wrote): {', '.join(map(str, bare[:_NAMED]))}. If they are read again "
+            "their rows are shown twice, and nobody notices. Restore the ledger further, or take away those rows with "
+            "their markers; or say --unprotected if that doesn't matter"
+        )
+    runtime.ledger.renumber(runtime.pipeline, found.epoch, found.token, found.to_json(), reason)
+    _log.warning("pipeline %s: epochs go on above %s, tokens above %s", found.pipeline, found.epoch, found.token)
+    return found
+
+
+def _look(runtime: Runtime) -> Renumbering:
+    shown: dict[Shown, None] = {}
+    left = list(_left_in_staging(runtime))
+    numbers = [(0, renumbered_upto(runtime)), *_numbers(left)]
+    known = {epoch.id: epoch for epoch in runtime.ledger.sealed_epochs(runtime.pipeline, 1)}
+    for sink in _sinks(runtime):
+        with sink.opened(runtime.sink_context()):
+            sink.preflight(None)
+            markers = list(sink.markers())
+            pending = [Left(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
+        numbers += [*_numbers(pending), *((marker.epoch, marker.token) for marker in markers)]
+        left += _unissued(runtime, pending)
+        shown |= dict.fromkeys(_lacking(sink.name, markers, known))
+    epochs, tokens = zip(*numbers, strict=True)
+    return Renumbering(runtime.pipeline, max(epochs), max(tokens), tuple(shown), tuple(dict.fromkeys(left)))
+
+
+def _numbers(left: Iterable[Left]) -> list[tuple[int, int]]:
+    return [(one.epoch, one.token) for one in left]
+
+
+def _lacking(sink: str, markers: Iterable[Marker], known: dict[int, Epoch]) -> Iterator[Shown]:
+    for marker in markers:
+        epoch = known.get(marker.epoch)
+        if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
+            yield Shown(sink, marker.epoch, marker.token, marker.span)
+
+
+def _sinks(runtime: Runtime) -> Iterator[Sink]:
+    """Those of the ledger's plans and, as a restored ledger may lack the newest, of the definition."""
+    specs = known_sinks(runtime)
+    defined = runtime.definition.sink_specs().values() if runtime.definition else ()
+    for spec in [*specs, *(spec for spec in defined if spec not in specs)]:
+        yield runtime.sink_from(spec)
+
+
+def _left_in_staging(runtime: Runtime) -> Iterator[Left]:
+    folders = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
+    found = [Left(epoch, token, folder) for epoch, token, folder in folders]
+    if runtime.definition is None or runtime.definition.identity is Identity.CURSOR:
+        states = [state for state in runtime.states().executions() if state.epoch != START]
+        found += [Left(state.epoch, state.token, state.folder) for state in states]
+    yield from _unissued(runtime, found)
+
+
+def _unissued(runtime: Runtime, found: Iterable[Left]) -> Iterator[Left]:
+    for one in found:
+        if not runtime.ledger.issued(runtime.pipeline, one.epoch, [one.token]):
+            yield one

@@ -1,0 +1,235 @@
+"""The ledger comes back as it was before some epochs were published: restored, or a standby that lagged is promoted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lockstep.epoch import RunKey
+from lockstep.errors import IllegalTransition, LedgerConflict, SinkUnavailable
+from lockstep.roles import operate
+from lockstep.roles.begin import begin
+from lockstep.roles.renumber import Renumbering, renumber
+from stack.postgres import PostgresServer
+from tests.crash.world import World, interval_of, make_world, rows_of_day
+
+_numbers = count(1)
+FORGOTTEN = (2, 3, 4)  #: days that are published after the copy was taken
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("restored", f"{day} {next(_numbers)}")
+
+
+@dataclass(frozen=True)
+class Copies:
+    """A ledger by name on its server: what a backup, or a standby, has of it is a copy as it is at that moment."""
+
+    server: PostgresServer
+    name: str
+
+    def of(self, world: World) -> World:
+        """The same world with a ledger that stays as it is now."""
+        World.execute(
+            self.server.dsn(),
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+            (self.name,),
+        )
+        return replace(world, ledger_dsn=self.server.create_database(f"{self.name}_{next(_numbers)}", self.name))
+
+
+@pytest.fixture
+def copies(ledger_server: PostgresServer) -> Copies:
+    return Copies(ledger_server, f"restored_{next(_numbers)}")
+
+
+@pytest.fixture(params=["two_phase", "write_ahead"])
+def world(request: pytest.FixtureRequest, copies: Copies, warehouse_dsn: str, tmp_path: Path) -> Iterator[World]:
+    """Days 0 and 1 are published."""
+    made = make_world(copies.server.create_database(copies.name), warehouse_dsn, tmp_path, request.param)
+    for day in (0, 1):
+        made.run(_run(day), day)
+    yield made
+
+
+def _require_nothing_twice(world: World, *days: int) -> None:
+    for place, by_day in world.shown().items():
+        for day in days:
+            assert by_day.get(day, Counter()) in (Counter(), Counter(rows_of_day(day))), f"day {day} in {place}"
+
+
+ORDERS = {"in order": FORGOTTEN, "backwards": FORGOTTEN[::-1], "after others": (5, 6, 7, *FORGOTTEN)}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_intervals_that_a_restored_ledger_has_forgotten_are_not_shown_twice(
+    world: World, copies: Copies, order: tuple[int, ...]
+) -> None:
+    restored = copies.of(world)
+    for day in FORGOTTEN:
+        world.run(_run(day), day)
+    for day in order:
+        with suppress(LedgerConflict):
+            restored.run(_run(day), day)
+    _require_nothing_twice(world, *range(8))
+
+
+def _forgetful(world: World, copies: Copies) -> World:
+    """The ledger of a moment before the days FORGOTTEN were published."""
+    restored = copies.of(world)
+    for day in FORGOTTEN:
+        world.run(_run(day), day)
+    return restored
+
+
+def _renumbered(world: World, **more: bool) -> Renumbering:
+    return renumber(world.runtime(), "the disk of the ledger was lost", **more)
+
+
+@pytest.mark.parametrize("day", [FORGOTTEN[0], 5], ids=["a forgotten day", "a new day"])
+def test_a_ledger_that_is_older_than_its_sinks_plans_nothing(world: World, copies: Copies, day: int) -> None:
+    restored = _forgetful(world, copies)
+    with pytest.raises(LedgerConflict, match=r"the ledger is older than its sinks.*lockstep renumber numbers --reason"):
+        begin(restored.runtime(), _run(day), interval_of(day))
+    assert restored.state_of(day) is None
+
+
+def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refused_until_it_is_given_up(
+    world: World, copies: Copies
+) -> None:
+    restored = _forgetful(world, copies)
+    found = _renumbered(restored)
+    assert {(one.sink, one.epoch) for one in found.shown} == {(s, e) for s in ("warehouse", "files") for e in (3, 4, 5)}
+    assert all(one.span for one in found.shown) and found.left == ()
+    restored.run(_run(5), 5)
+    assert restored.epoch_of(5).id == found.epoch + 1 == 6
+    assert restored.epoch_of(5).attempt > found.token
+    restored.require_exactly_once(5)
+    for day in FORGOTTEN:
+        with pytest.raises(LedgerConflict, match=rf"can't be taken, the target shows epoch {day + 1} .*lockstep void"):
+            restored.run(_run(day), day)
+        operate.void(restored.runtime(), restored.epoch_of(day).id, "it is shown by the ledger that was lost")
+    _require_nothing_twice(restored, *range(6))
+    assert all(restored.shown()["warehouse"][day] for day in FORGOTTEN)
+    assert restored.recover().problems == []
+
+
+def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(world: World, copies: Copies) -> None:
+    restored = _forgetful(world, copies)
+    _renumbered(restored)
+    for sink in ("warehouse", "files"):
+        run = _run(2)
+        restored.expire_leases()
+        restored.run_until(run, 2, "stage")
+        with pytest.raises(LedgerConflict, match=f"sink {sink}: .* can't be taken, the target shows epoch 3"):
+            restored.run_task(f"prepare.{sink}", run, 2)
+    assert all(
+        vote.vote is None for vote in restored._looking.participants("numbers", restored.epoch_of(2).id).values()
+    )
+    assert restored.prepared() == []
+
+
+def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(world: World, copies: Copies) -> None:
+    """A backfill in parallel: some days are planned, staged or voted for when the copy is taken, in no order."""
+    runs = {day: _run(day) for day in FORGOTTEN}
+    for day, last in zip(FORGOTTEN, ("begin", "stage", "prepare.files"), strict=True):
+        world.run_until(runs[day], day, last)
+    standby = copies.of(world)
+    for day in reversed(FORGOTTEN):
+        world.expire_leases()
+        world.run(_run(day), day)
+    standby.expire_leases()
+    for day in FORGOTTEN:
+        with pytest.raises(LedgerConflict):
+            standby.run(_run(day), day)
+    _renumbered(standby)
+    for day in FORGOTTEN:
+        with suppress(LedgerConflict):
+            standby.run(_run(day), day)
+    _require_nothing_twice(standby, *range(5))
+
+
+def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies: Copies) -> None:
+    """The old primary lives on beside the promoted standby: then only the targets can arbitrate."""
+    standby, run = copies.of(world), _run(2)
+    world.run_until(run, 2, "commit")
+    _renumbered(standby)
+    with suppress(LedgerConflict, SinkUnavailable):
+        standby.run(_run(2), 2)
+    with suppress(LedgerConflict):
+        world.run(run, 2, start="publish.warehouse")
+    with suppress(LedgerConflict):
+        world.run(run, 2, start="publish.files")
+    _require_nothing_twice(world, 2)
+    assert world.shown()["warehouse"][2]
+
+
+def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(world: World, copies: Copies) -> None:
+    restored = _forgetful(world, copies)
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_range")  # as an older version left them
+    with pytest.raises(IllegalTransition, match=r"3 of the 6 epochs .* carry no range.*--unprotected"):
+        _renumbered(restored)
+    with pytest.raises(LedgerConflict):
+        begin(restored.runtime(), _run(5), interval_of(5))
+    _renumbered(restored, unprotected=True)
+    restored.run(_run(5), 5)
+    restored.require_exactly_once(5)
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: World, copies: Copies) -> None:
+    restored = copies.of(world)
+    world.run_until(_run(2), 2, "prepare.warehouse")
+    [gid] = world.prepared()
+    found = _renumbered(restored)
+    assert f"warehouse: {gid}" in [one.name for one in found.left]
+    assert restored.prepared() == [gid]
+    restored.run(_run(5), 5)
+    assert restored.epoch_of(5).id == 4 and restored.prepared() == [gid]
+
+
+def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(world: World, copies: Copies) -> None:
+    restored = _forgetful(world, copies)
+    found = _renumbered(restored)
+    again = _renumbered(restored)
+    assert (again.epoch, again.token) == (found.epoch, found.token)
+    kept = world.execute(
+        restored.ledger_dsn, "SELECT change, reason, (found ->> 'token')::int FROM lockstep.pipeline_change ORDER BY id"
+    )
+    assert kept == [("renumbered", "the disk of the ledger was lost", found.token)] * 2
+    [(taken,)] = world.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")
+    assert taken > found.token
+
+
+@pytest.mark.parametrize("manifest", ["0" * 64, None], ids=["another manifest", "another number"])
+def test_a_write_ahead_sink_gives_no_vote_to_what_its_target_shows_by_another_word(
+    world: World, manifest: str | None
+) -> None:
+    run = _run(6)
+    world.run_until(run, 6, "stage")
+    epoch = world.epoch_of(6)
+    owner = (world._looking.deployment(), "numbers", "warehouse")
+    number = epoch.id if manifest else epoch.id + 7
+    world.execute(
+        world.warehouse_dsn,
+        "INSERT INTO lockstep_marker (deployment, pipeline, sink, epoch, token, manifest_hash) "
+        "VALUES (%s, %s, %s, %s, 999999, %s)",
+        (*owner, number, manifest or "1" * 64),
+    )
+    if manifest is None:
+        span = world.runtime().told(epoch, 1).span
+        world.execute(
+            world.warehouse_dsn,
+            "INSERT INTO lockstep_range VALUES (%s, %s, %s, %s, %s, 999999)",
+            (*owner, span, number),
+        )
+    with pytest.raises(LedgerConflict, match="can't be taken"):
+        world.run_task("prepare.warehouse", run, 6)
+    assert world._looking.participants("numbers", epoch.id)["warehouse"].vote is None
+    assert world.prepared() == []
