@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json, RunKey
-from lockstep.errors import InvalidPipeline, PublishBlocked, UnknownEpoch
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
 from lockstep.roles.begin import begin
 from lockstep.roles.override import clear_override, override
 from lockstep.roles.recover import RecoveryReport, recover
@@ -25,13 +25,15 @@ from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.testing import sealed
+from lockstep.testing.under_test import epoch, prepare
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS, interval_of
 from tests.sinks.append.feed import Feed
 from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest, committed
-from tests.sinks.kafka_watching import at, holds, records_in
+from tests.sinks.kafka_watching import Interrupted, at, holds, records_in
 
 TOO_SHORT, SLOW, LONG = 4, 5, 60  #: seconds: a timeout, what sending takes where it is slow, a timeout
 
@@ -131,6 +133,51 @@ def test_an_epoch_that_outlived_its_transaction_is_published_by_a_persons_word(
         override(runtime, "rows", [f"transaction_timeout={LONG}"], "it was a large one")
     with slow_sending(target, monkeypatch):
         feed.finish(0)  # by a definition that still says otherwise
+    assert rows_in(target) == ROWS
+
+
+def busy(seconds: float) -> Callable[[], None]:
+    """Takes so much of the thread's CPU time."""
+
+    def work() -> None:
+        started = time.thread_time()
+        while time.thread_time() < started + seconds:
+            pass
+
+    return work
+
+
+def test_an_epoch_that_can_surely_not_be_sent_in_time_gets_no_vote(kafka_broker: KafkaBroker) -> None:
+    slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=busy(1.2))]
+    target = KafkaUnderTest(kafka_broker, transaction_timeout=1)
+    with pytest.raises(PreflightRefused, match="lockstep override pipe rows transaction_timeout="):
+        prepare(target, epoch(), slow)
+    target.more["transaction_timeout"] = LONG
+    assert prepare(target, epoch(), slow).rows == {"rows": 20}
+
+
+def test_an_epoch_that_may_take_longer_than_its_transaction_gets_a_vote_and_a_warning(
+    kafka_broker: KafkaBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=busy(1.2))]
+    prepare(KafkaUnderTest(kafka_broker, transaction_timeout=LONG), epoch(), slow)
+    assert "may be too short" not in caplog.text
+    prepare(KafkaUnderTest(kafka_broker, transaction_timeout=4), epoch(), slow)
+    assert "transaction_timeout=4 s may be too short" in caplog.text
+
+
+def test_a_timeout_that_brokers_do_not_allow_is_named_when_the_epoch_is_sent(
+    feed_of: Callable[..., Feed], target: KafkaUnderTest
+) -> None:
+    feed = feed_of()
+    feed.decide(0)
+    with feed.runtime() as runtime:
+        override(runtime, "rows", ["transaction_timeout=7200"], "it was a large one")
+    [problem] = recover_by_name(feed).problems
+    assert "transaction_timeout=7200 is more than the brokers' transaction.max.timeout.ms" in problem
+    with feed.runtime() as runtime:
+        override(runtime, "rows", [f"transaction_timeout={LONG}"], "they allow 15 minutes")
+    assert recover_by_name(feed).finished == [1]
     assert rows_in(target) == ROWS
 
 

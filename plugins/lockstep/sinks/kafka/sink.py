@@ -18,6 +18,7 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpo
 from lockstep.sinks.committers.sent import promised
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
+from lockstep.sinks.kafka.effort import Effort
 from lockstep.sinks.kafka.fit import Fit, limits_of
 from lockstep.sinks.kafka.limits import (
     require_durable,
@@ -154,8 +155,11 @@ class KafkaSink(WriteAheadSink):
 
     def transaction(self, id: str) -> ShardTransaction:
         """A new transactional producer. Nothing is sent before its `open`."""
-        longer = f"`lockstep override {self.owner.pipeline} {self.name} transaction_timeout=… --reason …`"
-        return ShardTransaction(self._settings, self._who, id, self._topic, longer=longer, **self._sending())
+        return ShardTransaction(self._settings, self._who, id, self._topic, longer=self._longer, **self._sending())
+
+    @property
+    def _longer(self) -> str:
+        return f"`lockstep override {self.owner.pipeline} {self.name} transaction_timeout=… --reason …`"
 
     def plain_producer(self) -> PlainProducer:
         return PlainProducer(self._settings, self._who, self._topic, self.guarantee, **self._sending())
@@ -212,13 +216,17 @@ class KafkaSink(WriteAheadSink):
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
         fit = Fit(limits_of(self._cluster, self._topic, self._settings), self._who, datetime.now(UTC), self._timeout)
+        effort = Effort()
         rows: dict[str, int] = {}
         for batches in wal:
             rows[batches.output] = 0
             for records in self._columns.records(batches, self._origin(batches.output, epoch.id)):
                 fit.require(records)
+                effort.note(records)
                 rows[batches.output] += len(records)
         fit.tell()
+        if self.guarantee is Guarantee.EXACTLY_ONCE:
+            effort.require_within(self._timeout, self._who, self._longer)
         return Vote(epoch.token, None, self.target_id(), rows)
 
     # --- after the decision ---
