@@ -14,6 +14,10 @@ from confluent_kafka import KafkaError, KafkaException
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
 
 BOOTSTRAP = "bootstrap.servers"
+USERNAME, PASSWORD = "sasl.username", "sasl.password"
+_MECHANISMS = ("sasl.mechanism", "sasl.mechanisms")
+#: Those that take a login and a password.
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 #: What this side decides by itself: the guarantee hangs on it.
 OURS = frozenset(
     {"transactional.id", "enable.idempotence", "acks", "isolation.level", "group.id", "enable.auto.commit"}
@@ -30,7 +34,8 @@ def settings_of(given: str, who: str) -> Settings:
     """librdkafka's settings from a connection. Raises `InvalidPipeline`, and never repeats what was given.
 
     `given`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it of a Kafka
-    Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&….
+    Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&…. A login and a password in
+    front of its host are `sasl.username` and `sasl.password`.
     """
     text = given.strip()
     if text.startswith("{"):
@@ -41,6 +46,12 @@ def settings_of(given: str, who: str) -> Settings:
         found = {BOOTSTRAP: text}
     if not found.get(BOOTSTRAP):
         raise InvalidPipeline(f"{who}: the connection names no {BOOTSTRAP}")
+    if "@" in found[BOOTSTRAP]:
+        raise InvalidPipeline(
+            f"{who}: the connection has an @ among its hosts. For a login and a password give a URI, "
+            "kafka://login:password@host:port/?security.protocol=…, or "
+            f"{USERNAME} and {PASSWORD} as settings"
+        )
     if taken := sorted(OURS & found.keys()):
         raise InvalidPipeline(f"{who}: the connection sets {', '.join(taken)}, which Lockstep does; leave it away")
     return found
@@ -60,8 +71,31 @@ def _of_uri(text: str, who: str) -> Settings:
         raise InvalidPipeline(f"{who}: the connection is for {parts.scheme}, not for kafka")
     found = dict(parse_qsl(parts.query))
     nested = _of_json(found.pop(NESTED), who) if NESTED in found else {}
-    host = unquote(parts.netloc.rpartition("@")[2])
-    return ({BOOTSTRAP: host} if host else {}) | found | nested
+    login, _, host = parts.netloc.rpartition("@")
+    settings = ({BOOTSTRAP: unquote(host)} if host else {}) | found | nested
+    return settings | _of_login(login, settings, who)
+
+
+def _of_login(login: str, settings: Settings, who: str) -> Settings:
+    """Raises `InvalidPipeline` for a login that these settings wouldn't use: it is never dropped without a word."""
+    username, _, password = (unquote(part) for part in login.partition(":"))
+    if not (username or password):
+        return {}
+    told = {USERNAME: username, PASSWORD: password}
+    protocol = settings.get("security.protocol", "").upper()
+    mechanism = next((settings[name] for name in _MECHANISMS if name in settings), "")
+    if not (username and password):
+        fault = f"has a {'login' if username else 'password'} alone: give both"
+    elif protocol not in ("SASL_SSL", "SASL_PLAINTEXT"):
+        fault = f"has a login, and security.protocol={protocol or 'PLAINTEXT'} asks for none: set SASL_SSL in its extra"
+    elif mechanism not in _BY_PASSWORD:
+        fits = ", ".join(_BY_PASSWORD)
+        fault = f"has a login, and sasl.mechanism={mechanism or 'GSSAPI'} takes none: set one of {fits} in its extra"
+    elif any(settings.get(name, value) != value for name, value in told.items()):
+        fault = f"has one login, and another one in {USERNAME} and {PASSWORD} of its extra: leave one of them away"
+    else:
+        return told
+    raise InvalidPipeline(f"{who}: the connection {fault}")
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,102 @@
+"""The login of a Kafka Connection: used, or refused by name; never dropped, and never shown."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from airflow.sdk import Connection
+
+from lockstep.errors import InvalidPipeline, LockstepError
+from lockstep.kafka.connection import settings_of
+from lockstep.orchestration.connections import AirflowConnections, dsn_of
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.testing.under_test import DEPLOYMENT
+from stack.kafka import KafkaBroker
+
+PASSWORD = "p@ss:w/rd%?#"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+WITH_LOGIN = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        f'{PLAIN} required username="clerk" password="{PASSWORD}" user_clerk="{PASSWORD}";'
+    ),
+}
+BY_PASSWORD = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+
+
+@pytest.fixture(scope="module")
+def guarded(memory_folder: Path, kafka_jars: None) -> Iterator[KafkaBroker]:
+    with KafkaBroker(memory_folder / "kafka-guarded", settings=WITH_LOGIN).for_a_while() as broker:
+        yield broker
+
+
+def connection(broker: KafkaBroker, password: str = PASSWORD) -> str:
+    host, port = broker.bootstrap.split(":")
+    fields = {"conn_type": "kafka", "host": host, "port": int(port), "login": "clerk", "password": password}
+    return json.dumps({**fields, "extra": BY_PASSWORD})
+
+
+def look(broker: KafkaBroker) -> object:
+    sink = KafkaSink("rows", output="rows", topic="nothing", connection="kafka")
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", AirflowConnections())) as opened:
+        assert isinstance(opened, KafkaSink)
+        return opened._cluster.id()
+
+
+def test_the_login_of_an_airflow_connection_opens_a_broker_that_asks_for_one(
+    guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded))
+    assert look(guarded)
+
+
+def test_a_wrong_password_is_refused_and_not_shown(
+    guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded, "hunter2hunter2"))
+    monkeypatch.setattr("lockstep.kafka.cluster.SECONDS", 3.0)
+    with caplog.at_level(logging.DEBUG), pytest.raises(LockstepError) as refused:
+        look(guarded)
+    assert "hunter2" not in str(refused.value) + caplog.text
+
+
+def uri_of(**extra: str) -> str:
+    made = Connection(conn_id="k", conn_type="kafka", host="a:1,b:2", login="clerk", password=PASSWORD)
+    made.extra = json.dumps(extra)
+    return dsn_of(made)
+
+
+def test_a_login_and_a_password_are_those_that_the_connection_has() -> None:
+    found = settings_of(uri_of(**{"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}), "s")
+    assert found["bootstrap.servers"] == "a:1,b:2"
+    assert (found["sasl.username"], found["sasl.password"]) == ("clerk", PASSWORD)
+    same = settings_of(uri_of(**BY_PASSWORD, **{"sasl.username": "clerk", "sasl.password": PASSWORD}), "s")
+    assert same["sasl.password"] == PASSWORD
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (uri_of(), "security.protocol=PLAINTEXT asks for none"),
+        (uri_of(**{"security.protocol": "SSL"}), "security.protocol=SSL asks for none"),
+        (uri_of(**{"security.protocol": "SASL_SSL"}), "sasl.mechanism=GSSAPI"),
+        (uri_of(**{"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}), "sasl.mechanism=OAUTHBEARER"),
+        (uri_of(**BY_PASSWORD, **{"sasl.username": "another"}), "another one in sasl.username"),
+        ("kafka://clerk@a:1/?security.protocol=SASL_SSL&sasl.mechanism=PLAIN", "a login alone"),
+        (f"clerk:secret-{PASSWORD[:1]}@a:1", "an @ among its hosts"),
+    ],
+    ids=["no protocol", "no login asked for", "no mechanism", "tokens", "two logins", "no password", "no URI"],
+)
+def test_a_login_that_would_go_unused_is_refused_by_name(given: str, says: str) -> None:
+    with pytest.raises(InvalidPipeline, match=says) as refused:
+        settings_of(given, "sink s")
+    assert "clerk" not in str(refused.value)
+    assert PASSWORD not in str(refused.value)
