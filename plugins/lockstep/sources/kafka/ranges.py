@@ -137,21 +137,22 @@ def newly_led(range: TopicRange, standing: Standing) -> dict[int, tuple[int, int
 def capped(ranges: Mapping[str, TopicRange], most: int | None) -> dict[str, TopicRange]:
     """At most `most` offsets of all: one from each partition that has any, the rest in proportion to what they have.
 
-    None waits for ever: with fewer offsets than partitions, those that have most come first.
+    One from each also where that is more than `most`: a partition that has a backlog and gave nothing would be taken
+    for one that is idle, and windows would close over what waits in it.
     """
     waiting = {(name, n): e - f for name, range in ranges.items() for n, (f, e) in range.partitions.items() if e > f}
     total = sum(waiting.values())
     if most is None or total <= most:
         return dict(ranges)
     order = sorted(waiting, key=lambda place: (-waiting[place], place))
-    taken = dict.fromkeys(order[:most], 1)
-    rest, more = most - len(taken), total - len(taken)
+    taken = dict.fromkeys(order, 1)
+    rest, more = max(0, most - len(taken)), total - len(taken)
     for place in taken if rest else ():
         taken[place] += (waiting[place] - 1) * rest // more
-    left = most - sum(taken.values())
+    left = max(0, most - sum(taken.values()))
     for place in order:
-        added = min(left, waiting[place] - taken.get(place, 0))
-        taken[place], left = taken.get(place, 0) + added, left - added
+        added = min(left, waiting[place] - taken[place])
+        taken[place], left = taken[place] + added, left - added
     return {
         name: replace(range, partitions={n: (f, f + taken.get((name, n), 0)) for n, (f, _) in range.partitions.items()})
         for name, range in ranges.items()
