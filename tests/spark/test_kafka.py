@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -71,6 +72,19 @@ AVRO = json.dumps(
     }
 )
 BAD_JSON = [b"{", b'{"id": "x"}', b"7", b'[{"id": 1}]', b"", b"null", b'{"name": "\xff"}']
+#: an object, and something behind it
+BAD_JSON += [
+    b'{"id": 1} x',
+    b'{"id": 1}{"id": 2}',
+    b'{"id": 1},{"id": 2}',
+    b'{"id": 1}]',
+    b'{"id": 1}}',
+    b'{"id": 1}\n7',
+]
+GOOD_JSON = {b'{"id": 1, "name": "a"}': (1, "a"), b' {"id": 2, "name": "}]"} \n': (2, "}]"), b"{}": (None, None)}
+MANY = json.dumps(
+    {"type": "record", "name": "many", "fields": [{"name": "l", "type": {"type": "array", "items": "int"}}]}
+)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +92,22 @@ BAD_JSON = [b"{", b'{"id": "x"}', b"7", b'[{"id": 1}]', b"", b"null", b'{"name":
     [
         ("bytes", None, {b"x": b"x", None: None, b"\xff": b"\xff"}, []),
         ("string", None, {"ä".encode(): "ä", None: None, b"": ""}, [b"\xff\xfe"]),
-        ("json", SCHEMA, {b'{"id": 1, "name": "a"}': (1, "a"), b"{}": (None, None), None: None}, BAD_JSON),
+        ("json", SCHEMA, GOOD_JSON | {None: None}, BAD_JSON),
+        ("json", "x DOUBLE", {b'{"x": Infinity}': (math.inf,), b"{'x': 1}": (1.0,)}, [b'{"x": Infinity}]']),
         (
             "avro",
             AVRO,
             {b"\x02\x02\x02\x02a": (1, "a"), b"\x00\x00": (None, None), None: None},
-            [b"", b"\x02", b"\x09"],
+            [b"", b"\x02", b"\x09", b"\x00\x00\x00", b"\x02\x02\x02\x02a\x00", b"\x00\x00" * 2],
         ),
-        ("avro", '"long"', {b"\x02": 1, None: None}, [b""]),
+        ("avro", '"long"', {b"\x02": 1, None: None}, [b"", b"\x02\x02"]),
+        # one block of two, two blocks of one each with their size in front
+        (
+            "avro",
+            MANY,
+            {b"\x04\x02\x04\x00": ([1, 2],), b"\x01\x02\x02\x01\x02\x04\x00": ([1, 2],)},
+            [b"\x02\x02\x00\x00"],
+        ),
     ],
 )
 @pytest.mark.parametrize("part", ["key", "value"])

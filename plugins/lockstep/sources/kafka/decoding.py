@@ -10,8 +10,10 @@ from typing import Any
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.records import BAD
 
-#: A field that every decoded Avro record has, and none that couldn't be: Spark makes a record of nulls of those.
-_DECODED = "_lockstep_decoded"
+#: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
+#: little of them or too much, and bytes that are left over are as malformed as those that are missing.
+_END = "_lockstep_end"
+_VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
 
 
 class Encoding(StrEnum):
@@ -53,8 +55,8 @@ class Decoding:
         match self.encoding:
             case Encoding.JSON:
                 return BAD
-            case Encoding.AVRO if _is_record(json.loads(self.schema)):
-                return _DECODED
+            case Encoding.AVRO:
+                return _END
             case _:
                 return None
 
@@ -69,8 +71,8 @@ class Decoding:
                 options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
                 return f"from_json({self._text}, {_literal(f'{self.schema}, {BAD} STRING')}, {options})"
             case Encoding.AVRO:
-                options = f"map('mode', 'PERMISSIVE', 'avroSchema', {_literal(_marked(self.schema))})"
-                return f"from_avro({self.column}, {_literal(self.schema)}, {options})"
+                ended = f"concat({self.column}, unhex({self._hash}))"
+                return f"from_avro({ended}, {_literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
 
     def is_bad(self, decoded: str) -> str:
         """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
@@ -81,11 +83,27 @@ class Decoding:
             case Encoding.STRING:
                 return self._is_no_text
             case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
-                return f"({decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text})"
-            case Encoding.AVRO if self.added:
-                return f"({self.column} IS NOT NULL AND {decoded}.{self.added} IS NULL)"
+                return f"({decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {self._has_more_json})"
             case Encoding.AVRO:
-                return failed
+                found = f"{decoded}.{_END} = unhex({self._hash})"
+                return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+
+    @property
+    def unwrapped(self) -> str | None:
+        """The field of what was decoded that is all of it, if it had to be put into a record."""
+        wrapped = self.encoding is Encoding.AVRO and not _is_record(json.loads(self.schema))
+        return _VALUE if wrapped else None
+
+    @property
+    def _hash(self) -> str:
+        return f"md5({self.column})"
+
+    @property
+    def _has_more_json(self) -> str:
+        """Whether something stands behind the object: the parser doesn't look there."""
+        ended = f"""concat('[', {self._text}, ',"', {self._hash}, '"]')"""
+        found = f"get(from_json({ended}, 'ARRAY<STRING>'), 1) = {self._hash}"
+        return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
 
     @property
     def raw(self) -> str:
@@ -118,12 +136,13 @@ def _is_record(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "record"
 
 
-def _marked(schema: str) -> str:
-    """The schema to read by: a record has `_DECODED` too, which stands in no bytes and is true by default."""
+def _ended(schema: str) -> str:
+    """The schema of the bytes with their hash behind them."""
     found = json.loads(schema)
-    if _is_record(found):
-        found["fields"] = [*found["fields"], {"name": _DECODED, "type": "boolean", "default": True}]
-    return json.dumps(found)
+    if not _is_record(found):
+        found = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": found}]}
+    end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
+    return json.dumps({**found, "fields": [*found["fields"], end]})
 
 
 def _literal(value: str) -> str:

@@ -54,15 +54,12 @@ def read_ranges(
         f"CASE WHEN {bad} THEN to_json(struct({key.raw}, {value.raw})) END AS {BAD}",
         f"CASE WHEN {bad} THEN {PLACE} END AS {FILE}",
     )
-    added = {part.column: part.added for part in (key, value) if part.added}
-    return Records(_without(frame, added), columns, marked=True)
-
-
-def _without(frame: DataFrame, fields: Mapping[str, str]) -> DataFrame:
-    """The frame without this field of each of these columns."""
-    for column, field in fields.items():
-        frame = frame.withColumn(column, frame[column].dropFields(field))
-    return frame
+    for part in (key, value):
+        if part.unwrapped:
+            frame = frame.withColumn(part.column, frame[part.column][part.unwrapped])
+        elif part.added:
+            frame = frame.withColumn(part.column, frame[part.column].dropFields(part.added))
+    return Records(frame, columns, marked=True)
 
 
 def _raw(spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping[str, str]) -> DataFrame:
