@@ -38,6 +38,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("void",): ("numbers", "3", *REASON),
     ("forget",): ("numbers", *REASON),
     ("resolve",): ("numbers", "2", "warehouse", "not-applied", *REASON),
+    ("override",): ("numbers", "warehouse", "lock_timeout=3", *REASON),
     ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
     ("savepoint", "start"): ("numbers", "--from", "/nowhere/at/all"),
     ("migrate",): (),
