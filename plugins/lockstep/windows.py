@@ -14,6 +14,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from lockstep.ddl import fields_of
 from lockstep.epoch import require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.keyed_state import KeyedState
@@ -111,11 +112,16 @@ class Windows:
         return self.slide or self.size
 
     def columns(self) -> dict[str, str]:
-        """The declared types, upper case, by name."""
-        fields = [field.split(None, 1) for field in re.split(r",(?![^(<]*[)>])", self.schema)]
-        if wrong := [field for field in fields if len(field) != 2 or not re.fullmatch(r"[A-Za-z]\w*", field[0])]:
-            raise self._refused(f"schema={self.schema!r}: {wrong[0]} is not 'name TYPE'")
-        return {name: re.sub(r"\s+", "", kind).upper() for name, kind in fields}
+        """The declared types, by their usual names in capitals, by column."""
+        try:
+            fields = fields_of(self.schema)
+        except InvalidPipeline as error:
+            raise self._refused(f"schema={self.schema!r}: {error}") from None
+        if wrong := [field.name for field in fields if not re.fullmatch(r"[A-Za-z]\w*", field.name)]:
+            raise self._refused(
+                f"schema={self.schema!r}: columns {wrong} need quotes: take names of letters and digits"
+            )
+        return {field.name: field.type for field in fields}
 
     def folds(self) -> list[Aggregate]:
         """The aggregates, in their order."""
@@ -162,7 +168,7 @@ class Windows:
         functions = list(Function)
         if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
             raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
-        one = Aggregate(name, Function(call[1].lower()), call[2].strip(), {"LONG": "BIGINT"}.get(kind, kind))
+        one = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
         if (one.argument == "*" and one.function is not Function.COUNT) or not one.argument:
             raise self._refused(f"aggregate {name}={text!r}: only count takes *")
         self._require_fit(one)

@@ -1,0 +1,83 @@
+"""Spark's DDL for schemas, read without Spark: a pipeline's definition is loaded by processes that have none."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lockstep.errors import InvalidPipeline
+
+_FIELD = re.compile(
+    r"""\s*(?P<name>`(?:[^`]|``)+`|\w+)(?:\s*:\s*|\s+)(?P<type>.+?)
+        (?P<required>\s+NOT\s+NULL)?(?:\s+COMMENT\s+(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))?\s*""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_NESTED = re.compile(r"\s*(ARRAY|MAP|STRUCT)\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
+_ALIASES = {
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column. `type`: in capitals, without blanks, by its usual name; a nested one as it was written."""
+
+    name: str
+    type: str
+    required: bool = False  #: NOT NULL
+
+
+def fields_of(ddl: str) -> list[Field]:
+    """`name TYPE [NOT NULL] [COMMENT '…'], …`. Raises `InvalidPipeline` for what is no column."""
+    return [_field(part) for part in split(ddl)]
+
+
+def nested(type: str) -> tuple[str, str] | None:
+    """ARRAY, MAP or STRUCT, and what stands in its brackets; None for other types."""
+    found = _NESTED.fullmatch(type)
+    return (found[1].upper(), found[2]) if found else None
+
+
+def plain(type: str) -> str:
+    """The type in capitals, without blanks, by its usual name; a nested one stays as it is."""
+    if nested(type):
+        return type.strip()
+    word, bracket, rest = re.sub(r"\s+", "", type).upper().partition("(")
+    return f"{_ALIASES.get(word, word)}{bracket}{rest}"
+
+
+def split(text: str) -> list[str]:
+    """At the commas that stand in no brackets and no quotes."""
+    parts, depth, quote, escaped = [""], 0, "", False
+    for character in text:
+        if quote:
+            closes = character == quote and not escaped
+            escaped = character == "\\" and not escaped and quote != "`"
+            quote = "" if closes else quote
+        elif character in "`'\"":
+            quote = character
+        elif character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += character
+    return parts
+
+
+def _field(text: str) -> Field:
+    found = _FIELD.fullmatch(text)
+    if found is None:
+        raise InvalidPipeline(f"schema: {text.strip()!r} is no column of Spark's DDL")
+    name = found["name"]
+    name = name[1:-1].replace("``", "`") if name.startswith("`") else name
+    return Field(name, plain(found["type"]), found["required"] is not None)

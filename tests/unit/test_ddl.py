@@ -1,0 +1,43 @@
+"""One reading of Spark's DDL: what a definition says without Spark is what Spark is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lockstep.compute.ddl import struct_of
+from lockstep.ddl import Field, fields_of
+from lockstep.errors import InvalidPipeline
+from lockstep.windows import Windows
+
+SCHEMAS = {
+    "k STRING NOT NULL, n BIGINT": ["STRING", "BIGINT"],
+    "k string  not null comment 'a, b NOT NULL', n long comment \"it's\"": ["STRING", "BIGINT"],
+    "k: INTEGER, n : NUMERIC( 10 , 2 ) NOT NULL": ["INT", "DECIMAL(10,2)"],
+    "k TIMESTAMP_LTZ, n DEC(5) COMMENT 'it\\'s, so'": ["TIMESTAMP", "DECIMAL(5)"],
+    "k REAL NOT\tNULL, n Decimal(38,18)": ["FLOAT", "DECIMAL(38,18)"],
+}
+
+
+@pytest.mark.parametrize("ddl", SCHEMAS)
+def test_windows_and_spark_are_told_the_same_types(ddl: str) -> None:
+    windows = Windows(schema=ddl, key=["k"], time="at", size=timedelta(hours=1), aggregates={"n": "max(x)"})
+    assert list(windows.columns().values()) == SCHEMAS[ddl]
+    assert [field.dataType for field in struct_of(ddl)] == [
+        field.dataType for field in struct_of(", ".join(f"{name} {kind}" for name, kind in windows.columns().items()))
+    ]
+    for state in windows.state().values():
+        struct_of(state.schema)
+
+
+def test_a_nested_type_keeps_its_names() -> None:
+    ddl = "`a``b` STRUCT<X: INT NOT NULL, `y,z` ARRAY<MAP<STRING, DECIMAL(4,1)>>> COMMENT 'c'"
+    assert fields_of(ddl) == [Field("a`b", "STRUCT<X: INT NOT NULL, `y,z` ARRAY<MAP<STRING, DECIMAL(4,1)>>>")]
+    assert struct_of(ddl).simpleString() == "struct<a`b:struct<X:int,y,z:array<map<string,decimal(4,1)>>>>"
+
+
+@pytest.mark.parametrize("ddl", ["", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"])
+def test_what_is_no_schema_is_refused(ddl: str) -> None:
+    with pytest.raises(InvalidPipeline, match="schema: "):
+        struct_of(ddl)
