@@ -26,6 +26,7 @@ from lockstep.errors import (
     LedgerConflict,
     OutOfOrder,
     PlanMismatch,
+    SparkRefused,
     StageFailed,
     StagingRefused,
     StateRejected,
@@ -250,6 +251,26 @@ def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
     with pytest.raises(error, match=message):
         summing.run()
     assert summing.runtime().ledger.epoch("summing", 1).wal is None and summing.folders() == {}
+
+
+@pytest.mark.parametrize("when", ["before", "by the transform"])
+def test_a_session_in_which_a_value_that_does_not_fit_wraps_is_refused(summing: Summing, when: str) -> None:
+    def narrow(inputs: Any, state: Any) -> Any:
+        if when == "by the transform":
+            summing.spark.conf.set("spark.sql.ansi.enabled", "false")
+        wide = inputs["numbers"].selectExpr("value + 4294967296 AS k", "1L AS n", "value AS total")
+        return {"totals": wide}, {"totals": wide}
+
+    few = KeyedState("k INT, n BIGINT, total BIGINT", key=["k"], buckets=4)
+    summing.change(transform=narrow, state={"totals": few})
+    if when == "before":
+        summing.spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(SparkRefused, match=r"state totals: spark\.sql\.ansi\.enabled is off"):
+            summing.run()
+    finally:
+        summing.spark.conf.set("spark.sql.ansi.enabled", "true")
+    assert summing.runtime().ledger.epoch("summing", 1).wal is None
 
 
 def test_stage_waits_until_the_epoch_before_is_decided(summing: Summing) -> None:

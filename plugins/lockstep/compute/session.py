@@ -113,6 +113,15 @@ def _release(number: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", number))
 
 
+def require_ansi(spark: SparkSession, who: str) -> None:
+    """Raise `SparkRefused` for a session in which a value that a type can't hold becomes another one, or null."""
+    if spark.conf.get("spark.sql.ansi.enabled") != "true":
+        raise SparkRefused(
+            f"{who}: spark.sql.ansi.enabled is off: a value that its type can't hold would be wrong, not an error; "
+            "leave that setting as it is by default, on"
+        )
+
+
 def _session(target: str | None) -> SparkSession:
     if target is not None and target.startswith("sc://"):
         return _remote(target)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
 from lockstep.compute.ddl import struct_of
+from lockstep.compute.session import require_ansi
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.keyed_state import DELETED, KeyedState
 from lockstep.wal.request import StateRequest
@@ -42,6 +43,7 @@ class StateRows:
         before: StateVersion | None = None,
         uris: tuple[str, ...] = (),
     ) -> None:
+        require_ansi(spark, f"state {name}")
         self.spark, self.name, self.declared = spark, name, declared
         self.schema = _schema_of(name, declared)
         self._before = _require_readable(name, declared, self.schema, before)

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from lockstep.compute.inputs import Observed
+from lockstep.compute.session import require_ansi
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
@@ -41,6 +42,7 @@ class StateWriter:
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
+        require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
         moves = self._before.moves
         if changes is None and not moves:
             return self._written(frozenset(), 0)

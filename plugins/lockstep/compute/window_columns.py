@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lockstep.compute.ddl import struct_of
+from lockstep.compute.session import require_ansi
 from lockstep.errors import InvalidPipeline
 from lockstep.windows import Aggregate, Function, Windows
 
@@ -66,12 +67,9 @@ def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
 def require_types(windows: Windows, frame: DataFrame, where: str | None) -> None:
     """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named.
 
-    Raises `InvalidPipeline`; Spark's own errors for expressions that it can't resolve.
+    Raises `InvalidPipeline`, `SparkRefused`; Spark's own errors for expressions that it can't resolve.
     """
-    if frame.sparkSession.conf.get("spark.sql.ansi.enabled") != "true":
-        raise InvalidPipeline(
-            f"windows {windows.name}: spark.sql.ansi.enabled is off: a sum that overflows would be wrong, not an error"
-        )
+    require_ansi(frame.sparkSession, f"windows {windows.name}")
     declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
     folds = [one for one in windows.folds() if one.argument != "*"]
     asked = [F.col(_quoted(column)) for column in windows.key]
