@@ -27,7 +27,7 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Field:
-    """A column. `type`: in capitals, without blanks, by its usual name; a nested one as it was written."""
+    """A column. `type`: in capitals, by its usual name; a nested one as it was written."""
 
     name: str
     type: str
@@ -46,10 +46,11 @@ def nested(type: str) -> tuple[str, str] | None:
 
 
 def plain(type: str) -> str:
-    """The type in capitals, without blanks, by its usual name; a nested one stays as it is."""
+    """The type in capitals, by its usual name; a nested one stays as it is."""
     if nested(type):
         return type.strip()
-    word, bracket, rest = re.sub(r"\s+", "", type).upper().partition("(")
+    text = re.sub(r"\s+", " ", type.strip()).upper()
+    word, bracket, rest = re.sub(r" ?([(),]) ?", r"\1", text).partition("(")
     return f"{_ALIASES.get(word, word)}{bracket}{rest}"
 
 

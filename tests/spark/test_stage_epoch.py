@@ -6,11 +6,12 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount
 from tests.spark import pipelines
 from tests.spark.pipelines import Transform, pipeline_of
-from tests.spark.staged import csv, plan, stage
+from tests.spark.staged import Staged, csv, plan, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,8 +101,71 @@ def test_the_first_ten_bad_records_are_shown_with_the_total(session: SparkSessio
         stage(session, tmp_path, pipeline_of(csv(tmp_path, text)))
     lines = str(caught.value).splitlines()
     assert "25 of 27" in lines[0]
-    assert [line.split("2013-01-02.csv:")[1] for line in lines[1:-1]] == [f"{n}: 'same'" for n in range(4, 14)]
+    why = "another number of values than the schema's 3 columns"
+    assert [line.split("2013-01-02.csv:")[1] for line in lines[1:-1]] == [f"{n}: {why}" for n in range(4, 14)]
     assert lines[-1] == "  and 15 more"
+
+
+def test_a_bad_record_is_told_by_column_and_type_and_without_its_values(session: SparkSession, tmp_path: Path) -> None:
+    schema = "id BIGINT NOT NULL COMMENT 'a, b', `a``b` DECIMAL(4,1), at DATE, ok BOOLEAN, tail STRING"
+    text = "id,a`b,at,ok,tail\nhush,1,2013-01-02,true,hush\n1,hush,hush,hush,hush\n1,1\n99999999999999999999,1,,,\n"
+    (tmp_path / "2013-01-02.csv").write_text(text)
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.csv", schema=schema)
+    with pytest.raises(BadRecords) as caught:
+        stage(session, tmp_path, pipeline_of(source))
+    assert [line.partition("2013-01-02.csv:")[2] for line in str(caught.value).splitlines()[1:]] == [
+        "2: column id is no BIGINT",
+        "3: column a`b is no DECIMAL(4,1), column at is no DATE, column ok is no BOOLEAN",
+        "4: another number of values than the schema's 5 columns",
+        "5: column id is no BIGINT",
+    ]
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("grow", [False, True])
+def test_a_decimal_that_would_be_rounded_is_malformed(
+    session: SparkSession, tmp_path: Path, kind: Literal["csv", "json"], grow: bool
+) -> None:
+    fits = [(1, "1234.56", "7"), (2, "-0.10", "-9999999999"), (3, "1.5000", "1e3")]
+    wrong = [(4, "1.005", "7"), (5, "9999.999", "7"), (6, "0.00000000001", "7"), (7, "1.5", "0.5"), (8, "12345.6", "1")]
+    if kind == "csv":
+        lines = ["id,file,d,name", *(f"{id},{price},{whole},x" for id, price, whole in fits + wrong)]
+    else:
+        lines = [f'{{"id":{id},"file":{price},"d":{whole},"name":"x"}}' for id, price, whole in fits + wrong]
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    (folder / f"2013-01-02.{kind}").write_text("\n".join(lines) + "\n")
+
+    def run(on_bad_records: Literal["fail", "quarantine"]) -> Staged:
+        place = str(folder) if grow else f"{folder}/{{interval_start:%Y-%m-%d}}.{kind}"
+        schema = "id BIGINT, file DECIMAL(6,2), d DECIMAL, name STRING"
+        source = FileSource(place, format=kind, schema=schema, grow=grow, on_bad_records=on_bad_records)
+        return stage(session, tmp_path, pipeline_of(source, only("file")))
+
+    with pytest.raises(BadRecords, match="5 of 8 records") as caught:
+        run("fail")
+    told = str(caught.value).splitlines()[1:]
+    expected = ["column file has more digits than DECIMAL(6,2)"] * 3 + ["column d has more digits than DECIMAL"]
+    assert sorted(line.rpartition(": ")[2] for line in told) == sorted([*expected, "column file is no DECIMAL(6,2)"])
+    assert len([line for line in told if re.search(rf"\.{kind}:\d+: ", line)]) == (5 if grow else 1)
+    staged = run("quarantine")
+    assert sorted(str(row["file"]) for row in staged.rows()) == ["-0.10", "1.50", "1234.56"]
+    assert staged.result.sources == {"input": SourceCount(8, 5)}
+
+
+def test_decimals_in_structs_and_arrays_are_not_rounded_either(session: SparkSession, tmp_path: Path) -> None:
+    good, nested, listed = '{"a":{"b":1.25,"B2":[1]}}', '{"a":{"b":1.255}}', '{"c":[1.1,1.11]}'
+    (tmp_path / "2013-01-02.json").write_text(f"{good}\n{nested}\n{listed}\n")
+    schema = "a STRUCT<b: DECIMAL(4,2), B2: ARRAY<INT>>, c ARRAY<DEC(3,1)>, m MAP<STRING, DECIMAL(4,1)>"
+    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.json", format="json", schema=schema)
+    with pytest.raises(BadRecords, match=r"(?s)2 of 3 .*column a has more digits.*column c has more digits"):
+        stage(session, tmp_path, pipeline_of(source))
+
+
+def test_a_header_without_a_column_is_a_bad_record(session: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(BadRecords, match=r"(?s)CSV header.*Header length: 2, schema size: 3.*2013-01-02\.csv"):
+        stage(session, tmp_path, pipeline_of(csv(tmp_path, "id,name\n1,x\n")))
 
 
 def test_columns_in_another_order_than_the_schema_are_refused(session: SparkSession, tmp_path: Path) -> None:
@@ -119,7 +183,7 @@ def test_bad_json_lines_are_found(session: SparkSession, tmp_path: Path) -> None
     text = '{"id":1,"name":"x"}\n{"id":"one"}\n{"id":2,\n{"name":"z","id":3}\n'
     (tmp_path / "2013-01-02.json").write_text(text)
     source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}.json", format="json", schema="id BIGINT, name STRING")
-    with pytest.raises(BadRecords, match=r"(?s)2 of 4 .*json:2: .*json:3: "):
+    with pytest.raises(BadRecords, match=r"(?s)2 of 4 .*json:2: column id is no BIGINT\n.*json:3: no JSON object$"):
         stage(session, tmp_path, pipeline_of(source, only("name")))
 
 
@@ -231,7 +295,7 @@ def test_a_read_that_the_optimizer_cuts_out_is_counted_all_the_same(session: Spa
 
 def test_outputs_that_do_not_match_the_sinks_are_named(session: SparkSession, tmp_path: Path) -> None:
     source = csv(tmp_path, GOOD)
-    with pytest.raises(InvalidPipeline, match=r"returns \['rows'\].*take \['other'\]"):
+    with pytest.raises(InvalidPipeline, match=r"returns the outputs \['rows'\].*take \['other'\]"):
         stage(session, tmp_path, pipeline_of(source, outputs=("other",)))
 
 

@@ -16,6 +16,7 @@ _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
 _MALFORMED = (
     "CSV header does not conform",
+    "Number of column in CSV header is not equal",
     "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
     "CANNOT_READ_FILE_FOOTER",
     "UNREADABLE_VALUE",

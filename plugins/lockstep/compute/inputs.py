@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from lockstep.compute.session import is_remote
 from lockstep.epoch import SourceRange
 from lockstep.sources.base import Source
-from lockstep.sources.records import BAD, FILE, Records, RecordSource
+from lockstep.sources.records import BAD, FILE, WHY, Records, RecordSource
 from lockstep.wal.manifest import SourceCount
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
@@ -103,7 +103,9 @@ class Input:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
         if not self.records.marked:
             return self.records.frame
-        return self.records.frame.where(f"{BAD} IS NULL").drop(BAD, FILE)  # who counts has read every column already
+        return self.records.frame.where(f"{BAD} IS NULL").drop(
+            BAD, FILE, WHY
+        )  # who counts has read every column already
 
     def uses(self, outputs: Iterable[DataFrame]) -> int:
         """How often the outputs' plans read this input."""

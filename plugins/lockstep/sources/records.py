@@ -18,11 +18,13 @@ from urllib.parse import unquote, urlsplit
 
 from lockstep.epoch import Position
 from lockstep.sources.base import Source
+from lockstep.sources.decimals import BAD as BAD
+from lockstep.sources.decimals import WHY as WHY
+from lockstep.sources.decimals import Decimals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
 FILE = "_lockstep_file"  #: URI of the file that a malformed record stands in, else null
 #: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, also where nobody asks for FILE.
 _FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
@@ -30,11 +32,12 @@ _FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE
 
 @dataclass(frozen=True)
 class Records:
-    """`frame` has `columns`, and with `marked` also BAD and FILE."""
+    """`frame` has `columns`, and with `marked` also BAD and FILE. `reading`: how a raw record was read, if by that."""
 
     frame: DataFrame
     columns: tuple[str, ...]
     marked: bool = False
+    reading: Reading | None = None
 
     @property
     def every_column(self) -> str:
@@ -45,12 +48,13 @@ class Records:
         """The records that parse, with the schema's columns."""
         if not self.marked:
             return self.frame
-        return self.frame.where(f"{BAD} IS NULL AND {self.every_column}").drop(BAD, FILE)
+        return self.frame.where(f"{BAD} IS NULL AND {self.every_column}").drop(BAD, FILE, WHY)
 
     def bad(self) -> DataFrame:
-        """The malformed ones: `file`, `record`."""
+        """The malformed ones: `file`, `record`, and `why` where the parser took it for a good one."""
+        why = [f"{WHY} AS why"] if WHY in self.frame.columns else []
         return self.frame.where(f"{BAD} IS NOT NULL AND {self.every_column}").selectExpr(
-            f"{FILE} AS file", f"{BAD} AS record"
+            f"{FILE} AS file", f"{BAD} AS record", *why
         )
 
 
@@ -82,13 +86,26 @@ class Reading:
         if not names:
             return self._nothing(spark)
         reader = spark.read.format(self.format).options(**self._forced())
-        if self.schema is not None:
-            reader = reader.schema(f"{self.schema}, {BAD} STRING" if self.marks else self.schema)
-        frame = reader.load(names)
         if not self.marks:
+            frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
             return Records(frame, tuple(frame.columns))
-        frame = frame.selectExpr("*", _FILE_OF_BAD)
-        return Records(frame, tuple(frame.columns)[:-2], marked=True)
+        frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
+        columns = tuple(frame.columns)[:-1]
+        if self.decimals.wide:  # a good record for Spark, which doesn't show it
+            values = f"to_json(struct({', '.join(map(_quoted, columns))}))"
+            frame = self.decimals.marked(frame, values)
+        return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self)
+
+    @property
+    def decimals(self) -> Decimals:
+        """The schema's decimals."""
+        return Decimals.of(self.schema or "")
+
+    def parser(self, schema: str, value: str) -> str:
+        """An SQL expression of the column `value`'s text, one record, as `schema` with BAD."""
+        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+        pairs = ", ".join(f"{_text(name)}, {_text(found)}" for name, found in options.items())
+        return f"from_{self.format}({value}, {_text(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
         frame = spark.createDataFrame([], self.schema or "value STRING")
@@ -134,6 +151,11 @@ def path_of(uri: str) -> str:
 def _literal(path: str) -> str:
     """Spark takes every path for a glob pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
+def _text(value: str) -> str:
+    """An SQL literal."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _quoted(name: str) -> str:

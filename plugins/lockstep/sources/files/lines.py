@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LINE_FORMATS = ("csv", "json", "text")
 #: Options under which a record isn't a line that ends with "\n" in UTF-8, in small letters; others have a default.
 _NOT_LINES = frozenset({"multiline", "linesep", "wholetext", "encoding", "charset", "compression"})
-_ROW = "_lockstep_row"
+_ROW, _LINE, _PATH = "_lockstep_row", "_lockstep_line", "_lockstep_path"
 
 
 def require_lines(where: str, reading: Reading) -> None:
@@ -36,9 +36,14 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
     lines = _lines(spark, reading, nothing.columns, ranges)
     if not reading.marks:
         return Records(lines.select(VALUE), nothing.columns)
-    parsed = lines.where(_is_record(reading)).selectExpr(f"{_parser(reading)} AS {_ROW}", FILE_OF_LINE)
-    file = f"CASE WHEN {_ROW}.{BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}"
-    return Records(parsed.selectExpr(f"{_ROW}.*", file), nothing.columns, marked=True)
+    parser = reading.parser(reading.decimals.schema, VALUE)
+    record = f"{parser} AS {_ROW}"
+    parsed = lines.where(_is_record(reading)).selectExpr(record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}")
+    frame = parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH)
+    if reading.decimals.wide:
+        frame = reading.decimals.marked(frame, _LINE, _LINE, _PATH)
+    frame = frame.selectExpr("*", f"CASE WHEN {BAD} IS NOT NULL THEN {_PATH} END AS {FILE}").drop(_LINE, _PATH)
+    return Records(frame, nothing.columns, marked=True, reading=reading)
 
 
 def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FrozenRange]) -> DataFrame:
@@ -57,12 +62,6 @@ def _is_record(reading: Reading) -> str:
     comment = _small(reading.options).get("comment") if reading.format == "csv" else None
     blank = f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''"
     return f"{blank} AND NOT startswith({VALUE}, {_text(comment)})" if comment else blank
-
-
-def _parser(reading: Reading) -> str:
-    options = {**reading.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
-    pairs = ", ".join(f"{_text(name)}, {_text(value)}" for name, value in options.items())
-    return f"from_{reading.format}({VALUE}, {_text(f'{reading.schema}, {BAD} STRING')}, map({pairs}))"
 
 
 def _small(options: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,94 @@
+"""Decimals that don't fit their type: Spark's parsers round them to its scale without a word.
+
+So they are read with as many digits as Spark has, and a record in which one would change is malformed. Of a type that
+has all 38 digits nothing can be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from lockstep.ddl import Field, fields_of, nested, plain
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
+WHY = "_lockstep_why"  #: of a record that the parser takes for a good one: what is wrong with it
+_MOST = 38
+_NAMED = re.compile(r"\b(?:DECIMAL|DEC|NUMERIC)\b", re.IGNORECASE)
+_DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
+
+
+@dataclass(frozen=True)
+class Decimals:
+    """A schema and its decimals, those in structs and arrays too, but none in maps, which can't be compared."""
+
+    ddl: str
+    fields: Sequence[Field]
+
+    @classmethod
+    def of(cls, schema: str) -> Decimals:
+        return cls(schema, tuple(fields_of(schema)) if _NAMED.search(schema) else ())
+
+    @cached_property
+    def wide(self) -> dict[str, str]:
+        """The types to read by, of the columns that have other ones than they are declared with."""
+        found = ((field.name, _wide(field.type)) for field in self.fields)
+        return {name: kind for name, kind in found if kind is not None}
+
+    @property
+    def schema(self) -> str:
+        """DDL to read by."""
+        if not self.wide:
+            return self.ddl
+        return ", ".join(f"{_quoted(field.name)} {self.wide.get(field.name, field.type)}" for field in self.fields)
+
+    def marked(self, frame: DataFrame, record: str, *others: str) -> DataFrame:
+        """What was read by `schema`, with its columns as they are declared, BAD, WHY, and `others`.
+
+        `record`: an SQL expression of what BAD gets where a decimal would change.
+        """
+        bad = f"CASE WHEN {BAD} IS NULL AND {WHY} IS NOT NULL THEN {record} ELSE {BAD} END AS {BAD}"
+        columns = [self._declared(field) for field in self.fields]
+        return frame.selectExpr("*", f"{self._why} AS {WHY}").selectExpr(*columns, bad, WHY, *others)
+
+    def _declared(self, field: Field) -> str:
+        name = _quoted(field.name)
+        return f"try_cast({name} AS {field.type}) AS {name}" if field.name in self.wide else name
+
+    @property
+    def _why(self) -> str:
+        """The first column of which a value isn't what its type would make of it, in words; null if there is none."""
+        return f"CASE {' '.join(self._case(field) for field in self.fields if field.name in self.wide)} END"
+
+    def _case(self, field: Field) -> str:
+        name, read, told = _quoted(field.name), self.wide[field.name], f"column {field.name} has more digits than "
+        same = f"{name} <=> CAST(try_cast({name} AS {field.type}) AS {read})"
+        return f"WHEN NOT ({same}) THEN {_text(told + field.type)}"
+
+
+def _wide(type: str) -> str | None:
+    """The type to read by, None if it is the same."""
+    match nested(type):
+        case ("ARRAY", inside):
+            return f"ARRAY<{wide}>" if (wide := _wide(inside)) else None
+        case ("STRUCT", inside):
+            members = [(one, _wide(one.type)) for one in fields_of(inside)]
+            text = ", ".join(f"{_quoted(one.name)}: {wide or one.type}" for one, wide in members)
+            return f"STRUCT<{text}>" if any(wide for _, wide in members) else None
+    decimal = _DECIMAL.fullmatch(plain(type))
+    precision, scale = (int(decimal[1] or 10), int(decimal[2] or 0)) if decimal else (_MOST, 0)
+    return f"DECIMAL({_MOST},{_MOST - precision + scale})" if precision < _MOST else None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
