@@ -11,9 +11,12 @@ from typing import Annotated
 
 import typer
 
+from lockstep.running import forget, remember
 from stack.errors import StackError
+from stack.landing import demo_days, land
 from stack.lifecycle import Stack, checkout_stack
 
+LANDED_DAYS = 14
 NOT_RUNNING = 3  # as `systemctl status` and its like say it
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -21,16 +24,24 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 @app.command()
 def up() -> None:
-    """Start PostgreSQL, Spark Connect and Airflow; print the UI's address and login."""
+    """Start PostgreSQL, Spark Connect and Airflow, land two weeks of flights; print the UI's address and login."""
     stack = checkout_stack()
     print("the stack is up" if stack.up() else "the stack is up already")
+    remember(stack.home.root)
+    landed = land(stack.home.landing, demo_days(LANDED_DAYS))
     _print_addresses(stack)
+    print(
+        f"Data      {landed.files} files of {LANDED_DAYS} days from 2013-01-01, for DAG flights: {stack.home.landing}\n"
+        "          to move them: DAG flights > Trigger > Backfill, from 2013-01-01 to 2013-01-14"
+    )
 
 
 @app.command()
 def down() -> None:
     """Stop everything that `up` started."""
-    print("stopped" if checkout_stack().down() else "nothing was running")
+    stack = checkout_stack()
+    print("stopped" if stack.down() else "nothing was running")
+    forget(stack.home.root)
 
 
 @app.command()
@@ -80,7 +91,9 @@ def demo_kafka(
 @app.command()
 def clean() -> None:
     """Stop everything and delete all data of the stack."""
-    checkout_stack().clean()
+    stack = checkout_stack()
+    stack.clean()
+    forget(stack.home.root)
 
 
 def _print_addresses(stack: Stack) -> None:

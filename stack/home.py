@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from lockstep.running import ENVIRONMENT
 from stack.errors import StackError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -82,7 +83,7 @@ class Home:
     @property
     def environment(self) -> Path:
         """What `lockstep env` prints while the stack runs."""
-        return self.root / "env.json"
+        return self.root / ENVIRONMENT
 
     @property
     def lock(self) -> Path:

@@ -23,6 +23,7 @@ from typing import Annotated
 
 import typer
 
+from lockstep import running
 from lockstep.cli_connections import EnvironmentConnections
 from lockstep.cli_tables import (
     show_epochs,
@@ -343,18 +344,17 @@ def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
 @app.command()
 def env(
     home: Annotated[
-        Path, typer.Option(envvar="LOCKSTEP_HOME", help="Where the running stack keeps what it has.")
-    ] = Path(".lockstep"),
+        Path | None,
+        typer.Option(
+            envvar="LOCKSTEP_HOME",
+            help="Where the running stack keeps what it has; default: of this checkout, else the only one that runs.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
     with _reported(as_json):
-        try:
-            found: dict[str, str] = json.loads((home / "env.json").read_text())
-        except FileNotFoundError as error:
-            raise InvalidPipeline(
-                f"no stack runs from {home}: start one with `make up`, or set LOCKSTEP_HOME"
-            ) from error
+        found: dict[str, str] = json.loads((running.find(home) / running.ENVIRONMENT).read_text())
         if as_json:
             typer.echo(json.dumps(found))
         else:
