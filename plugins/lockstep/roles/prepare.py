@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
 from lockstep.roles.alarm import confirmed
+from lockstep.roles.counting import rows_in_words
 from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
@@ -73,6 +75,7 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
 
 
 def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: SealedWal, token: int) -> Vote:
+    began = time.monotonic()
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
     if sink.needs_turn:
@@ -88,7 +91,7 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: 
     reach(CrashPoint.PREPARE_BEFORE_VOTE)
     runtime.ledger.record_vote(attempt, sink.name, vote)
     reach(CrashPoint.PREPARE_AFTER_VOTE)
-    _log.info("%s: %s voted with %s", epoch, sink.name, dict(vote.rows))
+    _log.info("%s: %s voted after %.1f s: %s", epoch, sink.name, time.monotonic() - began, rows_in_words(vote.rows))
     return vote
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import timedelta
 from functools import partial
 
@@ -10,6 +11,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared
 from lockstep.roles.alarm import confirmed
+from lockstep.roles.counting import rows_in_words
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Guarantee, Publication, Sink
@@ -60,6 +62,7 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
 
 
 def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
+    began = time.monotonic()
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
     if isinstance(sink, TwoPhaseCommitSink):
@@ -70,7 +73,8 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timede
     reason = _why_repaired(sink, age) if publication is Publication.REPAIRED else ""
     epoch = runtime.ledger.record_publication(epoch, sink.name, vote.token, publication.value, role, reason)
     reach(CrashPoint.PUBLISH_AFTER_RECORD)
-    _log.info("%s: %s shows it (%s)", epoch, sink.name, publication)
+    seconds, rows = time.monotonic() - began, rows_in_words(vote.rows)
+    _log.info("%s: %s shows it (%s) after %.1f s: %s", epoch, sink.name, publication, seconds, rows)
     return epoch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -10,6 +11,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, PlanMismatch, SourceChanged, StageFailed
 from lockstep.roles.alarm import confirmed
+from lockstep.roles.counting import outputs_in_words
 from lockstep.roles.lease import kept
 from lockstep.roles.state import StateBefore, sealed_state, state_before, state_blamed, state_request
 from lockstep.runtime import Runtime
@@ -76,6 +78,7 @@ def _stage(
     reference: str,
     before: StateBefore | None,
 ) -> Epoch:
+    began = time.monotonic()
     _require_same_sources(runtime, epoch)
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
@@ -116,6 +119,7 @@ def _stage(
         state.based_on if state else None,
     )
     reach(CrashPoint.STAGE_AFTER_SEAL)
+    _log.info("%s is staged after %.1f s: %s", epoch, time.monotonic() - began, outputs_in_words(manifest))
     if sealed.wal != folder:
         _log.info("%s: another execution sealed first; %s is rubbish", epoch, folder)
     return sealed

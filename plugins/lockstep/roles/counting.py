@@ -1,0 +1,34 @@
+"""What a step moved, in words: for the line that it logs when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockstep.wal.manifest import Manifest
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def rows_in_words(rows: Mapping[str, int]) -> str:
+    """`flights 842 rows, delays 1 row`."""
+    return ", ".join(f"{name} {_many(count, 'row')}" for name, count in rows.items()) or "nothing"
+
+
+def outputs_in_words(manifest: Manifest) -> str:
+    """`flights 842 rows in 2 files of 61 kB`, for each output."""
+    return ", ".join(
+        f"{name} {_many(output.rows, 'row')} in {_many(len(output.files), 'file')} of {_size(output.bytes)}"
+        for name, output in manifest.outputs.items()
+    )
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _size(count: float) -> str:
+    for unit in _UNITS[:-1]:
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.0f} {_UNITS[-1]}"
