@@ -16,7 +16,7 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
-from lockstep.orchestration.intervals import interval_params, timetable_of
+from lockstep.orchestration.intervals import timetable_of
 from lockstep.orchestration.operators import (
     AbortOperator,
     BeginOperator,
@@ -42,8 +42,8 @@ _DOCS = {
     "commit": "One row in the ledger: the decision. It counts the votes there; Airflow's task states don't matter.",
     "publish": "The sink shows the epoch, once, however often this runs. Repeated until it has worked.",
     "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
-    "abort": "Runs when a task before the commit failed: voids this attempt, rolls back what it left. To try again, "
-    "clear the run from `begin`.",
+    "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt, rolls back what it "
+    "left. To try again, clear the run from `begin`.",
 }
 
 
@@ -79,7 +79,7 @@ def epoch_dag(
         start_date=start_date,
         end_date=None if ends(timetable) else end_date,
         default_args={"owner": OWNER, **retry_arguments(), **(default_args or {})},
-        params={**interval_params(pipeline), **(params or {})},
+        params=params,
         tags={TAG, *tags},
         **{**defaults, **dag_args},
     )
@@ -117,11 +117,18 @@ def _tasks(
             asset = asset_of(pipeline.name, sink.name)
             PublishOperator(task_id=sink.name, sink=sink.name, asset=asset, doc_md=_DOCS["publish"], **later)
     cleanup = CleanupOperator(task_id="cleanup", doc_md=_DOCS["cleanup"], **later)
-    abort = AbortOperator(task_id="abort", doc_md=_DOCS["abort"], trigger_rule=TriggerRule.ONE_FAILED, **common)
+    abort = AbortOperator(
+        task_id="abort",
+        task_display_name="abort, after a failure",  # in a good run the UI paints it pink, as it is skipped
+        doc_md=_DOCS["abort"],
+        trigger_rule=TriggerRule.ONE_FAILED,
+        **common,
+    )
 
     begin >> Label("a frozen range") >> stage >> Label("a sealed WAL") >> preparing
     preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
-    [begin, stage, *prepared, commit] >> Label("a failure before the commit") >> abort
+    commit >> Label("a failure before the commit") >> abort
+    [begin, stage, *prepared] >> abort  # for the same reason; said once, or the graph is full of it
     require_hold(pipeline, [begin, stage, max(prepared, key=lambda task: task.retries or 0), commit])
 
 

@@ -1,4 +1,7 @@
-"""Which data interval a run moves: the one in its params, or else the one that Airflow's timetable gave it."""
+"""Which data interval a run moves: the one in its conf, or else the one that Airflow gave it.
+
+Airflow's own forms ask for an interval, so no params are declared, which would ask again; in a conf they are read.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param
+from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
 from lockstep.epoch import Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline
@@ -15,7 +18,8 @@ from lockstep.pipeline import Pipeline
 
 START, END = "interval_start", "interval_end"
 _WAY_OUT = (
-    f'trigger it with the params {START} and {END}, for instance {{"{START}": "2013-01-01T00:00:00+00:00", '
+    'trigger it with one: in the form Data Interval, "Specify Manually"; by REST data_interval_start and '
+    f'data_interval_end, with a logical_date; or a conf {{"{START}": "2013-01-01T00:00:00+00:00", '
     f'"{END}": "2013-01-02T00:00:00+00:00"}}'
 )
 _NOT_INTERVALS = frozenset({"@once", "@continuous"})
@@ -37,14 +41,6 @@ def _makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
     if pipeline.identity is not Identity.INTERVAL:
         return False
     return isinstance(schedule, timedelta) or (isinstance(schedule, str) and schedule not in _NOT_INTERVALS)
-
-
-def interval_params(pipeline: Pipeline) -> dict[str, Param]:
-    """The fields of the trigger form; a cursor pipeline takes no interval."""
-    if pipeline.identity is not Identity.INTERVAL:
-        return {}
-    given = "Leave both empty to use the data interval of the run itself."
-    return {START: _moment("Start of the interval", given), END: _moment("End of the interval, exclusive", given)}
 
 
 def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
@@ -93,13 +89,3 @@ def _parsed(name: str, text: Any) -> datetime:
 def _plain(moment: datetime) -> datetime:
     """Airflow's moments are pendulum's, whose arithmetic and pickles differ."""
     return datetime.fromisoformat(moment.isoformat())
-
-
-def _moment(title: str, given: str) -> Param:
-    return Param(
-        None,
-        type=["null", "string"],
-        format="date-time",
-        title=title,
-        description=f"ISO 8601 with a time zone. {given}",
-    )
