@@ -86,6 +86,10 @@ class PublishBusy(PublishBlocked):
     """Somebody else is publishing the epoch at this moment."""
 
 
+class EpochsStuck(Retryable):
+    """Epochs don't move by themselves; the message has a sentence a pipeline, with what moves the first of them."""
+
+
 # --- terminal --------------------------------------------------------------------------------------------------------
 
 

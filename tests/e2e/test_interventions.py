@@ -101,7 +101,7 @@ def test_a_run_marked_failed_in_mid_stage_is_taken_over_by_the_next_run(world: W
     world.wait_at_gate("2024-02-07")
     world.api.mark_run("held", failed, "failed")
     next_run = world.trigger("held", "2024-02-07")
-    world.api.wait_task("held", next_run, "begin", {"up_for_retry", "success"})
+    world.api.wait_task("held", next_run, "begin", {"up_for_reschedule", "success"})
     world.open_gate("2024-02-07")
     world.require_success("held", next_run)
     world.require_published_once("held", "2024-02-07", landed)
@@ -122,6 +122,25 @@ def test_recovery_voids_the_attempt_of_a_deleted_run(world: World) -> None:
     assert before is not None and after is not None and after.attempt > before.attempt
     world.run("held", "2024-02-08")
     world.require_published_once("held", "2024-02-08", landed)
+
+
+def test_recovery_is_red_while_an_epoch_waits_for_a_person_and_says_what_moves_it(world: World) -> None:
+    world.land("refused", "2024-02-13")
+    world.query(sql.SQL("DROP TABLE IF EXISTS public.refused"))
+    world.query(sql.SQL("CREATE TABLE public.refused (id text, day text, amount float8, lockstep_epoch bigint)"))
+    assert world.api.wait_run("refused", world.trigger("refused", "2024-02-13")) == "failed"
+    stuck = world.epoch("refused", "2024-02-13")
+    red = world.round()
+    assert world.api.run_state("lockstep_recovery", red) == "failed"
+    states = world.api.states("lockstep_recovery", red)
+    assert states.pop("nothing_stuck") == "failed" and set(states.values()) == {"success"}
+    assert stuck is not None
+    assert f"pipeline refused: an epoch is stuck; epoch {stuck.id} (" in world.api.log(
+        "lockstep_recovery", red, "nothing_stuck"
+    )
+    world.query(sql.SQL("DROP TABLE public.refused"))
+    world.run("refused", "2024-02-13")
+    assert "refused" not in world.api.log("lockstep_recovery", world.round(), "nothing_stuck")
 
 
 def test_recovery_finishes_a_decided_epoch_whose_run_is_gone(world: World) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from airflow.sdk import Asset, Context
 
 from lockstep.epoch import Epoch, Interval, RunKey
-from lockstep.errors import IntervalMissing, InvalidPipeline, RecoveryIncomplete
+from lockstep.errors import EpochsStuck, IntervalMissing, InvalidPipeline, RecoveryIncomplete
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
@@ -166,6 +166,16 @@ class RecoverOperator(TellingOperator):
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
+
+
+class NothingStuckOperator(TellingOperator):
+    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline."""
+
+    def perform(self, context: Context) -> None:
+        with closing(Report(dsn_of(connection(LEDGER)))) as report:
+            troubles = [trouble for found in report.pipelines(limit=0) if (trouble := found.trouble)]
+        if troubles:
+            raise EpochsStuck("\n".join(troubles))
 
 
 def _asked_for(pipeline: Pipeline, context: Context) -> Interval | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param
+from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
 
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
-from lockstep.orchestration.operators import ListPipelinesOperator, RecoverOperator
+from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator
 
 _HOLD = Param(
     None,
@@ -22,7 +22,8 @@ _HOLD = Param(
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
     """List the pipelines that the ledger knows, then recover each in a task of its own. `dag_args` are Airflow's.
 
-    A task fails with the problems that are left. There are no retries: the next run is one.
+    A `recover` fails with the problems that it is left with, `nothing_stuck` with what waits for a person. There are no
+    retries: the next run is one.
     """
     require_no_dag_around("recovery_dag")
     defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "is_paused_upon_creation": False}
@@ -37,9 +38,15 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         **{**defaults, **dag_args},
     ) as dag:
         pipelines = ListPipelinesOperator(task_id="pipelines", doc_md="Asks the ledger which pipelines there are.")
-        RecoverOperator.partial(
+        recovered = RecoverOperator.partial(
             task_id="recover",
             doc_md="Finishes decided epochs, voids dead attempts, sweeps what nobody owns.",
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
+        recovered >> NothingStuckOperator(
+            task_id="nothing_stuck",
+            doc_md="Fails while `lockstep status` would say that something is stuck: one sentence a pipeline, and what "
+            "moves it.",
+            trigger_rule=TriggerRule.ALL_DONE,
+        )
     return dag
