@@ -221,5 +221,9 @@ class InvalidPipeline(Terminal):
     """The pipeline's definition is wrong; found before anything ran."""
 
 
+class WaitedInVain(Terminal):
+    """A task has waited for something all the time that it was given; the message says for what."""
+
+
 class NotConfigured(Terminal):
     """A connection or setting isn't defined; the message names it and where to put it."""

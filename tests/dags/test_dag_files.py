@@ -85,11 +85,6 @@ def test_every_sink_of_the_flights_has_its_prepare_and_its_publish(bag: DagBag) 
         assert {f"prepare.{sink.name}", f"publish.{sink.name}"} <= tasks
 
 
-def test_stage_waits_as_long_as_begin_only_where_it_needs_the_state_of_the_epoch_before(bag: DagBag) -> None:
-    retries = {name: bag.dags[name].get_task("stage").retries for name in ("kafka_windows", "flights")}
-    assert retries == {"kafka_windows": bag.dags["flights"].get_task("begin").retries, "flights": 4}
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_parsing_touches_no_network_no_process_and_no_file_but_code(file: Path) -> None:
     assert parsed()[str(file)]["touched"] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 
 import pytest
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, TriggerRule
@@ -14,11 +13,8 @@ from lockstep import errors
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.orchestration.dag import asset_of, epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
-from lockstep.orchestration.retrying import BEGIN_RETRIES, RETRIES
-from lockstep.pipeline import Pipeline
-from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources.base import Source
-from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of, unchanged
+from lockstep.orchestration.waiting import PATIENCE
+from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -66,7 +62,13 @@ def test_every_task_says_what_it_does_and_whose_it_is(dag: DAG) -> None:
 def test_edges_are_labelled(dag: DAG) -> None:
     assert dag.edge_info["prepare.downstream_join_id"]["commit"]["label"] == "votes"
     assert dag.edge_info["commit"]["publish.upstream_join_id"]["label"] == "decided"
+    labels = [edge["label"] for edges in dag.edge_info.values() for edge in edges.values()]
+    assert labels.count("a failure before the commit") == 1
     assert dag.edge_info["commit"]["abort"]["label"] == "a failure before the commit"
+
+
+def test_abort_says_in_the_graph_that_a_good_run_has_no_need_of_it(dag: DAG) -> None:
+    assert dag.get_task("abort").task_display_name == "abort, after a failure"
 
 
 def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
@@ -87,15 +89,10 @@ def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
         assert task.retry_exponential_backoff > 1
 
 
-def test_a_prepare_that_may_wait_for_other_runs_is_patient() -> None:
-    def retries(protocol: Literal["two_phase", "write_ahead"], source: Source) -> int | None:
-        sink = PostgresSink("redo", tables={"orders": "orders"}, connection="w", protocol=protocol)
-        given = Pipeline("orders", {"orders": source}, unchanged, [sink])
-        retries: int | None = epoch_dag(given, start_date=START).get_task("prepare.redo").retries
-        return retries
-
-    assert retries("write_ahead", Days()) == BEGIN_RETRIES
-    assert retries("two_phase", Days()) == retries("write_ahead", Numbers()) == RETRIES
+def test_every_task_waits_as_long_as_the_dag_says(dag: DAG) -> None:
+    assert {task.patience for task in dag.tasks} == {PATIENCE}
+    patient = epoch_dag(ORDERS, schedule="@daily", start_date=START, patience=timedelta(hours=9))
+    assert {task.patience for task in patient.tasks} == {timedelta(hours=9)}
 
 
 def test_arguments_of_the_user_win() -> None:
@@ -138,12 +135,9 @@ def test_past_intervals_are_not_caught_up_with_unless_asked_for(dag: DAG) -> Non
     assert dag.catchup is False
 
 
-def test_the_trigger_form_asks_for_the_interval_of_an_interval_pipeline_only(dag: DAG) -> None:
-    for name in ("interval_start", "interval_end"):
-        param = dag.params.get_param(name)
-        assert param.value is None and param.description
-        assert param.schema["type"] == ["null", "string"] and param.schema["format"] == "date-time"
-    assert not epoch_dag(pipeline_of(Numbers())).params
+def test_trigger_and_backfill_forms_ask_for_no_interval_beside_airflows_own(dag: DAG) -> None:
+    assert not dag.params and not epoch_dag(pipeline_of(Numbers())).params
+    assert set(epoch_dag(ORDERS, schedule="@daily", start_date=START, params={"mine": 1}).params) == {"mine"}
 
 
 def test_a_cursor_pipeline_runs_as_many_epochs_at_once_as_it_allows() -> None:

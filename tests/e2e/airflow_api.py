@@ -109,9 +109,13 @@ class AirflowApi:
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """The log of the task's last try, as text."""
+        return json.dumps(self.log_entries(dag_id, run_id, task_id), ensure_ascii=False)
+
+    def log_entries(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+        """What the task's last try has logged, each line with its fields."""
         tried = self.tasks(dag_id, run_id)[task_id]["try_number"]
         answer = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{tried}?full_content=true")
-        return json.dumps(answer["content"], ensure_ascii=False)
+        return list(answer["content"])
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         query = f"source_dag_id={dag_id}&source_run_id={quote(run_id)}&limit=100"

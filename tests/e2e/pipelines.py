@@ -26,6 +26,10 @@ def unchanged(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"orders": inputs["orders"]}
 
 
+def mistaken_column(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"orders": inputs["orders"].where("amuont > 0")}
+
+
 def gated(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     """Hold the Spark job up while the file gates/<day> exists; say that it got there."""
     orders = inputs["orders"]
@@ -64,4 +68,6 @@ held = pipeline_of("held", gated)
 refused = pipeline_of("refused")
 submitted = pipeline_of("submitted")
 scheduled = pipeline_of("scheduled")
+mistaken = pipeline_of("mistaken", mistaken_column)
+mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")

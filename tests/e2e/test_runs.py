@@ -50,7 +50,7 @@ def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_g
 def test_a_run_after_the_dags_end_waits_for_its_input_instead_of_ending_green(world: World) -> None:
     world.api.unpause("orders")
     run_id = world.api.trigger_at("orders", "2026-01-05T12:00:00Z")
-    world.api.wait_task("orders", run_id, "begin", {"up_for_retry"})
+    world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
     world.api.mark_run("orders", run_id, "failed")
 
 
@@ -66,12 +66,16 @@ def test_a_backfill_moves_each_interval_in_any_order_and_a_second_one_changes_no
         assert world.epoch("orders", day) == epochs[day]
 
 
-def test_a_task_is_retried_until_its_input_is_there(world: World) -> None:
+def test_a_task_waits_for_its_input_without_a_failed_try_and_says_for_what(world: World) -> None:
     run_id = world.trigger("orders", "2024-01-08")
-    world.api.wait_task("orders", run_id, "begin", {"up_for_retry"})
+    world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
+    assert world.epoch("orders", "2024-01-08") is None
+    log = world.api.log("orders", run_id, "begin")
+    assert "waiting, SourceNotReady: " in log and "2024-01-08.csv" in log and "gives up in" in log
+    assert "error_detail" not in log
     landed = world.land("orders", "2024-01-08")
     world.require_success("orders", run_id)
-    assert world.api.tasks("orders", run_id)["begin"]["try_number"] > 1
+    assert world.api.tasks("orders", run_id)["begin"]["try_number"] == 1
     world.require_published_once("orders", "2024-01-08", landed)
 
 
@@ -82,7 +86,7 @@ def test_two_runs_of_one_epoch_at_once_end_green_with_one_set_of_rows(world: Wor
     world.wait_at_gate("2024-01-09")
     epoch = world.epoch("held", "2024-01-09")
     second = world.trigger("held", "2024-01-09")
-    world.api.wait_task("held", second, "begin", {"up_for_retry"})
+    world.api.wait_task("held", second, "begin", {"up_for_reschedule"})
     assert "EpochBusy" in world.api.log("held", second, "begin")
     world.open_gate("2024-01-09")
     world.require_success("held", first)
@@ -101,6 +105,23 @@ def test_a_cursor_pipeline_takes_what_is_new_since_its_last_epoch(world: World) 
     for day, landed in {"2024-01-10": first, "2024-01-11": second}.items():
         assert world.in_warehouse("watched", day) == landed
         assert world.in_archive("watched", day) == landed
+
+
+@pytest.mark.parametrize("pipeline", ["mistaken", "mistaken_submitted"])
+def test_a_mistake_in_a_transform_is_one_sentence_at_the_end_of_the_log(world: World, pipeline: str) -> None:
+    world.land(pipeline, "2024-01-13")
+    run_id = world.trigger(pipeline, "2024-01-13")
+    assert world.api.wait_run(pipeline, run_id) == "failed"
+    entries = world.api.log_entries(pipeline, run_id, "stage")
+    told = [entry for entry in entries if entry.get("level") == "error"]
+    assert [entry["event"] for entry in told] == ["Task failed with exception"]
+    [cause] = told[0]["error_detail"]
+    assert cause["exc_type"] == "InvalidPipeline" and cause["exc_value"].count("\n") == 0
+    assert "`amuont` cannot be resolved" in cause["exc_value"] and "Filter" not in cause["exc_value"]
+    assert len(cause["frames"]) <= 8
+    assert "org.apache.spark" not in str(entries)
+    after = [entry["event"] for entry in entries[entries.index(told[0]) + 1 :]]
+    assert set(after) <= {"::group::Post Execute", "Retry policy decision", "::endgroup::"}
 
 
 def test_spark_submit_runs_the_same_pipeline_again_after_a_clear_and_doubles_nothing(world: World) -> None:

@@ -90,6 +90,21 @@ def test_a_decided_epoch_has_no_lease(ledger: Ledger) -> None:
     assert ledger.find_run(OTHER_RUN) == attempt_of(epoch)
 
 
+def test_an_attempt_that_waits_keeps_its_lease_until_it_looks_again_and_is_not_abandoned(
+    ledger: Ledger, sql: Sql
+) -> None:
+    epoch = planned(ledger)
+    let_lease_run_out(sql, epoch)
+    sql.commit()
+    assert ledger.abandoned_epochs(FLIGHTS, timedelta())
+    assert ledger.renew_lease(attempt_of(epoch), Role.BEGIN, meanwhile=timedelta(minutes=4))
+    assert not ledger.abandoned_epochs(FLIGHTS, timedelta())
+    with pytest.raises(EpochBusy):
+        ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
+    [(left,)] = sql("SELECT lease_until - now() FROM lockstep.epoch")
+    assert timedelta(minutes=4) < left < timedelta(minutes=5)
+
+
 def test_a_void_epoch_is_not_taken_over(ledger: Ledger) -> None:
     epoch = planned(ledger)
     ledger.void_epoch(FLIGHTS, epoch.id, "the airport was closed")

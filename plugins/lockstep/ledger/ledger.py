@@ -8,6 +8,8 @@ only reads; here is what a running attempt does, from its first token to cleanup
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from psycopg2.extras import Json as Jsonb
 
 from lockstep.epoch import Attempt, Epoch, Json, Vote
@@ -61,14 +63,16 @@ class Ledger(Beginning, Operating):
 
         self._connection.run(Role.PREPARE, work)
 
-    def renew_lease(self, attempt: Attempt, role: Role) -> bool:
-        """False when the attempt is no longer the current one."""
+    def renew_lease(self, attempt: Attempt, role: Role, meanwhile: timedelta = timedelta()) -> bool:
+        """False when the attempt is no longer the current one. `meanwhile`: nobody will be at it for so long."""
 
         def work(tx: Transaction) -> bool:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if row["attempt"] != attempt.token or row["state"] not in UNDECIDED:
                 return False
-            return tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=steps.LEASE) == 1
+            return (
+                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=steps.LEASE + meanwhile) == 1
+            )
 
         return self._connection.run(role, work)
 

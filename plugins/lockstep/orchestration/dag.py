@@ -8,7 +8,7 @@ run beside a living sibling, and leaves the run failed, because `cleanup`, the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Asset, Label, TaskGroup, TriggerRule, WeightRule
@@ -26,10 +26,10 @@ from lockstep.orchestration.operators import (
     PublishOperator,
     StageOperator,
 )
-from lockstep.orchestration.retrying import BEGIN_RETRIES, require_hold, retry_arguments
+from lockstep.orchestration.retrying import require_hold, retry_arguments
 from lockstep.orchestration.timetables import ends
+from lockstep.orchestration.waiting import PATIENCE
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Sink
 
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: runs at once of an interval pipeline, unless the DAG says otherwise
@@ -56,6 +56,7 @@ def epoch_dag(
     dag_id: str | None = None,
     spark_conn_id: str = SPARK,
     spark_submit: Mapping[str, Any] | None = None,
+    patience: timedelta = PATIENCE,
     default_args: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
     tags: tuple[str, ...] | list[str] | set[str] = (),
@@ -66,6 +67,7 @@ def epoch_dag(
     `schedule`: a cron string or a timedelta makes real data intervals in UTC; `end_date` ends it, but no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
+    `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before.
     `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Airflow finds the DAG
     whether the result is given a name or not. Raises `InvalidPipeline` when recovery would void attempts that are still
     being retried, and inside another DAG.
@@ -84,31 +86,20 @@ def epoch_dag(
         **{**defaults, **dag_args},
     )
     with dag:
-        _tasks(pipeline, spark_conn_id, spark_submit or {}, default_args or {})
+        _tasks(pipeline, spark_conn_id, spark_submit or {}, patience)
     return dag
 
 
-def _tasks(
-    pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], default_args: Mapping[str, Any]
-) -> None:
-    common: dict[str, Any] = {"pipeline": pipeline, "weight_rule": WeightRule.UPSTREAM}
+def _tasks(pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], patience: timedelta) -> None:
+    common: dict[str, Any] = {"pipeline": pipeline, "patience": patience, "weight_rule": WeightRule.UPSTREAM}
     later = {**common, "trigger_rule": TriggerRule.NONE_FAILED}
-    begin = BeginOperator(
-        task_id="begin", doc_md=_DOCS["begin"], retries=default_args.get("retries", BEGIN_RETRIES), **common
-    )
-    waits = {"retries": default_args.get("retries", BEGIN_RETRIES)} if pipeline.state else {}
+    begin = BeginOperator(task_id="begin", doc_md=_DOCS["begin"], **common)
     stage = StageOperator(
-        task_id="stage", doc_md=_DOCS["stage"], spark_conn_id=spark_conn_id, spark_submit=spark_submit, **waits, **later
+        task_id="stage", doc_md=_DOCS["stage"], spark_conn_id=spark_conn_id, spark_submit=spark_submit, **later
     )
     with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
         prepared = [
-            PrepareOperator(
-                task_id=sink.name,
-                sink=sink.name,
-                doc_md=_DOCS["prepare"],
-                **_patience(pipeline, sink, default_args),
-                **later,
-            )
+            PrepareOperator(task_id=sink.name, sink=sink.name, doc_md=_DOCS["prepare"], **later)
             for sink in pipeline.sinks
         ]
     commit = CommitOperator(task_id="commit", doc_md=_DOCS["commit"], **later)
@@ -129,7 +120,7 @@ def _tasks(
     preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
     commit >> Label("a failure before the commit") >> abort
     [begin, stage, *prepared] >> abort  # for the same reason; said once, or the graph is full of it
-    require_hold(pipeline, [begin, stage, max(prepared, key=lambda task: task.retries or 0), commit])
+    require_hold(pipeline, [begin, stage, prepared[0], commit])
 
 
 def require_no_dag_around(function: str) -> None:
@@ -142,12 +133,6 @@ def require_no_dag_around(function: str) -> None:
             f"outside of `with DAG(…)` or `@dag`, and give it that DAG's arguments: {function}(…, "
             f"dag_id={around.dag_id!r}, schedule=…). For tasks after an epoch schedule another DAG on its assets"
         )
-
-
-def _patience(pipeline: Pipeline, sink: Sink, default_args: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`prepare` may wait for epochs of other runs, of which an interval pipeline has many at once."""
-    waits = sink.may_need_turn and pipeline.identity is Identity.INTERVAL
-    return {"retries": default_args.get("retries", BEGIN_RETRIES)} if waits else {}
 
 
 def asset_of(pipeline: str, sink: str) -> Asset:

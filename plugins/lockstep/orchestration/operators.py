@@ -12,13 +12,27 @@ from typing import Any
 from airflow.sdk import Asset, Context
 
 from lockstep.epoch import Epoch, Interval, RunKey
-from lockstep.errors import EpochsStuck, IntervalMissing, InvalidPipeline, RecoveryIncomplete
+from lockstep.errors import (
+    EpochBusy,
+    EpochsStuck,
+    IntervalMissing,
+    InvalidPipeline,
+    KeysHeld,
+    OutOfOrder,
+    PublishBusy,
+    RecoveryIncomplete,
+    Retryable,
+    SourceNotReady,
+    TargetFull,
+    TooManyInFlight,
+)
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.intervals import interval_of
 from lockstep.orchestration.launching import Launcher, launcher
 from lockstep.orchestration.telling import TellingOperator
+from lockstep.orchestration.waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
@@ -44,14 +58,23 @@ def opened(name: str, definition: Pipeline | None, context: Context) -> Iterator
 class EpochOperator(TellingOperator):
     """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
 
-    def __init__(self, *, pipeline: Pipeline, **arguments: Any) -> None:
+    #: What passes when others have done their part: waited for, and no failure.
+    awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
+
+    def __init__(self, *, pipeline: Pipeline, patience: timedelta = PATIENCE, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
+        self.patience = patience
 
     def perform(self, context: Context) -> dict[str, Any]:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, _asked_for(self.pipeline, context))
         with opened(self.pipeline.name, self.pipeline, context) as runtime:
-            return self.act(runtime, run, context)
+            try:
+                return self.act(runtime, run, context)
+            except self.awaited as missing:
+                pause = pause_after(missing, self, context, self.patience)
+                hold_meanwhile(runtime, run, pause)
+        raise later(pause)
 
     @abstractmethod
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -60,6 +83,8 @@ class EpochOperator(TellingOperator):
 
 class BeginOperator(EpochOperator):
     """Freeze the source ranges, open an attempt."""
+
+    awaited = (*EpochOperator.awaited, SourceNotReady, EpochBusy, TooManyInFlight, TargetFull)
 
     def perform(self, context: Context) -> dict[str, Any]:
         migrate(dsn_of(connection(LEDGER)))

@@ -13,9 +13,6 @@ from lockstep.errors import InvalidPipeline, Terminal
 from lockstep.pipeline import Pipeline
 
 RETRIES = 4
-#: `begin` waits for another run of its epoch, or for input that isn't there yet; the `stage` of a pipeline with state
-#: for the decision on the epoch before: 30 to 45 minutes.
-BEGIN_RETRIES = 12
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)
 GROWTH = 2.0

@@ -204,11 +204,6 @@ class Sink(ABC):
         return False
 
     @property
-    def may_need_turn(self) -> bool:
-        """Whether `needs_turn` can come true; known without asking the target."""
-        return False
-
-    @property
     def needs_turn(self) -> bool:
         """Whether another epoch's rows, validated at the same time, could make the target refuse this one's after the
         decision. Then one epoch of the pipeline at a time goes from `prepare` to its publication. Known after a

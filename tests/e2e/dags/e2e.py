@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from lockstep import epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
-from tests.e2e.pipelines import held, orders, refused, scheduled, submitted, watched
+from tests.e2e.pipelines import held, mistaken, mistaken_submitted, orders, refused, scheduled, submitted, watched
 
 QUICK = {"retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2), "retries": 40}
 YEAR = {
@@ -18,6 +18,8 @@ orders_dag = epoch_dag(orders, **YEAR)
 held_dag = epoch_dag(held, **YEAR)
 refused_dag = epoch_dag(refused, **YEAR)
 submitted_dag = epoch_dag(submitted, spark_conn_id="spark_local", **YEAR)
+mistaken_dag = epoch_dag(mistaken, **YEAR)
+mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_local", **YEAR)
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
 recovery = recovery_dag(schedule="0 0 1 1 *")

@@ -125,10 +125,6 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
     # --- rows that another epoch's could make the table refuse, after both were decided ---
 
     @property
-    def may_need_turn(self) -> bool:
-        return not self.replaces and self._validate == "load"
-
-    @property
     def needs_turn(self) -> bool:
         return self._needs_turn
 
