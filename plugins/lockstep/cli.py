@@ -48,10 +48,12 @@ from lockstep.roles.override import override as override_sink
 from lockstep.roles.recover import forget as forget_pipeline
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.renumber import renumber as renumber_pipeline
+from lockstep.roles.restage import restage as restage_epoch
 from lockstep.roles.savepoint import export as export_savepoint
 from lockstep.roles.savepoint import start as start_from_savepoint
 from lockstep.roles.savepoint import summary_of
 from lockstep.roles.verify import verify as verify_epoch
+from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sources.files.changed import changed_files
 from lockstep.sources.files.late import late_files
@@ -303,6 +305,25 @@ def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | No
         clear_override(runtime, sink, reason)
     else:
         override_sink(runtime, sink, settings, reason)
+
+
+@app.command()
+def restage(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    spark: Annotated[str, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is: sc://host:port, or a master.")],
+    reason: ReasonOption,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stage a decided epoch again whose WAL is damaged; sinks go on from it only if the rows are the sealed ones."""
+    with _reported(as_json):
+        defined = _load(pipeline, definition)
+        with _runtime(pipeline, ledger, staging, defined) as runtime:
+            launch = in_process(defined, spark, runtime.connections)
+            _say(as_json, "staged again", restage_epoch(runtime, epoch, launch, reason))
 
 
 @savepoints.command()

@@ -32,6 +32,10 @@ class CrashPoint(StrEnum):
     STAGE_AFTER_MANIFEST = "stage.after_manifest"
     STAGE_BEFORE_SEAL = "stage.before_seal"
     STAGE_AFTER_SEAL = "stage.after_seal"
+    RESTAGE_BEFORE_TOKEN = "restage.before_token"  # noqa: S105  # only of a decided epoch whose WAL is damaged
+    RESTAGE_AFTER_TOKEN = "restage.after_token"  # noqa: S105
+    RESTAGE_BEFORE_RECORD = "restage.before_record"
+    RESTAGE_AFTER_RECORD = "restage.after_record"
     PREPARE_BEFORE_TOKEN = "prepare.before_token"  # noqa: S105
     PREPARE_AFTER_TOKEN = "prepare.after_token"  # noqa: S105
     PREPARE_AFTER_PREFLIGHT = "prepare.after_preflight"

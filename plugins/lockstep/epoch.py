@@ -142,6 +142,18 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class Restaged:
+    """Where a decided epoch's rows are read since its WAL was damaged: the sealed rows, staged again.
+
+    `reordered`: they may come in another order. The epoch keeps the manifest hash that was decided, also in markers.
+    """
+
+    wal: str
+    manifest_hash: str
+    reordered: bool
+
+
+@dataclass(frozen=True)
 class Epoch:
     """One row of the ledger."""
 
@@ -158,6 +170,7 @@ class Epoch:
     summary: Json = None  #: counts and digests per output, counts per source: what stays after cleanup
     based_on: str | None = None  #: with state: the manifest hash of the epoch before, "" without one
     reason: str | None = None  #: why it is void, or why the last abort happened
+    restaged: Restaged | None = None
 
     def __str__(self) -> str:
         span = f" {self.interval}" if self.interval else ""

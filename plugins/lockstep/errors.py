@@ -153,6 +153,10 @@ class WalCorrupt(Terminal):
     """The sealed WAL is not what its manifest and the ledger say it is."""
 
 
+class RestageRefused(Terminal):
+    """A decided epoch can't go on from rows that were staged again: others came out, or their order counts."""
+
+
 class FormatUnknown(Terminal):
     """Something was written by another version of Lockstep; it may be sound, this one can't tell."""
 

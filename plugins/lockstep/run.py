@@ -19,11 +19,12 @@ from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
+from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, finish_decided
 from lockstep.roles.recover import recover as recover_pipeline
-from lockstep.roles.stage import Launch, stage
+from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, SHOWN
 from lockstep.wal.staging import Staging
@@ -78,7 +79,9 @@ def run_epoch(
             finish_decided(runtime)  # the next epoch is published after the one before it
         epoch = begin(runtime, run, span)
         already = epoch.state in SHOWN
-        if epoch.state not in DECIDED:
+        if epoch.state in DECIDED:
+            stage(runtime, run, in_process(pipeline, spark, connections))  # where its WAL is damaged and still needed
+        else:
             _decide(runtime, run, in_process(pipeline, spark, connections))
         for sink in epoch.plan.sinks:
             publish(runtime, run, sink)
@@ -110,7 +113,7 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
             from lockstep.compute.stage import run_request
 
         with session(spark) as opened:
-            run_request(request_uri, opened, pipeline.opened(connections or {}))
+            run_request(request_uri, opened, pipeline.opened({} if connections is None else connections))
 
     return launch
 

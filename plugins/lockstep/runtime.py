@@ -138,7 +138,10 @@ class SealedOutputs:
 
 
 def open_wal(staging: Staging, epoch: Epoch) -> SealedWal:
-    """The epoch's sealed WAL. Raises `WalCorrupt` if it isn't what the ledger knows, `NotPrepared` if there is none."""
+    """The epoch's sealed WAL, or what was staged in its place. Raises `WalCorrupt` if it isn't what the ledger knows,
+    `NotPrepared` if there is none."""
     if epoch.wal is None or epoch.manifest_hash is None:
         raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL: clear from stage")
+    if epoch.restaged is not None:
+        return staging.open(epoch.restaged.wal, epoch.restaged.manifest_hash)
     return staging.open(epoch.wal, epoch.manifest_hash)

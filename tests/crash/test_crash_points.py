@@ -7,6 +7,7 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from tests.crash.recording import Recording, recorded
+from tests.crash.test_restage import damaged
 from tests.crash.world import World, write_parquet
 
 
@@ -51,6 +52,7 @@ def test_no_two_side_effects_of_going_back_fall_between_the_same_crash_points(
 
 ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase comes here to repair
 ONLY_TWO_PHASE = {"prepare.after_counts"}
+ONLY_DAMAGED = {point.value for point in CrashPoint if point.startswith("restage.")}
 
 
 def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,4 +68,15 @@ def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytes
         for task in (*tasks[: tasks.index(last) + 1], "abort", "recover"):
             reached |= {what for kind, what in _record(world, monkeypatch, task, run, day).events if kind == "point"}
     elsewhere = ONLY_WRITE_AHEAD if world.protocol == "two_phase" else ONLY_TWO_PHASE
-    assert {point.value for point in CrashPoint} - reached == elsewhere
+    assert {point.value for point in CrashPoint} - reached == elsewhere | ONLY_DAMAGED
+
+
+def test_no_two_side_effects_of_a_restage_fall_between_the_same_crash_points(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = damaged(world)
+    recorded = _record(world, monkeypatch, "restage", RunKey("points", "restage"), day)
+    assert recorded.unseparated() == []
+    assert {what for kind, what in recorded.events if kind == "point"} >= ONLY_DAMAGED
+    assert world.recover().problems == []
+    world.require_exactly_once(day)

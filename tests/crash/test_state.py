@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,10 +15,11 @@ import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import RunKey
-from lockstep.errors import LedgerConflict, OutOfOrder, PlanMismatch
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import LedgerConflict, OutOfOrder, PlanMismatch, RestageRefused
 from lockstep.ledger import Ledger
 from lockstep.roles.operate import void
+from lockstep.roles.restage import restage
 from lockstep.states import UNDECIDED
 from lockstep.wal.object_storage import ObjectStorage
 from lockstep.wal.state_staging import BUCKET, StateStaging
@@ -204,6 +206,41 @@ def test_a_successor_that_is_voided_while_older_state_goes_raises_no_alarm(
     world.run_task("cleanup", RunKey("run", "5"))
     monkeypatch.undo()
     world.require_state_and_sink_agree(5)
+
+
+def _decided_and_damaged(world: StateWorld, file: str) -> Epoch:
+    """Epoch 2 of three, without its pending files; `file` of its WAL is cut short."""
+    world.run(RunKey("run", "1"))
+    for task in world.tasks()[:4]:
+        world.run_task(task, RunKey("run", "2"))
+    for task in ("begin", "stage"):
+        world.run_task(task, RunKey("run", "3"))
+    epoch = world.runtime().ledger.epoch("adding", 2)
+    [pending] = (path for path in (world.folder / "out" / ".lockstep").iterdir() if path.name.isdecimal())
+    shutil.rmtree(pending)
+    path = world.folder / "staging" / str(epoch.wal) / file
+    path.write_bytes(path.read_bytes()[:-1])
+    return epoch
+
+
+def test_a_decided_epoch_that_is_staged_again_hands_on_the_state_that_was_decided(world: StateWorld) -> None:
+    epoch = _decided_and_damaged(world, "totals/part-00000.parquet")
+    restage(world.runtime(), 2, add_up, "a test")
+    world.run(RunKey("run", "2"), start="publish")
+    assert world.runtime().ledger.epoch("adding", 2).manifest_hash == epoch.manifest_hash
+    world.run(RunKey("run", "3"), start="prepare")
+    world.run(RunKey("run", "4"))
+    for number in (3, 4):
+        world.require_state_and_sink_agree(number)
+    assert world.recover().problems == []
+    world.require_tidy()
+
+
+def test_a_decided_epoch_whose_manifest_names_state_and_is_damaged_is_not_staged_again(world: StateWorld) -> None:
+    epoch = _decided_and_damaged(world, "_manifest.json")
+    with pytest.raises(RestageRefused, match="names the state that later epochs go on from"):
+        restage(world.runtime(), 2, add_up, "a test")
+    assert world.runtime().ledger.epoch("adding", 2) == epoch
 
 
 def test_a_sweeper_that_stood_still_leaves_the_state_of_another_attempt_on_an_object_store(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -30,10 +30,12 @@ from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
+from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.roles.stage import Launch, stage
+from lockstep.roles.restage import restage
+from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
@@ -44,7 +46,8 @@ from lockstep.wal.staging import Staging
 
 ROWS = 20
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
-Rows = Counter[tuple[int, int, str]]
+Row = tuple[int, int, str]
+Rows = Counter[Row]
 
 
 class Numbers(Source):
@@ -100,11 +103,23 @@ def failing_as_spark_does() -> Iterator[None]:
         raise StageFailed(f"the job's folder is gone: {error}") from error
 
 
-def _write_parquet(folder: Path) -> None:
+def write_backwards(request_uri: str) -> None:
+    """The same rows in another order."""
+    with failing_as_spark_does():
+        _write_parquet(Path(request_uri.removeprefix("file://")).parent, lambda rows: rows[::-1])
+
+
+def write_others(request_uri: str) -> None:
+    """As many rows, one of them another one."""
+    with failing_as_spark_does():
+        _write_parquet(Path(request_uri.removeprefix("file://")).parent, lambda rows: [(*rows[0][:2], "!"), *rows[1:]])
+
+
+def _write_parquet(folder: Path, changed: Callable[[list[Row]], list[Row]] = list) -> None:
     """Each output's files and the result."""
     request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
     day = request.sources["numbers"].end["day"]
-    columns = list(zip(*rows_of_day(day), strict=True))
+    columns = list(zip(*changed(rows_of_day(day)), strict=True))
     table = pa.table(
         {"day": pa.array(columns[0], pa.int64()), "number": pa.array(columns[1], pa.int32()), "label": columns[2]}
     )
@@ -181,6 +196,8 @@ class World:
                 abort(runtime, run, "a test")
             case "recover":
                 recover(runtime, hold=timedelta(0))
+            case "restage":
+                restage(runtime, self.epoch_of(day).id, job, "a test")
         runtime.ledger.close()
 
     def run(self, run: RunKey, day: int, start: str = "begin") -> None:

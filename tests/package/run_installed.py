@@ -19,9 +19,10 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
+from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
-from lockstep.roles.stage import Launch, stage
+from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.wal.staging import Staging
 

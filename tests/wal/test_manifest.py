@@ -58,11 +58,19 @@ def test_a_changed_copy_has_bytes_of_its_own() -> None:
 
 
 def test_the_summary_keeps_counts_and_digests_and_no_file_names() -> None:
+    columns = MANIFEST.outputs["flights"].columns
     assert MANIFEST.summary() == {
         "digest_version": 1,
-        "outputs": {"flights": {"rows": 5, "digest": "c" * 32, "bytes": 1500, "files": 2}},
+        "outputs": {"flights": {"rows": 5, "digest": "c" * 32, "bytes": 1500, "files": 2, "columns": columns}},
         "sources": {"landing": {"rows": 6, "quarantined": 1}},
     }
+
+
+def test_columns_of_another_type_order_or_name_are_told_apart_in_the_summary() -> None:
+    flights = MANIFEST.outputs["flights"]
+    others = [pa.schema(list(reversed(SCHEMA))), SCHEMA.set(0, SCHEMA.field(0).with_name("other"))]
+    found = {replace(flights, schema=schema).columns for schema in (SCHEMA, *others)}
+    assert len(found) == 3 and all(len(columns) == 16 for columns in found)
 
 
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lockstep.epoch import Attempt, Epoch, Json, Participant, Plan, RunKey
 from lockstep.errors import (
@@ -15,6 +15,7 @@ from lockstep.errors import (
     LedgerConflict,
     NotPrepared,
     OutOfOrder,
+    RestageRefused,
     UnknownEpoch,
 )
 from lockstep.ledger.rows import to_participant
@@ -108,6 +109,20 @@ def require_votes(tx: Transaction, row: Row) -> None:
         raise NotPrepared(
             f"can't commit {name(row)}: attempt {row['attempt']} lacks the vote of "
             + ", ".join(sorted(found.keys() ^ votes | wanted ^ votes))
+        )
+
+
+def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
+    """Nobody has begun to publish in any of `sinks`. Raises `RestageRefused`."""
+    begun = tx.all(
+        "find_publishers", pipeline=row["pipeline"], epoch=row["id"], attempt=row["attempt"], sinks=list(sinks)
+    )
+    if begun:
+        names = ", ".join(one["sink"] for one in begun)
+        raise RestageRefused(
+            f"{name(row)}: the rows came out in another order than was sealed, and sending to {names} has begun, where "
+            "each row is known by its place: receivers would take new rows for repeats. Nothing was changed; bring the "
+            "WAL back from a copy, or see what arrived and say `lockstep resolve`"
         )
 
 

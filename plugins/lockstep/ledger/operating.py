@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Claim, Epoch, Json, Plan
-from lockstep.errors import IllegalTransition
+from lockstep.epoch import Claim, Epoch, Json, Plan, Restaged
+from lockstep.errors import IllegalTransition, RestageRefused
 from lockstep.ledger import guards, steps
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch
 from lockstep.ledger.transaction import Row, Transaction
-from lockstep.states import DECIDED, EpochState, ParticipantState, Role
+from lockstep.states import DECIDED, SHOWN, EpochState, ParticipantState, Role
 
 _MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
 
@@ -139,6 +139,32 @@ class Operating(Looking):
                     "larger number, then try again"
                 )
             tx.do("lift_tokens", count=token - last)
+
+    def restage_epoch(
+        self, known: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
+    ) -> Epoch:
+        """From now on `known`'s rows are read from `restaged`, which execution `token` staged and `summary` counts.
+
+        As another one left it, if that was first. `numbering`: sinks that may hold rows under their old numbers, if
+        somebody has begun to publish there. Raises `RestageRefused`.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, known.pipeline, known.id)
+            if row["state"] in SHOWN or row["restaged_wal"] != (known.restaged.wal if known.restaged else None):
+                return to_epoch(row)
+            guards.require_state(row, EpochState.COMMITTED, "restage")
+            if restaged.reordered:
+                guards.require_unsent(tx, row, numbering)
+            values = {"wal": restaged.wal, "hash": restaged.manifest_hash, "reordered": restaged.reordered}
+            changed = tx.one("restage_epoch", **guards.key(known), **values, summary=Jsonb(summary))
+            if changed is None:
+                raise RestageRefused(f"{guards.name(row)} was sealed with other rows: nothing was changed")
+            state = EpochState.COMMITTED.value
+            tx.do("write_note", **guards.key(known), sink=None, state=state, attempt=row["attempt"], token=token)
+            return to_epoch(changed)
+
+        return self._connection.run(Role.OPERATOR, work, reason)
 
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from lockstep.epoch import Epoch, Interval, Participant, Plan, Vote
+from lockstep.epoch import Epoch, Interval, Participant, Plan, Restaged, Vote
 from lockstep.ledger.transaction import Row
 from lockstep.states import EpochState, ParticipantState
 
@@ -25,7 +25,14 @@ def to_epoch(row: Row) -> Epoch:
         summary=row["summary"],
         based_on=row["based_on"],
         reason=row["reason"],
+        restaged=_restaged(row),
     )
+
+
+def _restaged(row: Row) -> Restaged | None:
+    if row["restaged_wal"] is None:
+        return None
+    return Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
 
 
 def to_participant(row: Row) -> Participant:

@@ -7,7 +7,7 @@ from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import IllegalTransition, LockstepError
+from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.state import release_state
 from lockstep.runtime import Runtime
@@ -47,11 +47,23 @@ def _cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     return found if found.state is EpochState.CLEANED else None
 
 
+def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
+    """The WAL whose manifest is kept: the decided one, unless that is damaged."""
+    if epoch.restaged is None:
+        return wal
+    try:
+        runtime.staging.manifest(wal, epoch.manifest_hash or "")
+    except WalCorrupt:
+        return epoch.restaged.wal
+    return wal
+
+
 def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     _tell_sources(runtime, epoch)
     deployment = runtime.ledger.deployment()
     reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
-    runtime.staging.archive(wal, deployment, epoch.pipeline, epoch.id)
+    rows = epoch.restaged.wal if epoch.restaged else wal
+    runtime.staging.archive(_kept_manifest(runtime, epoch, wal), deployment, epoch.pipeline, epoch.id, rows)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
     release_state(runtime, epoch)

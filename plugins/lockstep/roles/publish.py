@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import LedgerConflict, NotPrepared
+from lockstep.errors import LedgerConflict, NotPrepared, WalCorrupt
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.counting import rows_in_words
 from lockstep.roles.sweep import sweep_sink
-from lockstep.runtime import Runtime
+from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Publication, Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, ParticipantState, Role
@@ -43,10 +45,10 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
 
 
 def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, role: Role) -> Epoch | None:
-    """Begin anew if the ledger tells something else of the sink by now: it was published, or a person has spoken."""
-    if runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known:
-        return None
-    return publish_decided(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.id), known.sink, role)
+    """Begin anew if the ledger tells something else by now: the sink has published, or a person has acted."""
+    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    same = runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known
+    return None if same and found.restaged == epoch.restaged else publish_decided(runtime, found, known.sink, role)
 
 
 def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
@@ -56,7 +58,8 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:
-            epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
+            with _advised(epoch):
+                epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
         sweep_sink(runtime, sink, only=epoch.id)
     return epoch
 
@@ -64,7 +67,10 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
 def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
     began = time.monotonic()
     runtime.ledger.require_predecessor_published(epoch, sink.name)
+    if sink.numbers_rows and not sink.has_shown(runtime.told(epoch, vote.token)):
+        _require_whole(runtime, epoch, sink)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
+    epoch = runtime.ledger.epoch(epoch.pipeline, epoch.id)  # once the token shows, it isn't staged again unseen
     if isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
@@ -76,6 +82,24 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timede
     seconds, rows = time.monotonic() - began, rows_in_words(vote.rows)
     _log.info("%s: %s shows it (%s) after %.1f s: %s", epoch, sink.name, publication, seconds, rows)
     return epoch
+
+
+def _require_whole(runtime: Runtime, epoch: Epoch, sink: Sink) -> None:
+    """Nothing is sent of a damaged WAL: whose rest comes in another order could not follow what was sent."""
+    for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
+        batches.check()
+
+
+@contextmanager
+def _advised(epoch: Epoch) -> Iterator[None]:
+    """Say what helps where the WAL of a decided epoch is damaged."""
+    try:
+        yield
+    except WalCorrupt as damage:
+        raise WalCorrupt(
+            f"{damage}; {epoch} is decided and waits. If its source is as it was, stage it again: "
+            f"`lockstep restage {epoch.pipeline} {epoch.id} --reason …`, or clear `stage` of its run with what follows"
+        ) from damage
 
 
 def _why_repaired(sink: Sink, age: timedelta | None) -> str:

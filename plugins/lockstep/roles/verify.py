@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 
 from lockstep.epoch import Epoch
-from lockstep.errors import LockstepError, TargetUnreadable
+from lockstep.errors import LockstepError, TargetUnreadable, WalCorrupt
 from lockstep.roles.alarm import confirmed
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Sink
@@ -77,11 +77,15 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
 
 def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
     """The manifest that the ledger decided: in the WAL, or kept beside it after cleanup."""
-    if epoch.state is EpochState.CLEANED:
-        return runtime.staging.kept_manifest(
-            runtime.ledger.deployment(), epoch.pipeline, epoch.id, epoch.manifest_hash or ""
-        )
-    return open_wal(runtime.staging, epoch).manifest
+    if epoch.state is not EpochState.CLEANED:
+        return open_wal(runtime.staging, epoch).manifest
+    kept = partial(runtime.staging.kept_manifest, runtime.ledger.deployment(), epoch.pipeline, epoch.id)
+    try:
+        return kept(epoch.manifest_hash or "")
+    except WalCorrupt:
+        if epoch.restaged is None:
+            raise
+        return kept(epoch.restaged.manifest_hash)
 
 
 def _verify_sink(

@@ -143,6 +143,9 @@ class Sink(ABC):
     operational: ClassVar[frozenset[str]] = frozenset()
     #: those that stand in the plan all the same, as an older version froze them
     planned: Mapping[str, Json] = MappingProxyType({})
+    #: whether it sends rows one by one under their place in the WAL: those that a publication which died has sent must
+    #: not be sent again in another order
+    numbers_rows: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
@@ -314,6 +317,10 @@ class Sink(ABC):
             raise shown_before(self.name, epoch, shown)
         if shown is None and epoch.span is not None:
             self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
+
+    def has_shown(self, epoch: SinkEpoch) -> bool:
+        """Whether the epoch's marker stands, as far as that can be told without waiting for anybody."""
+        return self._proof(epoch) is not None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
         marker = self.find_marker(epoch.id)

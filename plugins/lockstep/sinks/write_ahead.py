@@ -83,6 +83,11 @@ class WriteAheadSink(Sink):
 
     committer: CheckpointCommitter
 
+    @property
+    def numbers_rows(self) -> bool:  # type: ignore[override]
+        """Unless an epoch is sent whole or not at all, what was sent of it can only be told by the rows' places."""
+        return self.guarantee is not Guarantee.EXACTLY_ONCE
+
     @abstractmethod
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Check before the decision whatever can be checked: after it, a row that is refused blocks the pipeline."""

@@ -58,6 +58,17 @@ class OutputManifest:
         """Size of all files together."""
         return sum(file.bytes for file in self.files)
 
+    @property
+    def columns(self) -> str:
+        """Names, types and nullability in order, as 16 hex digits."""
+        told = "\n".join(f"{c.name}\t{c.type}\t{c.nullable}" for c in self.schema)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def summary(self) -> Json:
+        """What stays in the ledger."""
+        counts = {"rows": self.rows, "bytes": self.bytes, "files": len(self.files)}
+        return {**counts, "digest": self.digest, "columns": self.columns}
+
 
 @dataclass(frozen=True)
 class SourceCount:
@@ -110,14 +121,11 @@ class Manifest:
         return manifest
 
     def summary(self) -> Json:
-        """What stays in the ledger after cleanup: rows, digest, bytes per output; rows, quarantined per source; rows,
-        bytes, buckets per state; the counts that were compared."""
+        """What stays in the ledger after cleanup: rows, digest, bytes, columns per output; counts per source;
+        rows, bytes, buckets per state; what was compared."""
         summary: dict[str, Json] = {
             "digest_version": self.digest_version,
-            "outputs": {
-                name: {"rows": output.rows, "digest": output.digest, "bytes": output.bytes, "files": len(output.files)}
-                for name, output in self.outputs.items()
-            },
+            "outputs": {name: output.summary() for name, output in self.outputs.items()},
             "sources": {name: _count(count) for name, count in self.sources.items()},
         }
         if self.state is not None:

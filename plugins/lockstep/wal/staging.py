@@ -236,15 +236,17 @@ class Staging:
         with reported("delete", folder):
             forget_epoch(self._storage, folder, over=True)
 
-    def archive(self, wal: str, deployment: str, pipeline: str, epoch: int) -> None:
+    def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
         """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
-        `quarantine/epoch=<id>/`. Idempotent; what is gone was kept before."""
+        `quarantine/epoch=<id>/`. `rows`: the folder that has these, if another one. Idempotent; what is gone was kept
+        before."""
         _parse(wal)
+        _parse(rows or wal)
         kept = f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
         with reported("archive", wal):
             with suppress(FileNotFoundError):
                 self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
-            move_files(self._storage, f"{wal}/{QUARANTINE}", kept)
+            move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
 
     # --- small files ---
 

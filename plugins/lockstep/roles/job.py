@@ -1,0 +1,122 @@
+"""One Spark job and what becomes of it: a folder of its own, with a manifest that nobody knows yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Epoch
+from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
+from lockstep.roles.state import StateBefore, sealed_state, state_blamed, state_request
+from lockstep.runtime import Runtime
+from lockstep.sources.base import Source
+from lockstep.states import DECIDED
+from lockstep.wal.manifest import Manifest, SourceCount
+from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
+
+#: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
+Launch = Callable[[str], None]
+_TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason …`, or "
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an execution wrote and made durable."""
+
+    folder: str
+    manifest: Manifest
+    code_version: str
+
+
+def write_wal(
+    runtime: Runtime,
+    epoch: Epoch,
+    token: int,
+    launch: Launch,
+    reference: str,
+    before: StateBefore | None,
+    *,
+    keeps_state: bool = True,
+) -> Written:
+    """Have the epoch's frozen ranges staged by execution `token`. `keeps_state` False: the state it makes is rubbish.
+
+    Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`.
+    """
+    _require_same_sources(runtime, epoch)
+    staging, deployment = runtime.staging, runtime.ledger.deployment()
+    folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
+    request = _request(runtime, epoch, token, folder, reference, before)
+    opened = _open_sources(runtime)
+    _check_sources(opened, epoch)
+    reach(CrashPoint.STAGE_BEFORE_FOLDER)
+    staging.create(folder)
+    reach(CrashPoint.STAGE_BEFORE_REQUEST)
+    staging.write_json(folder, REQUEST, request.to_json())
+    reach(CrashPoint.STAGE_BEFORE_SPARK)
+    with state_blamed(runtime, before):
+        launch(staging.address_of(f"{folder}/{REQUEST}"))
+    reach(CrashPoint.STAGE_AFTER_SPARK)
+    result = StageResult.from_json(staging.read_json(folder, RESULT))
+    _check_sources(opened, epoch)
+    _require_all_read(opened, epoch, result.sources)
+    manifest = staging.seal(
+        folder,
+        deployment=deployment,
+        pipeline=epoch.pipeline,
+        epoch=epoch.id,
+        token=token,
+        outputs=request.outputs,
+        observed=result.rows,
+        sources=result.sources,
+        state=sealed_state(runtime, epoch, token, result.state, before) if keeps_state else None,
+        balances=result.balances,
+    )
+    return Written(folder, manifest, result.code_version)
+
+
+def _request(
+    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: StateBefore | None
+) -> StageRequest:
+    return StageRequest(
+        pipeline=reference,
+        epoch=epoch.id,
+        token=token,
+        folder=runtime.staging.uri_of(folder),
+        outputs=runtime.defined.outputs,
+        sources=epoch.plan.sources,
+        timestamp=epoch.planned_at,
+        interval=epoch.interval,
+        state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
+    )
+
+
+def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
+    defined, planned = sorted(runtime.defined.sources), sorted(epoch.plan.sources)
+    if defined != planned:
+        raise PlanMismatch(
+            f"{epoch} was planned with the sources {', '.join(planned)}, the pipeline has {', '.join(defined)}; "
+            f"{'' if epoch.state in DECIDED else _TAKE_THEM.format(epoch)}put the old ones back"
+        )
+
+
+def _open_sources(runtime: Runtime) -> dict[str, Source]:
+    return {name: runtime.source(name) for name in runtime.defined.sources}
+
+
+def _check_sources(sources: Mapping[str, Source], epoch: Epoch) -> None:
+    for name, found in epoch.plan.sources.items():
+        sources[name].check(found.start, found.end)
+
+
+def _require_all_read(sources: Mapping[str, Source], epoch: Epoch, counts: Mapping[str, SourceCount]) -> None:
+    """The job's own count of what it read against that of the plan: what cuts a query cuts no count."""
+    for name, found in epoch.plan.sources.items():
+        planned = sources[name].rows_planned(found.start, found.end)
+        read = counts[name].rows if name in counts else 0
+        if planned is None or read == planned:
+            continue
+        told = f"{epoch}: {planned} rows of source {name} were planned, and Spark read {read}; nothing was sealed"
+        if read < planned:
+            raise SourceChanged(f"{told}. Does a setting or a policy of the server cut what a query gives?")
+        raise StageFailed(f"{told}. Rows came meanwhile, or Spark counted a task's rows twice")
