@@ -14,6 +14,19 @@ from lockstep.kafka.connection import Asker
 from stack.kafka import KafkaBroker
 
 SECONDS = 60
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+def asking_for(user: str, password: str) -> dict[str, str]:
+    """Settings of a broker that lets nobody else in."""
+    login = f'{PLAIN} required username="{user}" password="{password}" user_{user}="{password}";'
+    return {
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.plaintext.plain.sasl.jaas.config": login,
+    }
 
 
 def until(holds: Callable[[], bool], otherwise: str, seconds: float = SECONDS) -> None:

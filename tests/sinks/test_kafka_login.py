@@ -17,24 +17,15 @@ from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.testing.under_test import DEPLOYMENT
 from stack.kafka import KafkaBroker
+from tests.sinks.kafka_admin import asking_for
 
 PASSWORD = "p@ss:w/rd%?#"
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-WITH_LOGIN = {
-    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "sasl.mechanism.inter.broker.protocol": "PLAIN",
-    "listener.name.plaintext.plain.sasl.jaas.config": (
-        f'{PLAIN} required username="clerk" password="{PASSWORD}" user_clerk="{PASSWORD}";'
-    ),
-}
 BY_PASSWORD = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 
 
 @pytest.fixture(scope="module")
 def guarded(memory_folder: Path, kafka_jars: None) -> Iterator[KafkaBroker]:
-    with KafkaBroker(memory_folder / "kafka-guarded", settings=WITH_LOGIN).for_a_while() as broker:
+    with KafkaBroker(memory_folder / "kafka-guarded", settings=asking_for("clerk", PASSWORD)).for_a_while() as broker:
         yield broker
 
 

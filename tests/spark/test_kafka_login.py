@@ -23,6 +23,7 @@ from lockstep.sources import KafkaSource, SourceContext
 from lockstep.wal.request import ERROR, REQUEST, RESULT
 from stack.kafka import SPARK_CONNECTOR, KafkaBroker
 from stack.spark import kafka_connector, spark_environment
+from tests.sinks.kafka_admin import PLAIN, asking_for
 from tests.spark.kafka_pipeline import TOPIC, pipeline
 from tests.spark.staged import request_of
 
@@ -31,16 +32,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "plugh-xyzzy"
-PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-WITH_LOGIN = {
-    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "sasl.enabled.mechanisms": "PLAIN",
-    "sasl.mechanism.inter.broker.protocol": "PLAIN",
-    "listener.name.plaintext.plain.sasl.jaas.config": (
-        f'{PLAIN} required username="u" password="{PASSWORD}" user_u="{PASSWORD}";'
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class Login:
 def login(memory_folder: Path, kafka_jars: None) -> Iterator[Login]:
     if not SPARK_CONNECTOR.present:
         pytest.skip("Spark's connector for Kafka is not here: `make kafka` fetches it")
-    with KafkaBroker(memory_folder / "kafka-login", settings=WITH_LOGIN).for_a_while() as broker:
+    with KafkaBroker(memory_folder / "kafka-login", settings=asking_for("u", PASSWORD)).for_a_while() as broker:
         settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_PLAINTEXT"}
         settings |= {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": PASSWORD}
         Cluster(settings, Asker("test")).create_topic(TOPIC, 1, {})
