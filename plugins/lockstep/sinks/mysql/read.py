@@ -7,13 +7,14 @@ moments as whole microseconds since 1970, bytes in hex, floats as doubles with t
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pymysql
 from pyarrow import csv
 
-from lockstep.errors import SinkRejected
+from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.sinks.mysql.connection import Database
 from lockstep.sinks.mysql.sql import compose, identifier
 from lockstep.sinks.mysql.tables import Relation
@@ -22,7 +23,8 @@ from lockstep.sinks.mysql.wire import Loader, close_quietly
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
 from lockstep.sinks.tables.disclosure import cause, quoted
 
-_ROWS = 65_536
+_COMMA = ", ',', "
+_ROWS, _LONG_ROWS = 65_536, 8
 
 _MICROSECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {})"
 _EXPRESSIONS = {
@@ -40,31 +42,89 @@ def read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The committed rows of `epoch`, cast to `schema`, in any order. Raises `SinkUnavailable`, `SinkRejected`."""
     carriers = [_carrier(field) for field in schema]
-    fields = ", ".join(f"IFNULL({carrier.select}, '')" for carrier in carriers)
-    query = f"SELECT CONCAT_WS(',', {fields}) " + compose(
-        "FROM {table} WHERE {column} = ", table=relation.name, column=epoch_column
-    )
-    query = f"{query}{epoch:d}"
+    line = _Line(relation, epoch_column, epoch, carriers, [identifier(name) for name in schema.names])
     where = f"sink {database.sink}: reading table {relation}"
     connection = database.connect()
     try:
         with database.naming(where):
             with connection.cursor() as cursor:
                 database.guard(cursor)
-            for lines in _lines(connection, query, where):
-                yield from _parsed(lines, carriers, schema, where)
+            yield from _read(connection, line, schema, where)
     finally:
         close_quietly(connection)
 
 
-def _lines(connection: Loader, query: str, where: str) -> Iterator[bytes]:
-    """CSV of many rows at a time, a last line end included."""
+@dataclass(frozen=True)
+class _Line:
+    """How the server makes one text of a row. A function whose result is larger than max_allowed_packet gives NULL, and
+    with it the whole line is."""
+
+    relation: Relation
+    epoch_column: str
+    epoch: int
+    carriers: list[Carrier]
+    names: list[str]
+
+    @property
+    def text(self) -> str:
+        return f"CONCAT({_COMMA.join(map(_field, self.names, self.carriers))})"
+
+    @property
+    def source(self) -> str:
+        source = compose("FROM {table} WHERE {column} = ", table=self.relation.name, column=self.epoch_column)
+        return f"{source}{self.epoch:d}"
+
+    @property
+    def lines(self) -> str:
+        return f"SELECT {self.text} {self.source}"
+
+    @property
+    def long_rows(self) -> str:
+        """What has no line, column by column, without a function around the texts and bytes."""
+        fields = zip(self.names, self.carriers, strict=True)
+        columns = (name if _is_long(carrier) else _field(name, carrier) for name, carrier in fields)
+        return f"SELECT {', '.join(columns)} {self.source} AND {self.text} IS NULL"
+
+
+def _read(connection: Loader, line: _Line, schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:
+    long, read = 0, 0
+    for rows in _fetched(connection, line.lines, _ROWS):
+        short = [str(text) for (text,) in rows if text is not None]
+        long += len(rows) - len(short)
+        if short:
+            yield from _parsed("\n".join([*short, ""]).encode(), line.carriers, schema, where)
+    for rows in _fetched(connection, line.long_rows, _LONG_ROWS) if long else ():
+        read += len(rows)
+        lines = (",".join(map(_as_csv, row, line.carriers)) for row in rows)
+        yield from _parsed("\n".join([*lines, ""]).encode(), line.carriers, schema, where)
+    if read != long:
+        raise SinkUnavailable(f"{where}: it changes while it is read; try again")
+
+
+def _fetched(connection: Loader, query: str, at_once: int) -> Iterator[Sequence[tuple[object, ...]]]:
     with connection.cursor(pymysql.cursors.SSCursor) as cursor:
         cursor.execute(query)
-        while rows := cursor.fetchmany(_ROWS):
-            if any(row[0] is None for row in rows):
-                raise SinkRejected(f"{where}: a row is longer than max_allowed_packet; raise that on the server")
-            yield "\n".join([*(row[0] for row in rows), ""]).encode()
+        while rows := cursor.fetchmany(at_once):
+            yield rows
+
+
+def _field(name: str, carrier: Carrier) -> str:
+    return f"IF({name} IS NULL, '', {carrier.select})"
+
+
+def _is_long(carrier: Carrier) -> bool:
+    """Texts and bytes; everything else is short, and comes as the text that it is in a line."""
+    return bool(carrier.csv_type == pa.large_string())
+
+
+def _as_csv(value: object, carrier: Carrier) -> str:
+    """A field of `long_rows` as it would stand in a line."""
+    if value is None:
+        return ""
+    if not _is_long(carrier):
+        return value.decode() if isinstance(value, bytes) else str(value)
+    text = value.hex() if isinstance(value, bytes) else str(value).replace('"', '""')
+    return f'"{text}"'
 
 
 def _parsed(lines: bytes, carriers: list[Carrier], schema: pa.Schema, where: str) -> Iterator[pa.RecordBatch]:

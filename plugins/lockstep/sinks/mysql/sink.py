@@ -20,7 +20,7 @@ from lockstep.sinks.mysql.output import OutputTable
 from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.target import TargetTables
 from lockstep.sinks.mysql.upsert import Upsert
-from lockstep.sinks.mysql.wire import Cursor, close_quietly
+from lockstep.sinks.mysql.wire import PACKET, Cursor, close_quietly
 from lockstep.sinks.tables.sink import TableSink
 
 
@@ -85,8 +85,14 @@ class MySqlSink(TableSink):
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         """Refuse server settings that this sink can't work with, beyond what every transaction checks."""
-        cursor.execute("SELECT @@GLOBAL.local_infile")
-        if cursor.fetchone() != (1,):
+        cursor.execute("SELECT @@GLOBAL.local_infile, @@max_allowed_packet")
+        local_infile, packet = cursor.fetchone() or (0, 0)
+        if packet <= PACKET:
+            raise PreflightRefused(
+                f"sink {self.name}: max_allowed_packet = {packet}: rows are sent in packets of {PACKET} bytes; set it "
+                "to 1048576 or more on the server"
+            )
+        if local_infile != 1:
             raise PreflightRefused(
                 f"sink {self.name}: local_infile = 0: rows are sent by LOAD DATA LOCAL; set it to 1 on the server"
             )

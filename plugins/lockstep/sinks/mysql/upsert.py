@@ -117,7 +117,7 @@ class Upsert:
         return f"VALUES({identifier(name)})"
 
     def _look(self, text: LoadText) -> str:
-        same = " AND ".join(f"BINARY {_sealed(name)} <=> BINARY {_standing(name)}" for name in text.names)
+        same = " AND ".join(map(_same, text.names))
         keys = " AND ".join(f"{_sealed(name)} = {_standing(name)}" for name in self._key)
         newer = _newer(_standing, _sealed, text)
         equal = " AND ".join(f"{_standing(name)} = {_sealed(name)}" for name in (ORDER_COLUMN, str(text.epoch_column)))
@@ -136,6 +136,13 @@ def _sealed(name: str) -> str:
 
 def _standing(name: str) -> str:
     return f"t.{identifier(name)}"
+
+
+def _same(name: str) -> str:
+    """SQL: both rows have the same in this column. BINARY gives NULL for what is longer than a packet."""
+    one, other = _sealed(name), _standing(name)
+    digests = f"(LENGTH({one}) < @@max_allowed_packet OR SHA2({one}, 256) <=> SHA2({other}, 256))"
+    return f"BINARY {one} <=> BINARY {other} AND {digests}"
 
 
 def _newer(one: Callable[[str], str], other: Callable[[str], str], text: LoadText) -> str:

@@ -18,7 +18,7 @@ from pymysql.protocol import OKPacketWrapper
 
 Cursor: TypeAlias = _Cursor
 
-_PACKET = 1 << 20
+PACKET = 1 << 16  #: a server closes the connection at one that is larger than its max_allowed_packet
 _CONNECT_SECONDS = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
@@ -71,8 +71,8 @@ class Loader(_Connection):
             if not self._read_packet().is_load_local_packet():
                 raise pymysql.err.InternalError(2027, "LOAD DATA LOCAL was not answered by a request for data")
             for piece in pieces:
-                for start in range(0, len(piece), _PACKET):
-                    self.write_packet(bytes(piece[start : start + _PACKET]))
+                for start in range(0, len(piece), PACKET):
+                    self.write_packet(bytes(piece[start : start + PACKET]))
             self.write_packet(b"")
             done = OKPacketWrapper(self._read_packet())
         except BaseException:
