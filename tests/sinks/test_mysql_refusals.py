@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -276,7 +277,18 @@ def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariad
     try:
         mariadb_server.execute(f"GRANT SELECT ON {database}.* TO {user}")
         told = refusal(f"mysql://reader:x@127.0.0.1:{mariadb_server.port}/{database}", sink())
-        assert "INSERT command denied" in told and "grant the user of connection w" in told
+        assert "INSERT command denied" in told
+        [grant] = re.findall(r"GRANT [^;]*;", told)
+        mariadb_server.execute(grant)
+        for _ in range(9):  # a server tells of one thing at a time
+            try:
+                preflight(f"mysql://reader:x@127.0.0.1:{mariadb_server.port}/{database}", sink())
+                break
+            except PreflightRefused as refused:
+                [grant] = re.findall(r"GRANT [^;]*;", str(refused))
+                mariadb_server.execute(grant)
+        else:
+            raise AssertionError("the grants that were told don't suffice")
     finally:
         mariadb_server.execute(f"DROP USER {user}")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -290,16 +292,46 @@ def test_a_text_that_is_too_long_is_rejected_even_where_the_rest_is_blank(wareho
         publish(warehouse_dsn, sink("write_ahead"), pa.table({"id": [1], "name": ["abc  "]}, SCHEMA))
 
 
-def test_a_role_that_may_not_insert_is_told_so(warehouse_server: PostgresServer, warehouse_dsn: str) -> None:
-    role = f"reader_{warehouse_server.port}"
-    preflight(warehouse_dsn, sink(create=True))
-    execute(warehouse_dsn, f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
-    execute(warehouse_dsn, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}")
-    try:
-        address = warehouse_dsn.split("@", 1)[1]
-        assert "may not INSERT" in refusal(f"postgresql://{role}:x@{address}", sink())
-    finally:
-        execute(warehouse_dsn, f"DROP OWNED BY {role}; DROP ROLE {role}")
+def granted(dsn: str, refused: str) -> list[str]:
+    """Run the grants of a refusal, as a person would."""
+    grants: list[str] = re.findall(r"GRANT [^;]*;", refused)
+    for grant in grants:
+        execute(dsn, grant)
+    return grants
+
+
+@pytest.fixture
+def reader(warehouse_server: PostgresServer, warehouse_dsn: str) -> Iterator[str]:
+    """The DSN of a role that may only read, and has a name that has to be quoted."""
+    role = f"reader {warehouse_server.port}"
+    execute(warehouse_dsn, f"CREATE ROLE \"{role}\" LOGIN PASSWORD 'x'")
+    execute(warehouse_dsn, f'GRANT SELECT ON ALL TABLES IN SCHEMA public TO "{role}"')
+    yield f"postgresql://{quote(role)}:x@{warehouse_dsn.split('@', 1)[1]}"
+    execute(warehouse_dsn, f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
+
+
+@pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}], ids=["append", "upsert"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_role_is_told_every_grant_that_it_lacks_at_once(
+    warehouse_dsn: str, reader: str, protocol: str, mode: dict[str, Any]
+) -> None:
+    table = {"tables": {"rows": 'public.Target "of" rows'}, **mode}
+    preflight(warehouse_dsn, sink(protocol, create=True, **table))
+    execute(warehouse_dsn, "DELETE FROM lockstep_target")
+    refused = refusal(reader, sink(protocol, **table))
+    assert "INSERT" in refused and 'ON TABLE "public"."Target ""of"" rows" TO "reader' in refused
+    assert 'INSERT, UPDATE ON TABLE "public"."lockstep_marker"' in refused
+    granted(warehouse_dsn, refused)
+    assert len(granted(warehouse_dsn, refusal(reader, sink(protocol, **table)))) == 1  # to own the table, once
+    publish(reader, sink(protocol, **table))
+
+
+def test_a_role_that_may_not_make_what_is_missing_is_told_so(warehouse_dsn: str, reader: str) -> None:
+    execute(warehouse_dsn, "CREATE SCHEMA mart; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    given = sink(create=True, tables={"rows": "mart.target"})
+    grants = granted(warehouse_dsn, refusal(reader, given))
+    assert len(grants) == 2 and all("CREATE" in grant for grant in grants)
+    publish(reader, given)
 
 
 # --- ownership -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,7 @@ _DENIED = frozenset(
     {1044, 1142, 1143, 1227, 1370, 1419}  # missing grants
     | {1148, 4166}  # LOAD DATA LOCAL is off
 )
+_LACKS = re.compile(r"(?P<rights>[A-Z][A-Z, ]*) command denied to user .* for table (?P<table>`[^`]+`\.`[^`]+`)")
 _PASSING = LOCKED | {1040, 1041, 1129, 1203, 1226, 1290, 1317, 1836}
 
 
@@ -59,6 +61,7 @@ class Database:
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
+    account: str | None = None  #: the user's name and host as the server has granted them, quoted; once it was asked
     _short: Loader | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -170,8 +173,15 @@ class Database:
         if is_lost(error) or code in _PASSING:
             return SinkUnavailable(text)
         if code in _DENIED:
-            return PreflightRefused(f"{text}; grant the user of connection {self.connection_id} what it lacks")
+            return PreflightRefused(f"{text}; {self._remedy(text)}")
         return rejected(text)
+
+    def _remedy(self, text: str) -> str:
+        """The very grant, where the server says what is missing."""
+        lacks, remedy = _LACKS.search(text), f"grant the user of connection {self.connection_id} what it lacks"
+        if lacks is None or self.account is None:
+            return remedy
+        return f"{remedy}: GRANT {lacks['rights']} ON {lacks['table']} TO {self.account};"
 
     def is_locked_out(self, error: LockstepError) -> bool:
         """Whether `error` stands for a lock that somebody else has held for too long, or for a deadlock."""

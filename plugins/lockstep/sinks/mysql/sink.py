@@ -97,6 +97,14 @@ class MySqlSink(TableSink):
                 f"sink {self.name}: local_infile = 0: rows are sent by LOAD DATA LOCAL; set it to 1 on the server"
             )
 
+    def _require_rights(self, cursor: Cursor) -> None:
+        """There is nobody to ask for all rights at once: what is missing says so when it is met, and by which grant."""
+        cursor.execute(
+            "SELECT CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', "
+            "QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)))"
+        )
+        self._database.account = str((cursor.fetchone() or [None])[0])
+
     def _way(self, epoch: SinkEpoch, output: str, rejected: type[LockstepError]) -> Load | Upsert:
         return self._tables[output].way(self._database, self._own, epoch, rejected)
 

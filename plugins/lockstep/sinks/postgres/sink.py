@@ -23,6 +23,7 @@ from lockstep.sinks.postgres.claim import Claim, Claims
 from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.output import OutputTable
+from lockstep.sinks.postgres.rights import Name, require_rights
 from lockstep.sinks.postgres.target import Relation, TargetTables
 from lockstep.sinks.postgres.upsert import Upsert
 from lockstep.sinks.tables.sink import TableSink
@@ -89,6 +90,16 @@ class PostgresSink(TableSink):
 
     def _preflight_settings(self, cursor: Cursor) -> None:
         """Refuse server settings that this protocol can't work with, beyond what every transaction checks."""
+
+    def _require_rights(self, cursor: Cursor) -> None:
+        own = self._own.rights(upserts=self.replaces)
+        writing = ("SELECT", "INSERT", "UPDATE") if self.replaces else ("INSERT",)
+        targets = {(table.relation.schema, table.relation.table): writing for table in self._tables.values()}
+        rights: dict[Name, tuple[str, ...]] = {(schema, ""): ("USAGE",) for schema, _ in (*own, *targets)}
+        if self.replaces:
+            rights[self._own.schema, ""] = ("USAGE", "CREATE")  # for the table in between
+        made = {*own, *(targets if self._create else ())}
+        require_rights(cursor, self.name, {**rights, **own, **targets}, made)
 
     def _way(self, epoch: SinkEpoch, output: str, rejected: type[LockstepError]) -> Copy | Upsert:
         return self._tables[output].way(self._database, self._own, epoch, rejected)

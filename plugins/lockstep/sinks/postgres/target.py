@@ -21,6 +21,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import SinkUnavailable, TargetChanged
 from lockstep.sinks.base import Marker, SinkEpoch, shown_before
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.postgres.rights import Name, require_rights
 from lockstep.sinks.tables.ownership import owned, require_apart
 
 _TABLES = {
@@ -128,6 +129,13 @@ class TargetTables:
         """Whoever changes tables goes one by one; lasts as long as the transaction."""
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('lockstep set-up', 0))")
 
+    def rights(self, *, upserts: bool = False) -> dict[Name, tuple[str, ...]]:
+        """What every execution has to be allowed on these tables. Who owns a table is written down once."""
+        reading = dict.fromkeys(("lockstep_target", "lockstep_target_id"), ("SELECT",))
+        writing = ("lockstep_marker", *(_KEYS if upserts else ()))
+        tables = {**dict.fromkeys(writing, ("SELECT", "INSERT", "UPDATE")), **reading}
+        return {(self.schema, name): needed for name, needed in tables.items()}
+
     def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
         """Create what is missing; a role without CREATE passes if all is there."""
         for table, statement in (_TABLES | _KEYS if upserts else _TABLES).items():
@@ -159,6 +167,7 @@ class TargetTables:
             (str(relation), *self.owner_key),
         )
         if cursor.fetchone() != (shared,):  # most preflights find it, and write nothing
+            require_rights(cursor, self.owner.sink, {(self.schema, "lockstep_target"): ("INSERT", "UPDATE")})
             cursor.execute(
                 sql.SQL(
                     "INSERT INTO {} (relation, deployment, pipeline, sink, shared) VALUES (%s, %s, %s, %s, %s) "

@@ -137,6 +137,9 @@ class TableSink(Sink):
     def _write(self, claim: AnyClaim, batches: Batches, rejected: type[LockstepError]) -> int:
         """Send an output's rows; returns how many. What the server refuses for its content is `rejected`."""
 
+    def _require_rights(self, cursor: Any) -> None:
+        """Refuse, with the grants that are missing, who may not write to the tables; where all can be asked at once."""
+
     # --- identity ---
 
     @classmethod
@@ -192,6 +195,7 @@ class TableSink(Sink):
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         with self._setting_up() as cursor:
+            self._require_rights(cursor)
             self._own.create(cursor, upserts=self.replaces)
             for table in self._tables.values():
                 table.preflight(cursor, schemas, create=self._create)
