@@ -12,10 +12,10 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status test kafka lint wheel bench clean
+.PHONY: help setup lock demo demo-kafka up down status test kafka lint wheel bench bench-rivals clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: $(STAMP) ## make .venv from requirements.txt
 
@@ -75,6 +75,9 @@ wheel: setup ## build the package into dist/, as wheel and as source
 bench: setup ## measure epochs against COPY, Spark's JDBC writer and an empty DAG; then every sink against its target's loader
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.sinks
+
+bench-rivals: setup ## kill Flink's XA sinks and Lockstep in the same places, and count rows (needs a JDK and Maven)
+	@$(BIN)/python -m benchmarks.rivals
 
 clean: down ## stop the stack, delete its data and .venv
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi

@@ -36,6 +36,7 @@ class Place:
     ledger: str
     warehouse: str
     folder: Path
+    url: str  #: of the Spark Connect server
     spark: Any
     jdbc: str | None  #: JDBC URL with login, or None without the driver
 

@@ -35,7 +35,7 @@ def running(folder: Path, *, jdbc: bool) -> Iterator[Place]:
         url, driver = _spark(processes, folder, jdbc)
         jdbc_url = f"jdbc:postgresql://{HOST}:{postgres.port}/warehouse?user={SUPERUSER}" if driver else None
         spark = connect(url)
-        yield Place(ledger, warehouse, folder, spark, jdbc_url)
+        yield Place(ledger, warehouse, folder, url, spark, jdbc_url)
         spark.stop()
     finally:
         processes.stop()
