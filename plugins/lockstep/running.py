@@ -24,11 +24,11 @@ def forget(home: Path) -> None:
 
 def find(home: Path | None) -> Path:
     """The home of the running stack: `home` if it is given, else of the checkout that this is, else the only one that
-    runs. Raises `NotConfigured`."""
+    runs. What is found, and not given, is this user's own: a shell takes its word. Raises `NotConfigured`."""
     if home is not None:
         return _required(home)
-    here = next((found for found in _around(Path.cwd()) if _runs(found)), None)
-    others = [here] if here else [found for found in _known() if _runs(found)]
+    here = next((found for found in _around(Path.cwd()) if _runs(found) and _is_own(found)), None)
+    others = [here] if here else [found for found in _known() if _runs(found) and _is_own(found)]
     if not others:
         raise NotConfigured("no stack runs: start one with `make up` in a checkout of Lockstep")
     if len(others) > 1:
@@ -53,6 +53,10 @@ def _known() -> list[Path]:
 
 def _runs(home: Path) -> bool:
     return (home / ENVIRONMENT).exists()
+
+
+def _is_own(home: Path) -> bool:
+    return (home / ENVIRONMENT).stat().st_uid == os.geteuid()
 
 
 def _entry(home: Path) -> Path:

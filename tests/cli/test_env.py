@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,15 @@ def test_the_checkout_that_one_is_in_comes_first(tmp_path: Path, monkeypatch: py
     (tmp_path / "checkout" / "docs").mkdir()
     monkeypatch.chdir(tmp_path / "checkout" / "docs")
     assert found(env()) == f"export LOCKSTEP_HOME={home}\n"
+
+
+def test_what_another_user_has_put_into_a_folder_above_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack(tmp_path / ".lockstep")
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert env().exit_code == 1
 
 
 def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
