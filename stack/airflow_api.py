@@ -13,6 +13,7 @@ import httpx
 
 from stack.errors import StackError
 
+WAITING = ("up_for_retry", "up_for_reschedule")
 PAGE = 100  # Airflow gives no more at once
 RETRIED = 3  # a busy api-server may refuse or reset a connection
 
@@ -35,8 +36,8 @@ class TaskTry:
 
     @property
     def waits(self) -> bool:
-        """Whether it has failed and is to be tried again."""
-        return self.state == "up_for_retry"
+        """Whether it is to be run again: after a failure, or because something wasn't there yet."""
+        return self.state in WAITING
 
 
 class AirflowApi:
@@ -120,8 +121,8 @@ class AirflowApi:
         return self.get(f"/dags/{dag_id}/dagRuns", state=list(states), order_by="logical_date", limit=1, **dates)
 
     def busy_tasks(self, dag_id: str) -> list[TaskTry]:
-        """The tasks of any run that run, or wait to be tried again."""
-        states = ["running", "up_for_retry"]
+        """The tasks of any run that run, or wait to be run again."""
+        states = ["running", *WAITING]
         found = self.get(f"/dags/{dag_id}/dagRuns/~/taskInstances", state=states, limit=PAGE)["task_instances"]
         return [_task(one) for one in found]
 

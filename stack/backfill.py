@@ -138,7 +138,7 @@ class Backfill:
 
     def _glance(self) -> Glance:
         tasks = self._api.busy_tasks(DAG)
-        doing = Counter(f"{one.task_id} (waits to retry)" if one.waits else one.task_id for one in tasks)
+        doing = Counter(f"{one.task_id} (waits)" if one.waits else one.task_id for one in tasks)
         told = ", ".join(f"{count} {name}" if count > 1 else name for name, count in sorted(doing.items()))
         return Glance(self._count("success"), self._count("queued", "running"), told)
 

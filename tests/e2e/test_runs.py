@@ -27,6 +27,14 @@ def test_a_trigger_with_params_moves_the_interval_that_they_name(world: World) -
     assert world.api.states("orders", run_id)["abort"] == "skipped"
 
 
+def test_a_trigger_with_a_data_interval_of_its_own_moves_that(world: World) -> None:
+    landed = world.land("orders", "2024-01-14")
+    world.api.unpause("orders")
+    run_id = world.api.trigger_interval("orders", "2024-01-14T00:00:00Z", "2024-01-15T00:00:00Z")
+    world.require_success("orders", run_id)
+    world.require_published_once("orders", "2024-01-14", landed)
+
+
 def test_a_run_tells_assets_of_epoch_and_rows(world: World) -> None:
     landed = world.land("orders", "2024-01-04")
     run_id = world.run("orders", "2024-01-04")
@@ -77,6 +85,20 @@ def test_a_task_waits_for_its_input_without_a_failed_try_and_says_for_what(world
     world.require_success("orders", run_id)
     assert world.api.tasks("orders", run_id)["begin"]["try_number"] == 1
     world.require_published_once("orders", "2024-01-08", landed)
+
+
+def test_a_run_that_is_cleared_or_deleted_while_it_waits_leaves_nothing_behind(world: World) -> None:
+    run_id = world.trigger("orders", "2024-01-15")
+    world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
+    world.api.clear_run("orders", run_id)
+    world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
+    assert "gives up in 2:00:00" in world.api.log("orders", run_id, "begin")  # its patience counts anew
+    world.api.mark_run("orders", run_id, "failed")
+    world.api.delete_run("orders", run_id)
+    assert world.epoch("orders", "2024-01-15") is None
+    landed = world.land("orders", "2024-01-15")
+    world.run("orders", "2024-01-15")
+    world.require_published_once("orders", "2024-01-15", landed)
 
 
 def test_two_runs_of_one_epoch_at_once_end_green_with_one_set_of_rows(world: World) -> None:

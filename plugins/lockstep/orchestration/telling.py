@@ -21,16 +21,12 @@ class TellingOperator(BaseOperator):
             return self.perform(context)
         except LockstepError as error:
             _log.debug("how it came to this", exc_info=True)
-            failure = self.told(error, context)
+            failure = error
         raise failure.with_traceback(None) from None  # out here nothing is chained to it
 
     @abstractmethod
     def perform(self, context: Context) -> Any:
         """What the task does."""
-
-    def told(self, error: LockstepError, context: Context) -> Exception:
-        """What Airflow shall be told of it."""
-        return error
 
 
 class DriverLog:
