@@ -26,7 +26,7 @@ from tests.sinks import mysql_target, postgres_target
 from tests.sinks.append.feed import Feed
 from tests.sinks.postgres_target import LOCK_TIMEOUT
 
-CANARY = "it's \"sw0rdfish\" for key 'x'"
+CANARY = "it's \"quoted\"\n: sw0rdfish\" for key 'x'"
 NEEDLE = "sw0rdfish"
 COLUMNS = "day bigint, number int, label {text}, lockstep_epoch bigint NOT NULL"
 _numbers = count(1)
@@ -82,6 +82,11 @@ MARIADB = {
         f"{TRIGGER} BEGIN DECLARE told text DEFAULT concat('bad ', NEW.label); "
         "SIGNAL SQLSTATE '23000' SET MESSAGE_TEXT = told, MYSQL_ERRNO = 1062; END",
         "error 1062",
+    ),
+    "a trigger with a number of its own": (
+        f"{TRIGGER} BEGIN DECLARE told text DEFAULT concat('bad ', NEW.label); "
+        "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = told, MYSQL_ERRNO = 31001; END",
+        "error 31001",
     ),
     "a partition": (
         "ALTER TABLE target MODIFY label varchar(99) PARTITION BY LIST COLUMNS (label) (PARTITION p VALUES IN ('x'))",

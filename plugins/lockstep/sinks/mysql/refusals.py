@@ -15,6 +15,7 @@ _OF_ROWS = frozenset(
     | {1365, 1366, 1367, 1406, 1411, 1441, 1451, 1452, 1525, 1526, 1557, 1586}
     | {1642, 1643, 1644, 1690, 1748, 1761, 1859, 3819, 4025}
 )
+_SERVERS = 4999  #: the server's own numbers end below
 #: the texts that are known to hold nothing but names and numbers of rows, or how they do without the values
 _KNOWN = tuple(
     (re.compile(pattern, re.DOTALL), kept)
@@ -39,8 +40,8 @@ _KNOWN = tuple(
 
 
 def quotes_row(error: BaseException) -> bool:
-    """Whether the error's text may have values of a row."""
-    return code_of(error) in _OF_ROWS
+    """Whether the error's text may have values of a row: the server's own, or one of a trigger's own number."""
+    return code_of(error) in _OF_ROWS or code_of(error) > _SERVERS
 
 
 def told(error: BaseException) -> str:

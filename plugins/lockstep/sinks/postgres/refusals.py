@@ -10,11 +10,12 @@ from psycopg2 import errorcodes
 from lockstep.sinks.tables.disclosure import rows_shown, withheld
 
 # classes of what has nothing to do with a row's content: connection, state, locks, resources, names, rights, the server
-_ROWLESS = ("08", "0A", "25", "28", "2B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "F0")
+_ROWLESS = ("08", "0A", "25", "28", "2B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "F0", "XX")
 _CONSTRAINT = "23"  #: its first line has names only; values stand in the detail
+_DATA = "22"  #: its first line quotes values, in the way of the server's language
 _PLACE = re.compile(r"^COPY [^\n]*?, line (?P<line>[0-9]+)(?:, column (?P<column>[^:\n]+))?", re.MULTILINE)
 _FUNCTION = re.compile(r"^PL/\w+ function (?P<name>[^\n]+?)(?: line [0-9]+ at \w+)?$", re.MULTILINE)
-_VALUE = re.compile(r'"[^"]*"|: .*$')
+_QUOTE = re.compile(r"\s*[:\"'«»„“].*", re.DOTALL)
 
 
 def quotes_row(error: psycopg2.Error) -> bool:
@@ -32,10 +33,10 @@ def told(error: psycopg2.Error) -> str:
 
 def _first_line(error: psycopg2.Error) -> str:
     primary = error.diag.message_primary or ""
-    if _is_raised(error):  # a person's own words, which may quote anything
+    if (error.pgcode or "").startswith(_DATA) and not _is_raised(error):
+        primary = _QUOTE.sub(" …", primary)
+    elif not (error.pgcode or "").startswith(_CONSTRAINT) or _is_raised(error):  # in a person's own words
         primary = "a function of the server refused it"
-    elif not (error.pgcode or "").startswith(_CONSTRAINT):
-        primary = _VALUE.sub(lambda found: '"…"' if found[0].startswith('"') else ": …", primary)
     return f"{primary} ({errorcodes.lookup(error.pgcode or '') if error.pgcode in _KNOWN else error.pgcode})"
 
 
@@ -53,7 +54,7 @@ def _names(error: psycopg2.Error) -> list[str]:
 
 
 def _is_raised(error: psycopg2.Error) -> bool:
-    return (error.pgcode or "").startswith("P0") or " at RAISE" in (error.diag.context or "")
+    return (error.pgcode or "").startswith("P0") or "RAISE" in (error.diag.context or "")
 
 
 _KNOWN = frozenset(value for name, value in vars(errorcodes).items() if name.isupper() and isinstance(value, str))
