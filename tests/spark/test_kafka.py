@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,12 @@ MANY = json.dumps(
         ("bytes", None, {b"x": b"x", None: None, b"\xff": b"\xff"}, []),
         ("string", None, {"ä".encode(): "ä", None: None, b"": ""}, [b"\xff\xfe"]),
         ("json", SCHEMA, GOOD_JSON | {None: None}, BAD_JSON),
+        (
+            "json",
+            "d DECIMAL(4,2), n STRUCT<m: MAP<STRING, INT>>",
+            {b'{"d": 1.50}': (Decimal("1.50"), None), b'{"n": {"m": {}}}': (None, ({},)), None: None},
+            [b'{"d": 1.505}', b'{"d": 99.999}', b'{"d": 100}'],
+        ),
         ("json", "x DOUBLE", {b'{"x": Infinity}': (math.inf,), b"{'x': 1}": (1.0,)}, [b'{"x": Infinity}]']),
         (
             "avro",

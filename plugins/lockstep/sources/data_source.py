@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: password=…, "secret": "…" and their like, also in quotes
 _NAMED = re.compile(
-    r"""(?i)(?:password|passwd|pwd|secret|token|key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,}]+))"""
+    r"""(?i)(?:password|passwd|pwd|secret|token|(?:api|access|account|private)[_-]?key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,}]+))"""
 )
 
 

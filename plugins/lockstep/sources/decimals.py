@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
 WHY = "_lockstep_why"  #: of a record that the parser takes for a good one: what is wrong with it
 _MOST = 38
+_INCOMPARABLE = re.compile(r"\bMAP\s*<|\bVARIANT\b", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:DECIMAL|DEC|NUMERIC)\b", re.IGNORECASE)
 _DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
 
 
 @dataclass(frozen=True)
 class Decimals:
-    """A schema and its decimals, those in structs and arrays too, but none in maps, which can't be compared."""
+    """A schema and its decimals, those in structs and arrays too, but none beside a map, which can't be compared."""
 
     ddl: str
     fields: Sequence[Field]
@@ -38,7 +39,8 @@ class Decimals:
     @cached_property
     def wide(self) -> dict[str, str]:
         """The types to read by, of the columns that have other ones than they are declared with."""
-        found = ((field.name, _wide(field.type)) for field in self.fields)
+        comparable = [field for field in self.fields if not _INCOMPARABLE.search(field.type)]
+        found = ((field.name, _wide(field.type)) for field in comparable)
         return {name: kind for name, kind in found if kind is not None}
 
     @property
@@ -47,6 +49,16 @@ class Decimals:
         if not self.wide:
             return self.ddl
         return ", ".join(f"{_quoted(field.name)} {self.wide.get(field.name, field.type)}" for field in self.fields)
+
+    def fitted(self, row: str) -> str:
+        """A struct that was read by `schema`, with BAD behind its fields, as it is declared."""
+        members = "".join(f"{_quoted(field.name)}: {field.type}, " for field in self.fields)
+        return f"try_cast({row} AS STRUCT<{members}{BAD}: STRING>)" if self.wide else row
+
+    def changed(self, row: str) -> str:
+        """A condition: some decimal of such a struct isn't what its type would make of it."""
+        found = [f"NOT ({self._same(field, f'{row}.')})" for field in self.fields if field.name in self.wide]
+        return " OR ".join(found) or "false"
 
     def marked(self, frame: DataFrame, record: str, *others: str) -> DataFrame:
         """What was read by `schema`, with its columns as they are declared, BAD, WHY, and `others`.
@@ -67,9 +79,11 @@ class Decimals:
         return f"CASE {' '.join(self._case(field) for field in self.fields if field.name in self.wide)} END"
 
     def _case(self, field: Field) -> str:
-        name, read, told = _quoted(field.name), self.wide[field.name], f"column {field.name} has more digits than "
-        same = f"{name} <=> CAST(try_cast({name} AS {field.type}) AS {read})"
-        return f"WHEN NOT ({same}) THEN {_text(told + field.type)}"
+        return f"WHEN NOT ({self._same(field)}) THEN {_text(f'column {field.name} has more digits than {field.type}')}"
+
+    def _same(self, field: Field, row: str = "") -> str:
+        read = f"{row}{_quoted(field.name)}"
+        return f"{read} <=> CAST(try_cast({read} AS {field.type}) AS {self.wide[field.name]})"
 
 
 def _wide(type: str) -> str | None:

@@ -29,7 +29,8 @@ class FrozenFile:
         """The file as it is now. `name`: by which it is claimed. Raises `SourceNotReady` if it is gone."""
         try:
             found = Path(path).stat()
-            sha256, inode = _sha256(path) if hashed else None, (found.st_dev, found.st_ino)
+            sha256 = _sha256(path) if hashed else None
+            inode = (found.st_dev, found.st_ino) if found.st_ino else None  # some file systems number nothing
             known_as = name if name != path else None
             return cls(found.st_mtime_ns, path, found.st_size, sha256, known_as, inode, found.st_nlink)
         except OSError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -102,7 +102,7 @@ class Places:
         """A folder that is mounted at two places has two names that no link explains."""
         facts = os.stat(folder)  # noqa: PTH116
         other = self._seen.setdefault((facts.st_dev, facts.st_ino), folder)
-        if other != folder:
+        if other != folder and facts.st_ino:  # some file systems number nothing
             raise SourceRefused(
                 f"folders {other} and {folder} are one folder under two names, by a mount: its files would be read "
                 "twice; have the source's path mean only one of them"
@@ -115,8 +115,9 @@ def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: st
     `everywhere`: the pattern of all of these. They are looked at only if one of `files` has several names.
     """
     known: dict[tuple[int, int] | None, FrozenFile] = {}
-    for file in files:
-        if (other := known.setdefault(file.inode, file)) is not file:
+    for file in (file for file in files if file.inode is not None):
+        other = known.setdefault(file.inode, file)
+        if other is not file and (file.links > 1 or file == replace(other, path=file.path)):
             raise _linked(other.path, file.path)
     linked = {file.inode: file for file in known.values() if file.links > 1}
     for path in each_file(everywhere) if linked else ():

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from lockstep.errors import InvalidPipeline
+from lockstep.sources.decimals import Decimals
 from lockstep.sources.records import BAD
 
 #: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
@@ -69,7 +70,7 @@ class Decoding:
                 return self._text
             case Encoding.JSON:
                 options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
-                return f"from_json({self._text}, {_literal(f'{self.schema}, {BAD} STRING')}, {options})"
+                return f"from_json({self._text}, {_literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
             case Encoding.AVRO:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {_literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
@@ -83,10 +84,19 @@ class Decoding:
             case Encoding.STRING:
                 return self._is_no_text
             case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
-                return f"({decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {self._has_more_json})"
+                wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {self._has_more_json}"
+                return f"({wrong} OR {self._decimals.changed(decoded)})"
             case Encoding.AVRO:
                 found = f"{decoded}.{_END} = unhex({self._hash})"
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+
+    def fitted(self, decoded: str) -> str:
+        """What was decoded, with the types of the schema."""
+        return self._decimals.fitted(decoded) if self.encoding is Encoding.JSON else decoded
+
+    @property
+    def _decimals(self) -> Decimals:
+        return Decimals.of(self.schema)
 
     @property
     def unwrapped(self) -> str | None:

@@ -48,8 +48,8 @@ def read_ranges(
     frame = raw.selectExpr("*", f"{key.decoded()} AS {_KEY}", f"{value.decoded()} AS {_VALUE}")
     bad = f"({key.is_bad(_KEY)} OR {value.is_bad(_VALUE)})"
     frame = frame.selectExpr(
-        f"{_KEY} AS key",
-        f"{_VALUE} AS value",
+        f"{key.fitted(_KEY)} AS key",
+        f"{value.fitted(_VALUE)} AS value",
         *columns[2:],
         f"CASE WHEN {bad} THEN to_json(struct({key.raw}, {value.raw})) END AS {BAD}",
         f"CASE WHEN {bad} THEN {PLACE} END AS {FILE}",
