@@ -93,7 +93,7 @@ def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote
     """Look first: where the target proves that nothing was applied, no word can say so, as long as it still can be."""
     try:
         with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
-            proof = _proof_of_absence(sink, epoch, vote)
+            proof = _proof_of_absence(runtime, sink, epoch, vote)
     except PublishBusy:  # a moment later there is an outcome
         raise
     except (Retryable, OutcomeUnknown, PreflightRefused, TargetChanged) as error:
@@ -107,13 +107,21 @@ def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote
         )
 
 
-def _proof_of_absence(sink: Sink, epoch: Epoch, vote: Vote) -> str | None:
-    """The handle first, the marker second, as publication looks for them. None where that proves nothing."""
+def _proof_of_absence(runtime: Runtime, sink: Sink, epoch: Epoch, vote: Vote) -> str | None:
+    """The handle first, the marker second, as publication looks for them. None where that proves nothing, and where
+    the target shows the range under another number, by the word of a ledger that has been lost."""
     if any(txn.epoch == epoch.id and txn.token == vote.token for txn in sink.pending()):
         return "still holds it unpublished"
     if sink.guarantee is not Guarantee.EXACTLY_ONCE or sink.target_id() != vote.target_id:
         return None
-    return "has no marker of it" if sink.find_marker(epoch.id) is None else None
+    if sink.find_marker(epoch.id) is not None:
+        return None
+    try:
+        sink.refuse_shown(runtime.told(epoch, vote.token))
+    except LedgerConflict as shown:
+        _log.info("%s", shown)
+        return None
+    return "has no marker of it"
 
 
 def _is_readable(runtime: Runtime, epoch: Epoch) -> bool:
