@@ -10,7 +10,8 @@ from lockstep.errors import NotConfigured
 
 #: LOCKSTEP_<…> that mean something else; so does every LOCKSTEP_PORT_… of the stack.
 RESERVED = frozenset(
-    {"AIRFLOW", "CRASH", "HOME", "KEEP", "LEDGER", "OUT", "SEED", "SEEDS", "SPARK", "STACK", "STAGING", "TESTING"}
+    {"AIRFLOW", "CRASH", "HOME", "KEEP", "LEDGER", "OUT", "SEED", "SEEDS", "SHOW_ROWS", "SPARK", "STACK", "STAGING"}
+    | {"TESTING"}
 )
 _CONNECTION = "CONNECTION_"
 
