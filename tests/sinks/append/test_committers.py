@@ -7,10 +7,13 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of, lone_sender
@@ -235,3 +238,15 @@ def test_a_dead_sender_is_followed_at_once_and_a_stopped_one_soon(make: Make) ->
         while not alone(make()):
             assert time.monotonic() < until, "everybody waits for a stopped sender"
             time.sleep(lone_sender.STANDSTILL / 10)
+
+
+def test_an_interval_is_found_whatever_number_its_epoch_has(make: Make) -> None:
+    start = datetime(2013, 1, 1, tzinfo=UTC)
+    sent = replace(epoch(3, token=10), interval=Interval(start, start + timedelta(days=1)))
+    make().commit_checkpoint(sent, NoTransaction())
+    record(make(), id=2, token=11)
+    found = make().find_span(sent.span or "")
+    assert found is not None and (found.epoch, found.token, found.span) == (3, 10, sent.span)
+    assert make().find_span("2014") is None
+    assert [one.epoch for one in make().newest()] == [3]
+    assert sorted((one.epoch, one.span) for one in make().all()) == [(2, None), (3, sent.span)]

@@ -19,11 +19,13 @@ from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
 from lockstep.sinks.write_ahead import Session
 
+_RECORD = re.compile(r"epoch=([0-9]+)\.json")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class FileCommitter(OutsideCommitter):
-    """A small file for each epoch that was sent: `<path>/<job>/<operator>/epoch=<id>.json`, created whole and once.
+    """A small file for each epoch that was sent: `<path>/<job>/<operator>/epoch=<id>.json`, created whole and once,
+    and before it the same as `span=<…>.json` for its interval.
 
     `path`: a folder on a local or shared file system with hard links, the same for whoever may publish.
     """
@@ -59,22 +61,46 @@ class FileCommitter(OutsideCommitter):
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """Raises `OutcomeUnknown` for a damaged record."""
+        return self._read(self._file(epoch), epoch)
+
+    def _read(self, path: Path, epoch: int) -> Marker | None:
         with self._naming():
             try:
-                found = from_checked(self._file(epoch).read_bytes())
+                found = from_checked(path.read_bytes())
             except FileNotFoundError:
                 return None
             except Damaged as error:
                 raise OutcomeUnknown(
-                    f"committer of {self.operator_id}: {self._file(epoch)} is damaged ({error}): restore it from a "
+                    f"committer of {self.operator_id}: {path} is damaged ({error}): restore it from a "
                     "copy, or remove it to have the epoch sent again"
                 ) from error
-        return Marker(epoch, int(found["token"]), str(found["manifest"]))
+        return Marker(int(found.get("epoch", epoch)), int(found["token"]), str(found["manifest"]), found.get("span"))
+
+    def find_span(self, span: str) -> Marker | None:
+        return self._read(self._span(span), 0)
+
+    def newest(self) -> list[Marker]:
+        last = max(self._epochs(), default=None)
+        found = self.is_checkpoint_committed(last) if last is not None else None
+        return [found] if found else []
+
+    def all(self) -> Iterator[Marker]:
+        yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs())))
+
+    def _epochs(self) -> list[int]:
+        with self._naming(), suppress(FileNotFoundError):
+            return [int(found[1]) for path in self._folder.iterdir() if (found := _RECORD.fullmatch(path.name))]
+        return []
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        record = to_checked({"token": epoch.token, "manifest": epoch.manifest_hash})
-        with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
-            create_whole(self._file(epoch.id), record, self._drafts)
+        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash}
+        paths = [self._file(epoch.id)]
+        if epoch.span is not None:
+            told["span"] = epoch.span
+            paths.insert(0, self._span(epoch.span))
+        for path in paths:
+            with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
+                create_whole(path, to_checked(told), self._drafts)
         self._require_same(epoch)
 
     @contextmanager
@@ -130,6 +156,9 @@ class FileCommitter(OutsideCommitter):
 
     def _file(self, epoch: int) -> Path:
         return self._folder / f"epoch={epoch}.json"
+
+    def _span(self, span: str) -> Path:
+        return self._folder / f"span={span.replace(':', '').replace('/', '_')}.json"
 
 
 def _locked(descriptor: int) -> bool:

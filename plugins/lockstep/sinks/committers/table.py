@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import PreflightRefused, TargetChanged
 from lockstep.sinks.base import Marker, SinkContext, SinkEpoch
@@ -23,6 +24,7 @@ class PostgresCommitter(OutsideCommitter):
     def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
         self._connection, self._lock_timeout = connection, lock_timeout
         self._table = sql.Identifier("public", "lockstep_sent")
+        self._ranges = sql.Identifier("public", "lockstep_sent_range")
 
     def setting(self) -> str:
         return POSTGRES + self._connection
@@ -45,6 +47,12 @@ class PostgresCommitter(OutsideCommitter):
                     " manifest text NOT NULL, sent_at timestamptz NOT NULL DEFAULT now(),"
                     " PRIMARY KEY (job, operator, epoch))"
                 ).format(self._table)
+            )
+            cursor.execute(
+                sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (job text, operator text, span text, epoch bigint NOT NULL,"
+                    " PRIMARY KEY (job, operator, span), UNIQUE (job, operator, epoch))"
+                ).format(self._ranges)
             )
             cursor.execute(  # epoch 0 is nobody's: its row names the table
                 sql.SQL(
@@ -73,6 +81,33 @@ class PostgresCommitter(OutsideCommitter):
         found = self._found("looking for the record", self.job_id, self.operator_id, epoch)
         return Marker(epoch, *found) if found else None
 
+    def find_span(self, span: str) -> Marker | None:
+        return next(iter(self._joined("looking for the record of a range", "r.span = %s", span)), None)
+
+    def newest(self) -> list[Marker]:
+        return self._joined("looking for the newest record", "true ORDER BY s.epoch DESC LIMIT 1")
+
+    def all(self) -> list[Marker]:
+        return self._joined("listing the records", "true ORDER BY s.epoch")
+
+    def _joined(self, doing: str, which: str, *values: str) -> list[Marker]:
+        with self._database.transaction(doing) as cursor:
+            if not self._has_ranges(cursor):
+                return []
+            cursor.execute(
+                sql.SQL(
+                    "SELECT s.epoch, s.token, s.manifest, r.span FROM {} s LEFT JOIN {} r USING (job, operator, epoch)"
+                    " WHERE s.job = %s AND s.operator = %s AND {}"
+                ).format(self._table, self._ranges, sql.SQL(which)),
+                (self.job_id, self.operator_id, *values),
+            )
+            return [Marker(*row) for row in cursor.fetchall()]
+
+    def _has_ranges(self, cursor: Cursor) -> bool:
+        """Not where no preflight has been since an older version made the table."""
+        cursor.execute("SELECT to_regclass('public.lockstep_sent_range')")
+        return cursor.fetchone() != (None,)
+
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         with self._database.transaction(f"recording epoch {epoch.id} as sent") as cursor:
             cursor.execute(
@@ -82,6 +117,13 @@ class PostgresCommitter(OutsideCommitter):
                 ).format(self._table),
                 (self.job_id, self.operator_id, epoch.id, epoch.token, epoch.manifest_hash),
             )
+            if epoch.span is not None and self._has_ranges(cursor):
+                cursor.execute(
+                    sql.SQL(
+                        "INSERT INTO {} (job, operator, span, epoch) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+                    ).format(self._ranges),
+                    (self.job_id, self.operator_id, epoch.span, epoch.id),
+                )
         self._require_same(epoch)
 
     @contextmanager

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
-from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.base import Guarantee, Marker, SinkEpoch, shown_before
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka.records import Record, Records
 from lockstep.sinks.kafka.transaction import ShardTransaction, transactional_id
@@ -123,7 +123,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         assert isinstance(session, KafkaSession)
         if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
             raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
-        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards).to_bytes()
+        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
         for number, transaction in session.open.items():
             key = self._markers.key(epoch.id, number)
             transaction.send_marker(self._markers.name, key, marker, self._markers.partition)
@@ -132,6 +132,31 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._found(epoch, wait=False)
         return found[0].of_epoch(epoch.id) if found and len(found) == self.shards_of(found) else None
+
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        """As the sink's, by any shard, and without waiting for anybody's open transaction."""
+        for shown in self._markers.find(epoch.id, wait=False).values():
+            if shown.manifest_hash != epoch.manifest_hash:
+                raise shown_before(self._sink.name, epoch, shown.of_epoch(epoch.id))
+        self._refuse_span(epoch)
+
+    def _refuse_span(self, epoch: SinkEpoch) -> None:
+        """What has been read so far."""
+        shown = self.find_span(epoch.span) if epoch.span is not None else None
+        if shown is not None and shown.epoch != epoch.id:
+            raise shown_before(self._sink.name, epoch, shown)
+
+    def find_span(self, span: str) -> Marker | None:
+        return next((marker for marker in self.all() if marker.span == span), None)
+
+    def newest(self) -> list[Marker]:
+        found = list(self.all())
+        by = (lambda marker: marker.epoch), (lambda marker: marker.token)
+        return list(dict.fromkeys(max(found, key=order) for order in by)) if found else []
+
+    def all(self) -> Iterable[Marker]:
+        """One for each epoch of which anything stands, without waiting for anybody's open transaction."""
+        return [next(iter(of.values())).of_epoch(epoch) for epoch, of in self._markers.every(wait=False).items()]
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
@@ -152,4 +177,6 @@ class KafkaMarkerCommitter(CheckpointCommitter):
                     f"sink {self._sink.name}: epoch {epoch.id} carries the marker of manifest "
                     f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
                 )
+        if not found:
+            self._refuse_span(epoch)
         return found

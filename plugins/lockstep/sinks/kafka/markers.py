@@ -31,33 +31,35 @@ SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.
 @dataclass(frozen=True)
 class ShardMarker:
     """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `shards`: how
-    many the epoch has; None: of an older version, which sent by its plan."""
+    many the epoch has; None: of an older version, which sent by its plan. `span`: see `SinkEpoch.span`."""
 
     token: int
     manifest_hash: str
     starts: Mapping[int, int]
     shards: int | None = None
+    span: str | None = None
 
     def to_bytes(self) -> bytes:
         told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts)}
-        return json.dumps(told | ({} if self.shards is None else {"shards": self.shards})).encode()
+        optional = {"shards": self.shards, "span": self.span}
+        return json.dumps(told | {name: value for name, value in optional.items() if value is not None}).encode()
 
     @classmethod
     def from_bytes(cls, found: bytes) -> ShardMarker:
         told = json.loads(found)
         starts = {int(number): offset for number, offset in told["starts"].items()}
-        return cls(told["token"], told["manifest"], starts, told.get("shards"))
+        return cls(told["token"], told["manifest"], starts, told.get("shards"), told.get("span"))
 
     def of_epoch(self, epoch: int) -> Marker:
-        return Marker(epoch, self.token, self.manifest_hash)
+        return Marker(epoch, self.token, self.manifest_hash, self.span)
 
 
 @dataclass
 class _Seen:
-    """An epoch's markers that stand before `end`."""
+    """This sink's markers that stand before `end`, by epoch and shard."""
 
     end: int = 0
-    markers: dict[int, ShardMarker] = field(default_factory=dict)
+    markers: dict[int, dict[int, ShardMarker]] = field(default_factory=dict)
 
 
 class MarkerTopic:
@@ -70,7 +72,7 @@ class MarkerTopic:
         self._who = Asker(f"sink {owner.sink}")
         whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
         self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
-        self._seen: dict[int, _Seen] = {}
+        self._seen = _Seen()
 
     def create(self) -> Topic:
         """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
@@ -108,14 +110,17 @@ class MarkerTopic:
         """The epoch's committed markers by shard, as many as it has, a copy. One that isn't there proves nothing unless
         you `wait` for open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is
         gone."""
-        end = self._end(stable=not wait)
-        seen = self._seen.setdefault(epoch, _Seen())
-        prefix = self.key(epoch, 0)[:-1]
-        for key, value in self._committed(seen.end, end):
+        return dict(self.every(wait=wait).get(epoch, {}))
+
+    def every(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
+        """This sink's committed markers by epoch and shard; otherwise as `find`."""
+        end, prefix = self._end(stable=not wait), b"%s/" % self._prefix
+        for key, value in self._committed(self._seen.end, end):
             if key.startswith(prefix):
-                seen.markers[int(key.removeprefix(prefix))] = ShardMarker.from_bytes(value)
-        seen.end = max(seen.end, end)
-        return dict(seen.markers)
+                epoch, shard = map(int, key.removeprefix(prefix).split(b"/"))
+                self._seen.markers.setdefault(epoch, {})[shard] = ShardMarker.from_bytes(value)
+        self._seen.end = max(self._seen.end, end)
+        return self._seen.markers
 
     def _end(self, *, stable: bool) -> int:
         try:

@@ -246,6 +246,12 @@ class KafkaSink(WriteAheadSink):
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
         return True
 
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        if isinstance(self.committer, KafkaMarkerCommitter):
+            self.committer.refuse_shown(epoch)
+        else:
+            super().refuse_shown(epoch)
+
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
         if isinstance(self.committer, KafkaMarkerCommitter):
             return self.committer.proof(epoch)  # a dead publisher's transaction ends when the session opens

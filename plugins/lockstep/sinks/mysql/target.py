@@ -65,6 +65,15 @@ _EVERY = """
     WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s ORDER BY m.epoch DESC
 """
 _LAST = f"{_EVERY} LIMIT 1"
+_BY_EPOCH = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
+    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
+    WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s AND m.epoch = %s
+"""
+_NO_RANGES = (
+    "(SELECT NULL AS deployment, NULL AS pipeline, NULL AS sink, NULL AS span, NULL AS epoch, NULL AS token "
+    "FROM DUAL WHERE false)"
+)
 _YOUNGEST = """
     SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
     JOIN {markers} m USING (deployment, pipeline, sink, epoch)
@@ -224,7 +233,7 @@ class TargetTables:
         )
         values = (epoch.id, epoch.token, epoch.manifest_hash)
         inserted = _inserted(cursor, markers, (seconds, *self.owner_key, *values))
-        if inserted and epoch.span is not None:
+        if inserted and epoch.span is not None and "lockstep_range" in self._engines(cursor):
             self._insert_range(cursor, epoch, epoch.span, seconds)
         return inserted
 
@@ -255,6 +264,8 @@ class TargetTables:
         )
         cursor.execute(statement, (*self.owner_key, epoch.id, epoch.token))
         self._require_one(cursor, epoch)
+        if "lockstep_range" not in self._engines(cursor):
+            return
         ranges = compose(
             "DELETE FROM {table} WHERE (deployment, pipeline, sink, token, epoch) = (%s, %s, %s, %s, %s)",
             table=self._table("lockstep_range"),
@@ -263,11 +274,7 @@ class TargetTables:
 
     def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
         """The epoch's committed marker; the cursor's transaction must be a new one."""
-        if "lockstep_marker" not in self._engines(cursor):
-            return None
-        cursor.execute(self._select_marker, (*self.owner_key, epoch))
-        row = cursor.fetchone()
-        return Marker(*row) if row else None
+        return next(iter(self._selected(cursor, _BY_EPOCH, epoch)), None)
 
     def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
         """The committed marker of a range; the cursor's transaction must be a new one."""
@@ -281,9 +288,12 @@ class TargetTables:
         """Every one of this sink."""
         return self._selected(cursor, _EVERY)
 
-    def _selected(self, cursor: Cursor, statement: str, *values: str) -> list[Marker]:
-        if not {"lockstep_marker", "lockstep_range"} <= self._engines(cursor).keys():
+    def _selected(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
+        engines = self._engines(cursor)
+        if "lockstep_marker" not in engines:
             return []
+        if "lockstep_range" not in engines:  # no preflight since this is an older version's target
+            statement = statement.replace("{ranges}", _NO_RANGES)
         tables = {"markers": self._table("lockstep_marker"), "ranges": self._table("lockstep_range")}
         cursor.execute(compose(statement, **tables), (*self.owner_key, *values))
         return [Marker(*row) for row in cursor.fetchall()]

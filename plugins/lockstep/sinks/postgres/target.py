@@ -60,6 +60,11 @@ _EVERY = """
     WHERE (m.deployment, m.pipeline, m.sink) = (%s::uuid, %s, %s) ORDER BY m.epoch DESC
 """
 _LAST = f"{_EVERY} LIMIT 1"
+_BY_EPOCH = """
+    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
+    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
+    WHERE (m.deployment, m.pipeline, m.sink, m.epoch) = (%s::uuid, %s, %s, %s)
+"""
 _YOUNGEST = """
     SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
     JOIN {markers} m USING (deployment, pipeline, sink, epoch)
@@ -70,6 +75,10 @@ _BY_SPAN = """
     LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
     WHERE (r.deployment, r.pipeline, r.sink, r.span) = (%s::uuid, %s, %s, %s)
 """
+_NO_RANGES = sql.SQL(
+    "(SELECT NULL::uuid AS deployment, NULL::text AS pipeline, NULL::text AS sink, NULL::text AS span, "
+    "NULL::bigint AS epoch, NULL::bigint AS token WHERE false)"
+)
 
 # schemas with owners beside the sink's own, as far as the role may read them
 _HOMES = """
@@ -236,7 +245,7 @@ class TargetTables:
             (*self.owner_key, epoch.id, epoch.token, epoch.manifest_hash),
         )
         inserted = cursor.rowcount == 1
-        if inserted and epoch.span is not None:
+        if inserted and epoch.span is not None and self._exists(cursor, "lockstep_range"):
             self._insert_range(cursor, epoch, epoch.span)
         return inserted
 
@@ -268,17 +277,7 @@ class TargetTables:
 
     def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
         """The epoch's committed marker; the cursor's transaction must be a new one."""
-        if not self._exists(cursor, "lockstep_marker"):
-            return None
-        cursor.execute(
-            sql.SQL(
-                "SELECT epoch, token, manifest_hash FROM {} "
-                "WHERE (deployment, pipeline, sink, epoch) = (%s::uuid, %s, %s, %s)"
-            ).format(self._table("lockstep_marker")),
-            (*self.owner_key, epoch),
-        )
-        row = cursor.fetchone()
-        return Marker(*row) if row else None
+        return next(iter(self._selected(cursor, _BY_EPOCH, epoch)), None)
 
     def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
         """The committed marker of a range; the cursor's transaction must be a new one."""
@@ -292,10 +291,13 @@ class TargetTables:
         """Every one of this sink."""
         return self._selected(cursor, _EVERY)
 
-    def _selected(self, cursor: Cursor, statement: str, *values: str) -> list[Marker]:
-        if not (self._exists(cursor, "lockstep_marker") and self._exists(cursor, "lockstep_range")):
+    def _selected(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
+        if not self._exists(cursor, "lockstep_marker"):
             return []
-        tables = {"markers": self._table("lockstep_marker"), "ranges": self._table("lockstep_range")}
+        ranges: sql.Composable = self._table("lockstep_range")
+        if not self._exists(cursor, "lockstep_range"):  # no preflight since this is an older version's target
+            ranges = _NO_RANGES
+        tables = {"markers": self._table("lockstep_marker"), "ranges": ranges}
         cursor.execute(sql.SQL(statement).format(**tables), (*self.owner_key, *values))
         return [Marker(*row) for row in cursor.fetchall()]
 

@@ -1,0 +1,118 @@
+"""Markers carry the interval: it is found whatever number its epoch has, and before a sink votes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lockstep.epoch import Interval
+from lockstep.errors import LedgerConflict, Retryable
+from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.testing import SinkUnderTest, sealed
+from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
+from tests.sinks.kafka_target import KafkaUnderTest
+from tests.sinks.mysql_target import MySqlUnderTest
+from tests.sinks.mysql_target import execute as mysql_execute
+from tests.sinks.postgres_target import PostgresUnderTest
+from tests.sinks.postgres_target import execute as postgres_execute
+from tests.sinks.targets import FilesUnderTest
+
+TARGETS = (
+    *("postgres two_phase", "postgres write_ahead", "mariadb two_phase", "mariadb write_ahead"),
+    *("files", "kafka", "kafka in shards", "recorded in a folder"),
+)
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest, memory: Path) -> Iterator[SinkUnderTest]:
+    kind, _, protocol = request.param.partition(" ")
+    match kind:
+        case "postgres":
+            yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", protocol)
+        case "mariadb":
+            yield MySqlUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
+        case "files":
+            yield FilesUnderTest(memory, "parquet")
+        case "kafka":
+            yield KafkaUnderTest(request.getfixturevalue("kafka_broker"), shards=2 if protocol else 1)
+        case _:
+            elsewhere = {"guarantee": "at_least_once", "committer": str(memory / "sent")}
+            yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", "write_ahead", **elsewhere)
+
+
+def of_day(day: int, id: int, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
+    start = datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=day)
+    return replace(epoch(id, token=token, manifest=manifest), interval=Interval(start, start + timedelta(days=1)))
+
+
+def marker(of: SinkEpoch, token: int) -> Marker:
+    return Marker(of.id, token, of.manifest_hash, of.span)
+
+
+def test_a_range_is_found_under_another_number_and_refused_before_the_vote(target: SinkUnderTest) -> None:
+    first, wal = of_day(1, 3), sealed(50)
+    publish(target, first, prepare(target, first, wal), wal)
+    with opened(target) as sink:
+        assert sink.find_marker_of_span(first.span or "") == marker(first, 10)
+        for again in (of_day(1, 8, token=20), of_day(1, 3, token=20, manifest="b")):
+            with pytest.raises(LedgerConflict, match="can't be taken, the target shows epoch 3 of 2013-01-02T00:00"):
+                sink.refuse_shown(again)
+        sink.refuse_shown(of_day(1, 3, token=30))
+        sink.refuse_shown(of_day(2, 8, token=30))
+        assert sink.find_marker_of_span(of_day(2, 8).span or "") is None
+
+
+def test_a_range_that_two_ledgers_have_decided_is_shown_once(target: SinkUnderTest) -> None:
+    first, second, wal = of_day(1, 3), of_day(1, 8, token=20, manifest="b"), sealed(50)
+    vote = prepare(target, first, wal)
+    publish(target, first, vote, wal)
+    late = replace(vote, token=second.token, handle=None)
+    with opened(target) as sink, pytest.raises((LedgerConflict, Retryable)):
+        sink.publish(second, sink.prepare(second, wal) if target.votes_with_data else late, wal)
+    expect_rows(target, wal)
+
+
+def test_the_newest_markers_are_told_and_all_of_them(target: SinkUnderTest) -> None:
+    wal = sealed(10)
+    epochs = [of_day(2, 1, token=10), of_day(1, 2, token=11), of_day(0, 4, token=12), epoch(5, token=13)]
+    with opened(target) as sink:
+        sink.preflight(None)
+        assert sink.newest_markers() == []
+    for one in epochs:
+        publish(target, one, prepare(target, one, wal), wal)
+    with opened(target) as sink:
+        assert marker(epochs[3], 13) in sink.newest_markers()
+        assert sorted(sink.markers(), key=lambda one: one.epoch) == [marker(one, one.token) for one in epochs]
+
+
+@pytest.mark.parametrize("target", TARGETS[:4], indirect=True)
+def test_of_tables_the_marker_with_the_largest_token_is_told_too(target: SinkUnderTest) -> None:
+    """A backfill in parallel: the epoch that was published last isn't the one with the largest number."""
+    wal = sealed(10)
+    for one in (of_day(1, 2, token=11), of_day(2, 1, token=19)):
+        publish(target, one, prepare(target, one, wal), wal)
+    with opened(target) as sink:
+        assert {(one.epoch, one.token) for one in sink.newest_markers()} == {(2, 11), (1, 19)}
+
+
+@pytest.mark.parametrize("target", TARGETS[:4], indirect=True)
+def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_room_for_ranges(
+    target: SinkUnderTest,
+) -> None:
+    wal, decided = sealed(10), of_day(1, 2)
+    with opened(target) as sink:
+        sink.preflight(None)
+        sink.preflight({batches.output: batches.schema for batches in wal})
+        by_hand = mysql_execute if isinstance(target, MySqlUnderTest) else postgres_execute
+        by_hand(target.dsn, "DROP TABLE lockstep_range")  # type: ignore[attr-defined]
+        vote = sink.prepare(decided, wal)
+    publish(target, decided, vote, wal)
+    expect_rows(target, wal)
+    with opened(target) as sink:
+        assert sink.find_marker(2) == Marker(2, 10, decided.manifest_hash)
+        assert sink.find_marker_of_span(decided.span or "") is None
+        assert [one.epoch for one in sink.newest_markers()] == [one.epoch for one in sink.markers()] == [2]
