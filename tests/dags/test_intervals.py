@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pendulum
 import pytest
 from airflow.sdk import Context
 
-from lockstep.epoch import Interval
+from lockstep.epoch import Interval, RunKey
 from lockstep.errors import IntervalMissing, InvalidPipeline
+from lockstep.orchestration import operators
 from lockstep.orchestration.intervals import interval_of
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -62,3 +65,14 @@ def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignor
     for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"), run(end="2024-03-02T00:00:00Z")):
         with pytest.raises(InvalidPipeline, match=r"its epochs are numbers.*\{interval_start"):
             interval_of(pipeline_of(Numbers()), given)
+
+
+def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[RunKey] = []
+    monkeypatch.setattr(operators, "opened", lambda *_: nullcontext())
+    monkeypatch.setattr(operators, "_told", lambda _: {})
+    monkeypatch.setattr(operators, "commit", lambda _, run: seen.append(run))
+    task = SimpleNamespace(dag_id="orders", run_id="manual 1")
+    for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z", ti=task), run("yesterday", ti=task)):
+        operators.CommitOperator(task_id="commit", pipeline=ORDERS).execute(given)
+    assert [str(one.interval) for one in seen] == ["[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)", "None"]

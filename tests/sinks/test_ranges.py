@@ -12,6 +12,7 @@ import pytest
 from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, Retryable
 from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.durable_file import from_checked, to_checked
 from lockstep.testing import SinkUnderTest, sealed
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
@@ -116,3 +117,18 @@ def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_r
         assert sink.find_marker(2) == Marker(2, 10, decided.manifest_hash)
         assert sink.find_marker_of_span(decided.span or "") is None
         assert [one.epoch for one in sink.newest_markers()] == [one.epoch for one in sink.markers()] == [2]
+
+
+@pytest.mark.parametrize("target", ["files"], indirect=True)
+def test_a_marker_of_an_older_version_is_still_read(target: SinkUnderTest) -> None:
+    assert isinstance(target, FilesUnderTest)
+    wal, one = sealed(10), of_day(1, 2)
+    publish(target, one, prepare(target, one, wal), wal)
+    [path] = (target.path / ".lockstep").glob("epoch=2.json")
+    content = from_checked(path.read_bytes())
+    del content["span"]
+    path.unlink()
+    path.write_bytes(to_checked({**content, "format": 1}))
+    expect_rows(target, wal)
+    with opened(target) as sink:
+        assert sink.find_marker(2) == Marker(2, 10, one.manifest_hash)
