@@ -66,6 +66,12 @@ def build(into: Path) -> Path:
     return into / "dist"
 
 
+def build_wheel(folder: Path) -> list[Path]:
+    """The wheel that is built right from `folder`."""
+    _uv("build", "--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", folder / "dist", folder)
+    return list((folder / "dist").glob("*.whl"))
+
+
 def install(wheel: Path, extras: str, folder: Path) -> Installed:
     """An environment of its own with `wheel[extras]`. Skips where no package index answers."""
     versions = ["--resolution", RESOLUTION] if RESOLUTION else ["--constraints", ROOT / "requirements.txt"]

@@ -13,10 +13,11 @@ from textwrap import dedent
 
 import psycopg2
 import pytest
+import yaml
 
 import lockstep
 from stack.java import java_home
-from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, install
+from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, build_wheel, install
 
 pytestmark = pytest.mark.slow
 
@@ -85,6 +86,18 @@ def test_the_source_distribution_builds_the_same_wheel(dist: Path, wheel: Path, 
         names = {name.partition("/")[2] for name in archive.getnames()}
         assert {"LICENSE", "README.md", "CHANGELOG.md", "docs/protocol.md", "dags/lockstep_recovery.py"} <= names
         assert not [name for name in names if name.endswith(".pyc") or name.startswith((".", "tests", "stack"))]
+
+
+def test_the_image_of_the_deployment_copies_all_that_the_package_is_built_from(tmp_path: Path) -> None:
+    compose = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
+    steps = compose["x-image"]["build"]["dockerfile_inline"].partition("--no-build-isolation .")[0]
+    for source in re.findall(r"^COPY (.*) \S+$", steps, re.M):
+        for name in source.split():
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+            copy(ROOT / name, tmp_path / name)
+    assert [wheel.name for wheel in build_wheel(tmp_path)] == [
+        f"airflow_lockstep-{PROJECT['version']}-py3-none-any.whl"
+    ]
 
 
 def test_the_empty_environment_has_a_command_line_that_starts(installed: Callable[[str], Installed]) -> None:
