@@ -108,7 +108,13 @@ class Runtime:
             return planned
         told = ", ".join(f"{name}={value}" for name, value in found.override.items())
         _log.info("sink %s works with %s, as a person said", planned.name, told)
-        return Sink.from_spec(spec, {**deployed, **found.override})
+        try:
+            return Sink.from_spec(spec, {**deployed, **found.override})
+        except InvalidPipeline as error:  # of a definition that was another one when that was said
+            raise InvalidPipeline(
+                f"{error}; a person said {told}: take it back with `lockstep override {self.pipeline} {planned.name} "
+                "--clear --reason …`"
+            ) from error
 
     def _deployed(self, planned: Sink, kept: Json) -> Mapping[str, Json]:
         """`kept`: as the ledger has it from the definition that began last."""

@@ -259,6 +259,21 @@ def test_settings_that_do_not_go_with_an_old_plan_are_left_out(feed_of: Callable
     assert in_force(feed, 2)["shards"] == 2
 
 
+def test_a_word_that_does_not_go_with_a_later_definition_is_named_with_the_way_to_take_it_back(
+    feed_of: Callable[..., Feed],
+) -> None:
+    feed = feed_of()
+    feed.decide(0)
+    feed.finish(0)
+    with feed.runtime() as runtime:
+        override(runtime, "rows", ["shards=2"], "a test")
+    with pytest.raises(InvalidPipeline, match="lockstep override numbers rows --clear"):
+        feed_of(guarantee="none").decide(1)
+    with feed.runtime() as runtime:
+        clear_override(runtime, "rows", "it has no shards any more")
+    feed_of(guarantee="none").decide(1)
+
+
 @pytest.mark.parametrize(
     "sink",
     [
