@@ -1,4 +1,4 @@
-"""The shipped DAG files as the DAG processor meets them: they import, quickly, and touch nothing but code."""
+"""The shipped DAG files as the DAG processor meets them: they import, load little, and touch nothing but code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ CHECKOUT = Path(__file__).parents[2]
 FILES = sorted((CHECKOUT / "dags").glob("*.py"))
 
 PARSE = """
-import json, sys, sysconfig, time
+import json, sys, sysconfig
 import airflow.sdk, lockstep.orchestration.recovery
 from importlib.machinery import SourceFileLoader
 code = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sys.argv[1])
 touched = []
 def watch(event, arguments):
-    if event.startswith(("socket.", "subprocess.", "sqlite3.", "os.system", "os.exec", "shutil.", "os.mkdir")):
+    if event.startswith(("socket.", "subprocess.", "sqlite3.", "os.system", "os.exec", "shutil.", "os.mkdir", "time.")):
         touched.append(event)
     elif event == "open":
         path, mode = str(arguments[0]), arguments[1] or "r"
@@ -33,12 +33,17 @@ def watch(event, arguments):
 sys.addaudithook(watch)
 found = {}
 for file in sys.argv[2:]:
-    started = time.perf_counter()
+    before = set(sys.modules)
     SourceFileLoader("parsed", file).load_module()
-    seconds = time.perf_counter() - started
-    found[file] = {"seconds": seconds, "touched": list(touched), "spark": "pyspark" in sys.modules}
+    loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+    found[file] = {"touched": list(touched), "loaded": sorted(loaded - sys.stdlib_module_names)}
 print(json.dumps(found))
 """
+
+
+#: The library, the example's own code, and the drivers of the sinks that it names. No Spark, no pandas, no provider.
+LIGHT = {"lockstep", "spark_apps", "parsed", "airflow", "pyarrow", "numpy", "pgpq", "psycopg2", "confluent_kafka"}
+LIGHT |= {"sqlalchemy"}  # more of it: Airflow has loaded the rest
 
 
 @cache
@@ -86,14 +91,13 @@ def test_every_sink_of_the_flights_has_its_prepare_and_its_publish(bag: DagBag) 
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_parsing_touches_no_network_no_process_and_no_file_but_code(file: Path) -> None:
+def test_parsing_touches_no_network_no_process_and_no_file_but_code_and_never_waits(file: Path) -> None:
     assert parsed()[str(file)]["touched"] == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_parsing_takes_less_than_a_second_and_loads_no_spark(file: Path) -> None:
-    assert parsed()[str(file)]["seconds"] < 1
-    assert not parsed()[str(file)]["spark"]
+def test_parsing_loads_the_library_and_drivers_and_nothing_heavier(file: Path) -> None:
+    assert set(parsed()[str(file)]["loaded"]) <= LIGHT
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
