@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep import running
+from lockstep import running, ways_out
 from lockstep.cli_connections import EnvironmentConnections
 from lockstep.cli_tables import (
     show_epochs,
@@ -57,7 +57,7 @@ from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sources.files.changed import changed_files
 from lockstep.sources.files.late import late_files
-from lockstep.states import DECIDED, Role
+from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 
@@ -101,7 +101,7 @@ class Word(StrEnum):
     NOT_APPLIED = "not-applied"
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep status flights --epoch 7")
 def status(
     ledger: LedgerOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
@@ -128,7 +128,7 @@ def status(
             raise typer.Exit(STUCK_EXIT)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep verify flights 7")
 def verify(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
@@ -145,7 +145,7 @@ def verify(
             raise typer.Exit(DISAGREES_EXIT)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep recover flights --hold 0")
 def recover(
     ledger: LedgerOption,
     staging: StagingOption,
@@ -166,7 +166,7 @@ def recover(
             raise typer.Exit(RETRYABLE_EXIT)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep abort flights 7 --reason 'the run hangs'")
 def abort(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
@@ -183,7 +183,7 @@ def abort(
         _say(as_json, "aborted", abort_epoch(runtime, epoch, Role.OPERATOR, reason=reason))
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep replan flights 7 --reason 'the file was corrected'")
 def replan(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
@@ -198,7 +198,7 @@ def replan(
         _say(as_json, "replanned", operate.replan(runtime, epoch, reason))
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep redefine flights --reason 'another database'")
 def redefine(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
@@ -213,7 +213,7 @@ def redefine(
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep renumber flights --reason 'the ledger was restored'")
 def renumber(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
@@ -234,7 +234,7 @@ def renumber(
         _print(as_json, renumber_pipeline(runtime, reason, unprotected=unprotected), show_renumbering)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep void flights 7 --reason 'the source has no such day'")
 def void(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
@@ -248,7 +248,7 @@ def void(
         _say(as_json, "voided", operate.void(runtime, epoch, reason))
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep forget fligths --reason 'a typing error'")
 def forget(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
@@ -264,7 +264,7 @@ def forget(
             raise typer.Exit(RETRYABLE_EXIT)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep resolve flights 7 warehouse applied --reason 'I counted its rows'")
 def resolve(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
@@ -280,7 +280,7 @@ def resolve(
         _say(as_json, "resolved", operate.resolve(runtime, epoch, sink, word.value, reason))
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep override clicks kafka transaction_timeout=3600 --reason 'a slow day'")
 def override(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
@@ -307,7 +307,7 @@ def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | No
         override_sink(runtime, sink, settings, reason)
 
 
-@app.command()
+@app.command(epilog="For instance: lockstep restage flights 7 --reason 'a disk was lost'")
 def restage(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
@@ -326,7 +326,7 @@ def restage(
             _say(as_json, "staged again", restage_epoch(runtime, epoch, launch, reason))
 
 
-@savepoints.command()
+@savepoints.command(epilog="For instance: lockstep savepoint export clicks --to /mnt/savepoints/clicks")
 def export(
     pipeline: PipelineArgument,
     to: Annotated[str, typer.Option("--to", help="Folder to write to: an absolute path, or a URI.")],
@@ -340,7 +340,7 @@ def export(
         _print(as_json, summary_of(export_savepoint(runtime, to, epoch)), show_savepoint)
 
 
-@savepoints.command()
+@savepoints.command(epilog="For instance: lockstep savepoint start clicks --from /mnt/savepoints/clicks")
 def start(
     pipeline: PipelineArgument,
     source: Annotated[str, typer.Option("--from", help="Folder that holds a savepoint.")],
@@ -354,7 +354,7 @@ def start(
         _print(as_json, summary_of(start_from_savepoint(runtime, source)), show_savepoint)
 
 
-@app.command()
+@app.command(epilog="For instance: LOCKSTEP_LEDGER=postgresql://me@db/ledger lockstep migrate")
 def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
     """Bring the ledger's schema up to date."""
     with _reported(as_json):
@@ -362,7 +362,7 @@ def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
         typer.echo(json.dumps(applied) if as_json else f"applied: {', '.join(applied) or 'nothing, it is up to date'}")
 
 
-@app.command()
+@app.command(epilog='For instance: eval "$(lockstep env)"')
 def env(
     home: Annotated[
         Path | None,
@@ -421,7 +421,12 @@ def _load(pipeline: str, definition: str | None) -> Pipeline:
 
 
 def _say(as_json: bool, done: str, epoch: Epoch) -> None:
-    _print(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}, attempt {one.attempt}"))
+    left = ""
+    if epoch.state in UNDECIDED:
+        left = "; its next run goes on with it"
+    elif epoch.state is EpochState.COMMITTED:
+        left = f"; {ways_out.recover(epoch.pipeline)} publishes it"
+    _print(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}{left}"))
 
 
 def _print(as_json: bool, value: object, show: object) -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, timedelta
+from datetime import UTC, time, timedelta
+from typing import Literal
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lockstep.epoch import Json
+from lockstep.epoch import Interval, Json, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.settings import Override
 from lockstep.roles.recover import RecoveryReport
 from lockstep.roles.renumber import Renumbering
 from lockstep.roles.verify import Verification
 from lockstep.sources.tables.source import HELD_BY
-from lockstep.states import DECIDED, EpochState
+from lockstep.states import DECIDED, EpochState, ParticipantState
+
+_ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
 
 
 def _out() -> Console:
@@ -30,14 +34,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         _out().print("no pipeline has run yet")
     for found in pipelines:
         counts = ", ".join(f"{n} {state}" for state, n in found.counts.items())
-        table = Table(title=f"{found.name} ({found.identity}): {counts or 'no epochs'}", title_justify="left")
-        for column in ("epoch", "interval", "state", "attempt", "age", "rows", "sinks"):
-            table.add_column(
-                column, overflow="fold", justify="right" if column in ("epoch", "attempt", "age", "rows") else "left"
-            )
-        for one in found.epochs:
-            table.add_row(*_epoch_row(one))
-        _out().print(table)
+        _out().print(f"[bold]{found.name}[/] ({found.identity}): {counts or 'no epochs'}", soft_wrap=True)
+        if found.epochs:
+            _out().print(_table_of(found.epochs))
         if found.forgotten:
             _say(f"[bold]forgotten[/] {escape(found.forgotten)}")
         for hole in found.holes:
@@ -53,6 +52,19 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
                 _say(f"[bold red]changed[/]: after epoch {one.epoch.id} had read it: {escape(str(changed))}")
 
 
+def _table_of(epochs: Sequence[EpochStatus]) -> Table:
+    """One line an epoch, as long as names and numbers are of a usual length."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, collapse_padding=True)
+    spans = any(one.epoch.interval for one in epochs)
+    for column in ("epoch", *(["interval"] if spans else []), "state", "attempt", "age", "rows", "sinks"):
+        table.add_column(column, overflow="fold", justify=_justified(column))
+    roomy = _out().width >= _ROOMY
+    for one in epochs:
+        number, span, *rest = _epoch_row(one, roomy)
+        table.add_row(number, *([span] if spans else []), *rest)
+    return table
+
+
 def _holders(found: PipelineStatus) -> list[tuple[str, str]]:
     """Source and who kept its rows from the newest epoch."""
     newest = max((one.epoch for one in found.epochs), key=lambda epoch: epoch.id, default=None)
@@ -61,32 +73,44 @@ def _holders(found: PipelineStatus) -> list[tuple[str, str]]:
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:
-    """`lockstep status --epoch`: every transition."""
-    table = Table()
-    for column in ("at", "who", "from", "to", "attempt", "token", "role", "actor", "reason"):
-        table.add_column(column, overflow="fold")
+    """`lockstep status --epoch`: a line for every transition, and one more where its actor or reason is another."""
+    wide = max((len(one.sink or "epoch") for one in entries), default=0)
+    attempt, actor, reason = None, None, None
     for one in entries:
-        numbers = ["" if n is None else str(n) for n in (one.attempt, one.token)]
-        at = one.at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-        row = (at, one.sink or "epoch", one.source or "", one.target, *numbers, one.role, one.actor, one.reason or "")
-        table.add_row(*map(escape, row))
-    _out().print(table)
+        line = f"{one.at:%Y-%m-%d %H:%M:%S.%f}"[:-3] + f"  {one.role:<8}  {one.sink or 'epoch':<{wide}}  {_move(one)}"
+        if one.sink is None and one.attempt != attempt:
+            attempt = one.attempt
+            line += f", attempt {one.ordinal} (token {attempt})" if one.ordinal else f", token {attempt}"
+        told = "" if one.actor == actor else f"by {one.actor}"
+        fits = len(line) + len(told) + 2 <= _out().width
+        _plainly(f"{line}  {told}".rstrip() if fits else line)
+        if not fits:
+            _plainly(f"    {told}")
+        if one.reason and one.reason != reason:
+            _plainly(f"    because: {one.reason}")
+        actor, reason = one.actor, one.reason
+
+
+def _move(one: HistoryEntry) -> str:
+    move = one.target if one.source is None else f"{one.source} → {one.target}"
+    if one.source == one.target:
+        move = f"stays {one.target}"
+    return move if one.sink is None or one.token is None else f"{move}, token {one.token}"
 
 
 def show_verifications(found: Sequence[Verification]) -> None:
-    """`lockstep verify`: one line an output and sink."""
-    table = Table()
-    for column in ("epoch", "sink", "output", "rows sealed", "rows shown", "digest", ""):
-        table.add_column(
-            column, overflow="fold", justify="right" if column in ("epoch", "rows sealed", "rows shown") else "left"
-        )
+    """`lockstep verify`: one line an output and sink, then what differs."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("epoch", "sink", "output", "rows sealed", "rows shown", ""):
+        table.add_column(column, overflow="fold", justify=_justified(column))
     for one in found:
-        verdict = f"[bold red]{escape(one.problem)}[/]" if one.problem else escape(one.note or "") or "[green]agrees[/]"
+        verdict = "[bold red]differs[/]" if one.problem else escape(one.note or "") or "[green]agrees[/]"
         shown = "" if one.rows_shown is None else f"{one.rows_shown:,}"
-        table.add_row(
-            str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, one.digest_sealed[:12], verdict
-        )
+        table.add_row(str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, verdict)
     _out().print(table)
+    for one in found:
+        if one.problem:
+            _say(f"[bold red]epoch {one.epoch}[/], {one.sink}, {one.output}: {escape(one.problem)}")
     differing = sum(not one.agrees for one in found)
     compared = len(found) - (unread := sum(one.agrees and not one.compared for one in found))
     beside = f"; {unread} can't be read back" if unread else ""
@@ -145,13 +169,54 @@ def _say(line: str) -> None:
     _out().print(f"  {line}", soft_wrap=True)
 
 
-def _epoch_row(one: EpochStatus) -> tuple[str, ...]:
+def _plainly(line: str) -> None:
+    """As it is: what looks like markup, or is longer than the terminal, too."""
+    _out().print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def _justified(column: str) -> Literal["left", "right"]:
+    return "right" if column in ("epoch", "attempt", "age", "rows", "rows sealed", "rows shown") else "left"
+
+
+def _epoch_row(one: EpochStatus, roomy: bool) -> tuple[str, ...]:
     epoch = one.epoch
     colour = "green" if epoch.state in DECIDED else "red" if epoch.state is EpochState.VOID else "yellow"
-    sinks = ", ".join(f"{p.sink} {p.publication or p.state}" for p in one.participants)
+    span = _span(epoch.interval) if epoch.interval else ""
     rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
-    span = f"{epoch.interval.start:%Y-%m-%d %H:%M} → {epoch.interval.end:%Y-%m-%d %H:%M}" if epoch.interval else ""
-    return (str(epoch.id), span, f"[{colour}]{epoch.state}[/]", str(epoch.attempt), _age(one.age), rows, sinks)
+    if one.rows and not roomy:
+        rows = f"{sum(one.rows.values()):,}"
+    sinks = _sinks(one.participants, roomy)
+    return (str(epoch.id), span, f"[{colour}]{epoch.state}[/]", str(one.attempts), _age(one.age), rows, sinks)
+
+
+def _sinks(participants: Sequence[Participant], roomy: bool) -> str:
+    """Where they stand; all at one place are counted, and where there is no room those that have come furthest."""
+    standing = [str(one.publication or one.state) for one in participants]
+    if not standing:
+        return ""
+    if len(set(standing)) == 1:
+        return f"{len(standing)} {standing[0]}"
+    if roomy:
+        return ", ".join(f"{one.sink} {at}" for one, at in zip(participants, standing, strict=True))
+    furthest = max((one.state for one in participants), key=list(ParticipantState).index)
+    return f"{sum(one.state is furthest for one in participants)} of {len(participants)} {furthest}"
+
+
+def _span(interval: Interval) -> str:
+    """In UTC, as short as it is true."""
+    start, end = interval.start, interval.end
+    days = start.time() == end.time() == time.min
+    if days and end - start == timedelta(days=1):
+        return f"{start:%Y-%m-%d}"
+    if days:
+        return f"{start:%Y-%m-%d} → {end:%Y-%m-%d}"
+    if start.second or end.second:
+        return f"{start:%Y-%m-%d %H:%M:%S} → {end:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{start:%Y-%m-%d %H:%M} → {end:%H:%M}"
+        if start.date() == end.date()
+        else f"{start:%Y-%m-%d %H:%M} → {end:%Y-%m-%d %H:%M}"
+    )
 
 
 def _age(age: timedelta) -> str:

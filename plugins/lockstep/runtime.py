@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from lockstep import ways_out
 from lockstep.epoch import Attempt, Epoch, Json, RunKey
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -63,7 +64,7 @@ class Runtime:
         if attempt is None:
             raise UnknownEpoch(
                 f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its "
-                "task states say: run begin first"
+                f"task states say: clear from begin: {ways_out.again(run.dag_id, run.run_id)}"
             )
         return attempt
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from lockstep.cli import app
+from lockstep.cli import app, savepoints
 from lockstep.cli_connections import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import NotConfigured
@@ -41,6 +42,7 @@ def _json(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+<<<<<<< HEAD
 def test_every_command_explains_itself(lockstep: Lockstep) -> None:
     for command in (
         "status",
@@ -58,8 +60,21 @@ def test_every_command_explains_itself(lockstep: Lockstep) -> None:
         "migrate",
     ):
         result = lockstep(command, "--help")
+=======
+def test_every_command_explains_itself_with_an_example_that_it_takes(lockstep: Lockstep) -> None:
+    groups = [((), app), (("savepoint",), savepoints)]
+    commands = [(*group, str(found.callback.__name__)) for group, of in groups for found in of.registered_commands]  # type: ignore[union-attr]
+    assert len(commands) >= 14
+    for command in commands:
+        result = lockstep(*command, "--help")
+>>>>>>> db744e3 (Fit lists into a terminal, and count attempts from one)
         assert result.exit_code == 0
         assert "--json" in result.output
+        [example] = re.findall(r"For instance: (.*)", re.sub(r"\s+", " ", result.output))
+        [line] = re.findall(r"lockstep [^)]*", example)
+        words = shlex.split(line)[1:]
+        assert words[: len(command)] == list(command)
+        assert lockstep(*words).exit_code != 2, result.output  # wrong usage
 
 
 def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: Lockstep) -> None:

@@ -138,7 +138,7 @@ class Beginning(Looking):
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if row["attempt"] in mine:
                 return to_epoch(row)
-            guards.require_current(row, attempt)
+            guards.require_current(tx, row, attempt)
             if row["state"] == EpochState.PLANNED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.STAGED, "discard the WAL of")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from lockstep import ways_out
 from lockstep.epoch import Attempt, Epoch, Json, Participant, Plan, RunKey
 from lockstep.errors import (
     EpochBusy,
@@ -54,16 +55,24 @@ def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:
 def lock_current(tx: Transaction, attempt: Attempt) -> Row:
     """Lock the epoch's row; raises `Fenced` unless `attempt` is its current one."""
     row = lock_epoch(tx, attempt.pipeline, attempt.epoch)
-    require_current(row, attempt)
+    require_current(tx, row, attempt)
     return row
 
 
-def require_current(row: Row, attempt: Attempt) -> None:
+def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
     if row["attempt"] != attempt.token:
+        found = tx.one("find_run_of_attempt", **key(attempt), attempt=attempt.token) or {}
         raise Fenced(
-            f"{name(row)}: attempt {attempt.token} was voided or superseded by {row['attempt']}, "
-            "votes are per attempt: clear from begin"
+            f"{name(row)}: {attempt_name(tx, row, attempt.token)} was voided or superseded by "
+            f"{attempt_name(tx, row, row['attempt'])}, votes are per attempt: clear from begin: "
+            + ways_out.again(found.get("dag_id"), found.get("run_id"))
         )
+
+
+def attempt_name(tx: Transaction, row: Row, attempt: int) -> str:
+    """For people: which of the epoch's attempts it is; its token aside."""
+    found = required(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
+    return f"attempt {found['ordinal']} (token {attempt})" if found["begun"] else f"an abort (token {attempt})"
 
 
 def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
@@ -101,14 +110,19 @@ def require_votes(tx: Transaction, row: Row) -> None:
     A younger execution rolls older branches back before it has voted itself: from its start on, the older vote is void.
     """
     if row["state"] != EpochState.STAGED:
-        raise NotPrepared(f"can't commit {name(row)}: it is {row['state']}, its WAL is not sealed")
+        raise NotPrepared(
+            f"can't commit {name(row)}: it is {row['state']}, its WAL is not sealed: clear from stage, or all of the "
+            f"run: {_own_run(row)}"
+        )
     found = participants(tx, row["pipeline"], row["id"])
     votes = {sink for sink, participant in found.items() if _votes(participant, row["attempt"])}
     wanted = set(row["plan"]["sinks"])
     if votes != wanted or found.keys() != wanted:
+        lacking = sorted(found.keys() ^ votes | wanted ^ votes)
         raise NotPrepared(
-            f"can't commit {name(row)}: attempt {row['attempt']} lacks the vote of "
-            + ", ".join(sorted(found.keys() ^ votes | wanted ^ votes))
+            f"can't commit {name(row)}: {attempt_name(tx, row, row['attempt'])} lacks the vote of {', '.join(lacking)}"
+            f": clear {', '.join(f'prepare.{sink}' for sink in lacking)} and what follows, or all of the run: "
+            f"{_own_run(row)}"
         )
 
 
@@ -232,6 +246,10 @@ def key(of: Attempt | Epoch) -> Mapping[str, object]:
 
 def name(row: Row) -> str:
     return f"{row['pipeline']} epoch {row['id']}"
+
+
+def _own_run(row: Row) -> str:
+    return ways_out.again(row["owner_dag"], row["owner_run"])
 
 
 def _votes(participant: Participant, attempt: int) -> bool:

@@ -39,7 +39,7 @@ class Ledger(Beginning, Operating):
             if role in (Role.STAGE, Role.PREPARE):
                 if row["state"] in DECIDED:
                     raise AlreadyDecided(f"{guards.name(row)} is {row['state']}: {role} has nothing left to do")
-                guards.require_current(row, attempt)
+                guards.require_current(tx, row, attempt)
             token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
@@ -149,7 +149,7 @@ class Ledger(Beginning, Operating):
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if row["state"] in DECIDED:
                 return to_epoch(row)
-            guards.require_current(row, attempt)
+            guards.require_current(tx, row, attempt)
             guards.require_votes(tx, row)
             if row["span"] is None:
                 guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)

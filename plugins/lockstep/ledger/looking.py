@@ -71,10 +71,19 @@ class Looking:
 
     def require_current(self, attempt: Attempt) -> None:
         """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
-        row = self._look("find_epoch", **guards.key(attempt))
-        if row is None:
-            raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
-        guards.require_current(row, attempt)
+
+        def work(tx: Transaction) -> None:
+            row = tx.one("find_epoch", **guards.key(attempt))
+            if row is None:
+                raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
+            guards.require_current(tx, row, attempt)
+
+        self._connection.run(Role.OPERATOR, work)
+
+    def attempt_name(self, epoch: Epoch) -> str:
+        """For people: which attempt at the epoch its current one is; the token aside."""
+        row = {"pipeline": epoch.pipeline, "id": epoch.id}
+        return self._connection.run(Role.OPERATOR, lambda tx: guards.attempt_name(tx, row, epoch.attempt))
 
     def require_running(self, attempt: Attempt, sink: str | None = None, execution: int = 0) -> None:
         """Raises `AlreadyDecided`; `Fenced` when a younger attempt, or execution of prepare for `sink`, took over."""
@@ -83,7 +92,7 @@ class Looking:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if row["state"] in DECIDED:
                 raise AlreadyDecided(f"{guards.name(row)} was decided meanwhile, it is {row['state']}")
-            guards.require_current(row, attempt)
+            guards.require_current(tx, row, attempt)
             if sink is not None:
                 guards.require_youngest(tx, row, sink, execution)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from lockstep import ways_out
 from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger import guards
 from lockstep.ledger.looking import Looking
 from lockstep.ledger.rows import to_epoch, to_participant
 from lockstep.ledger.transaction import Row
 from lockstep.sources.files.changed import ChangedFile
-from lockstep.states import UNDECIDED, EpochState, ParticipantState
+from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
 
@@ -28,6 +29,7 @@ class EpochStatus:
     leased: bool
     participants: tuple[Participant, ...]
     stuck: str | None
+    attempts: int = 0  #: how often a `begin` has opened one; its tokens are for programs
     late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
     changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
 
@@ -78,6 +80,7 @@ class HistoryEntry:
     role: str
     actor: str
     reason: str | None
+    ordinal: int | None = None  #: the how-manieth attempt `attempt` is; None for one that is nobody's
 
 
 class Report(Looking):
@@ -104,7 +107,9 @@ class Report(Looking):
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
         rows = self._look_all("list_transitions", pipeline=pipeline, epoch=epoch)
-        return [_entry(row) for row in rows]
+        begun = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
+        ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
+        return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
     def _pipeline(self, row: Row, limit: int, patience: timedelta) -> PipelineStatus:
         name = row["name"]
@@ -136,6 +141,7 @@ class Report(Looking):
             row["leased"],
             participants,
             _stuck(epoch, row, participants, to_epoch(before) if before else None, patience),
+            row["attempts"],
         )
 
 
@@ -168,9 +174,9 @@ def _stuck(
     if epoch.state is EpochState.COMMITTED:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         waits = f"; epoch {before.id} before it is {before.state}" if before and before.state in _UNPUBLISHED else ""
-        return f"decided, not published in {', '.join(missing)}{waits}: `lockstep recover` publishes it"
+        return f"decided, not published in {', '.join(missing)}{waits}: {ways_out.recover(epoch.pipeline)} publishes it"
     if epoch.state is EpochState.PUBLISHED:
-        return "its WAL is not deleted: `lockstep recover` deletes it"
+        return f"its WAL is not deleted: {ways_out.recover(epoch.pipeline)} deletes it"
     return None
 
 
@@ -181,11 +187,13 @@ def _stuck_undecided(
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
+    again = ways_out.again(row["last_dag"], row["last_run"])
     if before is not None and before.state in UNDECIDED:
-        return f"{lacks}; waits for epoch {before.id}, which is {before.state}"
+        return f"{lacks}; waits for epoch {before.id}, which is {before.state}: once that is decided {again} goes on"
     ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
     why = f" ({epoch.reason})" if epoch.reason else ""
-    return f"{lacks}, and nobody is at it: {ended}{why}; run it again, or `lockstep void` it"
+    give_up = ways_out.void(epoch.pipeline, epoch.id)
+    return f"{lacks}, and nobody is at it: {ended}{why}; {again} goes on with it, {give_up} gives its range up"
 
 
 _UNPUBLISHED = UNDECIDED | {EpochState.COMMITTED}

@@ -34,7 +34,7 @@ def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None
     if epoch.state in UNDECIDED:
         roll_back(runtime, epoch)
         reach(CrashPoint.ABORT_AFTER_ROLLBACK)
-        _log.info("%s is at attempt %s, what older ones left is gone", epoch, epoch.attempt)
+        _log.info("%s: its attempts are void, what they left is gone", epoch)
     else:
         _log.info("%s is %s: there is nothing to abort", epoch, epoch.state)
     return epoch

@@ -52,7 +52,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
         epoch = confirmed(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
-    _log.info("%s is %s, attempt %s", epoch, epoch.state, epoch.attempt)
+    _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
     _tell_late_and_changed(runtime, epoch)
     return epoch
 

@@ -36,6 +36,6 @@ def _renew(ledger: Ledger, attempt: Attempt, role: Role, done: threading.Event) 
             if not ledger.renew_lease(attempt, role):
                 return
     except LockstepError as error:
-        _log.warning("the lease of attempt %s is not renewed any more: %s", attempt.token, error)
+        _log.warning("the lease on %s epoch %s is not renewed any more: %s", attempt.pipeline, attempt.epoch, error)
     finally:
         ledger.close()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
+from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, WalCorrupt
@@ -29,7 +30,10 @@ def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
     epoch = runtime.epoch_of(attempt)
     if epoch.state not in DECIDED:
         runtime.ledger.require_current(attempt)
-        raise NotPrepared(f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say")
+        raise NotPrepared(
+            f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say: "
+            f"clear commit and what follows, or all of the run: {ways_out.again(run.dag_id, run.run_id)}"
+        )
     return publish_decided(runtime, epoch, sink_name, Role.PUBLISH)
 
 

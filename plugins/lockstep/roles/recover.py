@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import LockstepError, PublishBusy
+from lockstep.errors import LockstepError, OutOfOrder, PublishBusy
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.cleanup import clean
 from lockstep.roles.publish import publish_decided
@@ -31,6 +32,18 @@ class RecoveryReport:
     problems: list[str] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)  #: what somebody else is publishing at this moment: no problem
 
+    def __post_init__(self) -> None:
+        self._epochs: dict[str, list[int]] = {}  # of each problem, in the order of `problems`
+
+    def note(self, problem: str, epoch: int | None) -> bool:
+        """One line a problem, which names every epoch that has it. Whether it is a new one."""
+        new = problem not in self._epochs
+        epochs = self._epochs.setdefault(problem, [])
+        if epoch is not None and epoch not in epochs:
+            epochs.append(epoch)
+        self.problems[:] = [_told(*found) for found in self._epochs.items()]
+        return new
+
     @property
     def complete(self) -> bool:
         """Whether the round did everything that there was to do."""
@@ -42,7 +55,7 @@ def recover(runtime: Runtime, hold: timedelta | None = None) -> RecoveryReport:
     report = finish_decided(runtime)
     patience = hold if hold is not None else runtime.ledger.hold(runtime.pipeline)
     for epoch in runtime.ledger.abandoned_epochs(runtime.pipeline, patience):
-        _guard(report, lambda epoch=epoch: _void(runtime, epoch, report))  # type: ignore[misc]
+        _guard(report, partial(_void, runtime, epoch, report), epoch.id)
     _sweep(runtime, report)
     return report
 
@@ -52,7 +65,7 @@ def finish_decided(runtime: Runtime) -> RecoveryReport:
     report = RecoveryReport(runtime.pipeline)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         if epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED):
-            _guard(report, lambda epoch=epoch: _finish(runtime, epoch, report))  # type: ignore[misc]
+            _guard(report, partial(_finish, runtime, epoch, report), epoch.id)
     return report
 
 
@@ -66,7 +79,7 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
     report = RecoveryReport(runtime.pipeline)
     _sweep(runtime, report)
     for spec in known_sinks(runtime):
-        _guard(report, lambda spec=spec: _disclaim(runtime, spec))  # type: ignore[misc]
+        _guard(report, partial(_disclaim, runtime, spec))
     return report
 
 
@@ -76,11 +89,12 @@ def _disclaim(runtime: Runtime, spec: Json) -> None:
 
 
 def _finish(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
-    problems = len(report.problems)
+    done = True
     if epoch.state is EpochState.COMMITTED:
         for sink in epoch.plan.sinks:
-            _guard(report, lambda sink=sink: publish_decided(runtime, epoch, sink, Role.RECOVER))  # type: ignore[misc]
-    if len(report.problems) == problems and runtime.ledger.epoch(epoch.pipeline, epoch.id).state in SHOWN:
+            publish = partial(publish_decided, runtime, epoch, sink, Role.RECOVER)
+            done = _guard(report, publish, epoch.id) and done
+    if done and runtime.ledger.epoch(epoch.pipeline, epoch.id).state in SHOWN:
         clean(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.id), Role.RECOVER)
         report.finished.append(epoch.id)
 
@@ -92,8 +106,8 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
     for spec in known_sinks(runtime):
-        _guard(report, lambda spec=spec: _sweep_sink(runtime, spec, report))  # type: ignore[misc]
-    _guard(report, lambda: _sweep_folders(runtime, report))
+        _guard(report, partial(_sweep_sink, runtime, spec, report))
+    _guard(report, partial(_sweep_folders, runtime, report))
     for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline):
         _log.warning("not Lockstep's, left alone: %s", stranger)
 
@@ -119,13 +133,24 @@ def known_sinks(runtime: Runtime) -> list[Json]:
     return specs
 
 
-def _guard(report: RecoveryReport, work: Callable[[], object]) -> None:
-    """One broken sink must not keep the others from being recovered."""
+def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
+    """One broken sink must not keep the others from being recovered. Whether it was done."""
     try:
         work()
     except PublishBusy as busy:
         _log.info("%s", busy)
         report.busy.append(str(busy))
     except LockstepError as error:
-        _log.error("%s: %s", type(error).__name__, error)
-        report.problems.append(f"{type(error).__name__}: {error}")
+        waits = isinstance(error, OutOfOrder)  # for one that has a problem of its own
+        problem = "an earlier epoch has to be published first" if waits else str(error)
+        if report.note(f"{type(error).__name__}: {problem}", epoch):
+            _log.error("%s: %s", type(error).__name__, error)
+    else:
+        return True
+    return False
+
+
+def _told(problem: str, epochs: list[int]) -> str:
+    if not epochs or f" epoch {epochs[0]}" in problem:
+        return problem
+    return f"{problem} (epoch{'s' if len(epochs) > 1 else ''} {', '.join(map(str, epochs))})"

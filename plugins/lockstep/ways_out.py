@@ -1,0 +1,36 @@
+"""The commands that messages tell to paste: whole, with every name in its place."""
+
+from __future__ import annotations
+
+import shlex
+
+NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
+
+
+def again(dag_id: str | None, run_id: str | None) -> str:
+    """Has a run begin anew, in a new attempt at its own epoch; what is sealed isn't staged again."""
+    if dag_id is None or run_id is None:
+        return "trigger its DAG"
+    if dag_id == NOTEBOOK:
+        return "call `run_epoch` for it again"
+    return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
+
+
+def recover(pipeline: str) -> str:
+    """Publishes what is decided, and goes on with whatever else is left."""
+    return f"`lockstep recover {pipeline}`"
+
+
+def void(pipeline: str, epoch: int) -> str:
+    """Gives an undecided epoch's range up."""
+    return f"`lockstep void {pipeline} {epoch} --reason 'given up'`"
+
+
+def replan(pipeline: str, epoch: int) -> str:
+    """Freezes an undecided epoch anew."""
+    return f"`lockstep replan {pipeline} {epoch} --reason 'planned anew'`"
+
+
+def history(pipeline: str, epoch: int) -> str:
+    """Shows what became of an epoch, and who did it."""
+    return f"`lockstep status {pipeline} --epoch {epoch}`"
