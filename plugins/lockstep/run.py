@@ -28,6 +28,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, SHOWN
 from lockstep.wal.staging import Staging
+from lockstep.ways_out import NOTEBOOK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +74,7 @@ def run_epoch(
     """
     migrate(ledger)
     span = Interval(*interval) if interval is not None else None
-    run = RunKey("run_epoch", run_id or f"run_epoch__{uuid.uuid4()}", span)
+    run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
         if pipeline.identity is Identity.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 
 
@@ -34,3 +35,15 @@ def replan(pipeline: str, epoch: int) -> str:
 def history(pipeline: str, epoch: int) -> str:
     """Shows what became of an epoch, and who did it."""
     return f"`lockstep status {pipeline} --epoch {epoch}`"
+
+
+def resolve(pipeline: str, epoch: int, sink: str) -> str:
+    """Takes a person's word for a decided epoch's outcome in one sink."""
+    return f"`lockstep resolve {pipeline} {epoch} {shlex.quote(sink)} applied --reason 'I looked'`"
+
+
+def tell_whole(error: Exception, short: str, whole: str) -> bool:
+    """What raised `error` knew a command and not the epoch that it is for: put the whole one in its place."""
+    said = str(error)
+    error.args = (said.replace(short, whole),)
+    return short in said

@@ -158,8 +158,8 @@ def require_state_goes_on(tx: Transaction, row: Row) -> None:
     if row["based_on"] != decided:
         raise LedgerConflict(
             f"{name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided with "
-            f"manifest {decided or 'none'}: nothing is decided; `lockstep replan {row['pipeline']} {row['id']} "
-            "--reason …` stages it anew"
+            f"manifest {decided or 'none'}: nothing is decided; {ways_out.replan(row['pipeline'], row['id'])} stages "
+            "it anew"
         )
 
 

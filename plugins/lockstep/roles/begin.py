@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
+from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
@@ -211,7 +212,7 @@ def _require_room(runtime: Runtime) -> None:
     if in_flight >= limit:
         raise TooManyInFlight(
             f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, "
-            "see `lockstep status` for what holds them, or raise max_in_flight"
+            f"see `lockstep status {runtime.pipeline}` for what holds them, or raise max_in_flight"
         )
 
 
@@ -223,7 +224,7 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
         changed = sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
         raise PlanMismatch(
             f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
-            f"`lockstep replan {epoch.pipeline} {epoch.id} --reason …`, or put the old ones back"
+            f"{ways_out.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
@@ -37,7 +38,8 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state is EpochState.CLEANED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
-        raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed")
+        left = f": {ways_out.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
+        raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
     return confirmed(partial(_clean, runtime, epoch, epoch.wal, role), partial(_cleaned, runtime, epoch))
 
 

@@ -17,7 +17,7 @@ from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]
-_TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason …`, or "
+_TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason 'planned anew'`, or "
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Literal
 
+from lockstep import ways_out
 from lockstep.epoch import Epoch, Identity, Vote
 from lockstep.errors import (
     IllegalTransition,
@@ -137,5 +138,6 @@ def _require_last(runtime: Runtime, epoch: Epoch) -> None:
     last = runtime.ledger.last_epoch(runtime.pipeline)
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
-            f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or void this one"
+            f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "
+            f"up: {ways_out.void(epoch.pipeline, epoch.id)}"
         )

@@ -12,7 +12,7 @@ from functools import partial
 from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import LedgerConflict, NotPrepared, WalCorrupt
+from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.counting import rows_in_words
 from lockstep.roles.sweep import sweep_sink
@@ -43,9 +43,24 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
     if participant is None:
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
         return epoch
-    return confirmed(
-        partial(_show, runtime, epoch, participant, role), partial(_meanwhile, runtime, epoch, participant, role)
-    )
+    show = partial(_show, runtime, epoch, participant, role)
+    with _way_out_named(epoch, sink_name):
+        return confirmed(show, partial(_meanwhile, runtime, epoch, participant, role))
+
+
+@contextmanager
+def _way_out_named(epoch: Epoch, sink_name: str) -> Iterator[None]:
+    """Where only a person can know what became of a decided epoch, the command that takes a person's word."""
+    try:
+        yield
+    except (OutcomeUnknown, TargetChanged) as error:
+        resolve = ways_out.resolve(epoch.pipeline, epoch.id, sink_name)
+        if not ways_out.tell_whole(error, ways_out.RESOLVE, resolve) and resolve not in str(error):
+            error.args = (
+                f"{error}. If that is for good, look whether {sink_name} shows {epoch}, and say {resolve}, or "
+                "`not-applied` in its place, which has it written there as it is now",
+            )
+        raise
 
 
 def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, role: Role) -> Epoch | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
+from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import AlreadyDecided
+from lockstep.errors import AlreadyDecided, LockstepError
 from lockstep.roles.alarm import confirmed
 from lockstep.roles.counting import outputs_in_words
 from lockstep.roles.job import Launch, write_wal
@@ -62,7 +65,7 @@ def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: s
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.STAGE)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
-    with kept(runtime.ledger, attempt, Role.STAGE):
+    with kept(runtime.ledger, attempt, Role.STAGE), _way_out_named(epoch):
         return _stage(runtime, attempt, epoch, token, launch, reference, before)
 
 
@@ -92,3 +95,13 @@ def _stage(
     if sealed.wal != written.folder:
         _log.info("%s: another execution sealed first; %s is rubbish", epoch, written.folder)
     return sealed
+
+
+@contextmanager
+def _way_out_named(epoch: Epoch) -> Iterator[None]:
+    """Sources and Spark's driver know that `replan` helps, and not of which epoch."""
+    try:
+        yield
+    except LockstepError as error:
+        ways_out.tell_whole(error, ways_out.REPLAN, ways_out.replan(epoch.pipeline, epoch.id))
+        raise

@@ -1,0 +1,110 @@
+"""What a message tells to paste can be pasted, and gets the epoch going."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import psycopg2
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.epoch import RunKey
+from lockstep.errors import IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
+from tests.crash.world import World, make_world
+
+RUN = RunKey("orders", "manual__2026-01-01T00:00:00+00:00")
+
+
+@pytest.fixture
+def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
+    monkeypatch.setenv("LOCKSTEP_LEDGER", made.ledger_dsn)
+    monkeypatch.setenv("LOCKSTEP_STAGING", str(made.staging_folder))
+    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", made.warehouse_dsn)
+    return made
+
+
+def _command(said: str) -> list[str]:
+    """The only command of Lockstep's that a message has."""
+    [found] = re.findall("`(lockstep .*?)`", said)
+    return shlex.split(found)[1:]
+
+
+def _pasted(said: str) -> Result:
+    return CliRunner().invoke(app, _command(said))
+
+
+def _stuck(world: World) -> str:
+    found = json.loads(CliRunner().invoke(app, ["status", "--json"]).stdout)
+    [stuck] = [one["stuck"] for pipeline in found for one in pipeline["epochs"] if one["stuck"]]
+    return str(stuck)
+
+
+def test_a_stuck_epoch_names_its_run_and_the_command_that_gives_it_up(world: World) -> None:
+    world.run_until(RUN, 0, "prepare.files")
+    world.run_task("abort", RUN, 0)
+    said = _stuck(world)
+    assert "`airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00` goes on with it" in said
+    assert _pasted(said).exit_code == 0
+    assert world.state_of(0) == "void"
+    assert CliRunner().invoke(app, ["status"]).exit_code == 0
+
+
+def test_a_decided_epoch_that_is_stuck_names_the_command_that_publishes_it(world: World) -> None:
+    world.run_until(RUN, 0, "commit")
+    world.execute(world.ledger_dsn, "UPDATE lockstep.epoch SET changed_at = now() - interval '1 hour'")
+    assert _pasted(_stuck(world)).exit_code == 0
+    world.require_exactly_once(0)
+
+
+def test_commit_names_what_it_lacks_and_what_to_clear(world: World) -> None:
+    world.run_until(RUN, 0, "prepare.warehouse")
+    clears = re.escape("`airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`")
+    with pytest.raises(
+        NotPrepared, match=rf"attempt 1 \(token 1\) lacks the vote of files: clear prepare.files .*{clears}"
+    ):
+        world.run_task("commit", RUN, 0)
+    with pytest.raises(NotPrepared, match=f"not committed.*clear commit .*{clears}"):
+        world.run_task("publish.files", RUN, 0)
+    with pytest.raises(UnknownEpoch, match="clear from begin: `airflow dags clear orders --run-id other`"):
+        world.run_task("stage", RunKey("orders", "other"), 0)
+    world.run_until(RunKey("orders", "planned only"), 1, "begin")
+    with pytest.raises(NotPrepared, match=r"clear from stage.*`airflow dags clear orders --run-id 'planned only'`"):
+        world.run_task("commit", RunKey("orders", "planned only"), 1)
+
+
+def test_cleanup_of_an_unpublished_epoch_names_the_command_that_publishes_it(world: World) -> None:
+    world.run_until(RUN, 0, "commit")
+    with pytest.raises(IllegalTransition) as refused:
+        world.run_task("cleanup", RUN, 0)
+    assert _pasted(str(refused.value)).exit_code == 0
+    world.require_exactly_once(0)
+
+
+def test_a_target_that_changed_names_the_command_that_takes_a_persons_word(world: World) -> None:
+    world.run_until(RUN, 0, "commit")
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("ROLLBACK PREPARED %s", (world.prepared()[0],))
+        cursor.execute("UPDATE lockstep_target_id SET id = gen_random_uuid()")
+    connection.close()
+    with pytest.raises(TargetChanged) as changed:
+        world.run_task("publish.warehouse", RUN, 0)
+    words = ["not-applied" if word == "applied" else word for word in _command(str(changed.value))]
+    assert words[:5] == ["resolve", "numbers", "1", "warehouse", "not-applied"]
+    resolved = CliRunner().invoke(app, words)
+    assert resolved.exit_code == 0, resolved.output
+    assert _pasted(resolved.output).exit_code == 0
+    world.require_exactly_once(0)
+
+
+def test_whoever_changes_an_epoch_is_told_what_comes_next(world: World) -> None:
+    world.run_until(RUN, 0, "stage")
+    done = CliRunner().invoke(app, ["abort", "numbers", "1", "--reason", "a test"])
+    assert done.output.rstrip().endswith("is staged; its next run goes on with it")
