@@ -42,32 +42,12 @@ def _json(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-<<<<<<< HEAD
-def test_every_command_explains_itself(lockstep: Lockstep) -> None:
-    for command in (
-        "status",
-        "verify",
-        "recover",
-        "abort",
-        "replan",
-        "void",
-        "resolve",
-        "override",
-        "redefine",
-        "renumber",
-        "forget",
-        "env",
-        "migrate",
-    ):
-        result = lockstep(command, "--help")
-=======
 def test_every_command_explains_itself_with_an_example_that_it_takes(lockstep: Lockstep) -> None:
     groups = [((), app), (("savepoint",), savepoints)]
     commands = [(*group, str(found.callback.__name__)) for group, of in groups for found in of.registered_commands]  # type: ignore[union-attr]
     assert len(commands) >= 14
     for command in commands:
         result = lockstep(*command, "--help")
->>>>>>> db744e3 (Fit lists into a terminal, and count attempts from one)
         assert result.exit_code == 0
         assert "--json" in result.output
         [example] = re.findall(r"For instance: (.*)", re.sub(r"\s+", " ", result.output))
