@@ -307,7 +307,7 @@ def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | No
         override_sink(runtime, sink, settings, reason)
 
 
-@app.command(epilog="For instance: lockstep restage flights 7 --reason 'a disk was lost'")
+@app.command(epilog="For instance: lockstep restage flights 7 --spark sc://localhost --reason 'a disk was lost'")
 def restage(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
