@@ -54,6 +54,16 @@ def plain(type: str) -> str:
     return f"{_ALIASES.get(word, word)}{bracket}{rest}"
 
 
+def quoted(name: str) -> str:
+    """A column's name, also if it is a word of SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(value: str) -> str:
+    """A text as a literal of Spark's SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 def split(text: str) -> list[str]:
     """At the commas that stand in no brackets and no quotes."""
     parts, depth, quote, escaped = [""], 0, "", False

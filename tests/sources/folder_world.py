@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
+from stack.postgres import PostgresServer
+
+_numbers = count(1)
+Make = Callable[..., "FolderWorld"]
+
+
+@contextmanager
+def worlds(server: PostgresServer, folder: Path) -> Iterator[Make]:
+    """What makes worlds in `folder`, with a database of their own for as long as this lasts."""
+    name = f"folders_{next(_numbers)}"
+    dsn = server.create_database(name)
+    yield lambda **arguments: FolderWorld.make(dsn, folder, **arguments)
+    server.drop_database(name)
 
 
 def unchanged(inputs: Mapping[str, Any]) -> Mapping[str, Any]:

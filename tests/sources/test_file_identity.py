@@ -6,8 +6,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,14 @@ from lockstep.epoch import Claim, Interval
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources import FileSource, SourceContext
 from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld
+from tests.sources.folder_world import FolderWorld, Make, worlds
 from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, watched
-
-_numbers = count(1)
-Make = Callable[..., FolderWorld]
 
 
 @pytest.fixture
 def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    name = f"identity_{next(_numbers)}"
-    dsn = memory_server.create_database(name)
-    yield lambda **arguments: FolderWorld.make(dsn, memory, **arguments)
-    memory_server.drop_database(name)
+    with worlds(memory_server, memory) as make:
+        yield make
 
 
 def watch(world: FolderWorld, pattern: Path | str, **settings: Any) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -25,17 +24,13 @@ from lockstep.sources import FileSource, SourceContext
 from lockstep.wal.request import RESULT
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld, lines_of, write_lines
-
-_numbers = count(1)
-Make = Callable[..., FolderWorld]
+from tests.sources.folder_world import FolderWorld, lines_of, worlds, write_lines
 
 
 @pytest.fixture
 def world(memory_server: PostgresServer, memory: Path) -> Iterator[FolderWorld]:
-    name = f"shared_{next(_numbers)}"
-    yield FolderWorld.make(memory_server.create_database(name), memory)
-    memory_server.drop_database(name)
+    with worlds(memory_server, memory) as make:
+        yield make()
 
 
 class MeetingSource(FileSource):

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from functools import partial
-from itertools import count
 from multiprocessing import Barrier
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,13 @@ from lockstep.sources.files import watched as watched_module
 from lockstep.sources.files.paths import each_file
 from lockstep.testing.children import fork
 from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld, lines_of
-
-_numbers = count(1)
-Make = Callable[..., FolderWorld]
+from tests.sources.folder_world import FolderWorld, Make, lines_of, worlds
 
 
 @pytest.fixture
 def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    name = f"watched_{next(_numbers)}"
-    dsn = memory_server.create_database(name)
-    yield lambda **arguments: FolderWorld.make(dsn, memory, **arguments)
-    memory_server.drop_database(name)
+    with worlds(memory_server, memory) as make:
+        yield make
 
 
 def land(world: FolderWorld, name: str, text: str, *, age: int = 0) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from lockstep.ddl import literal, quoted
 from lockstep.epoch import Position
 from lockstep.sources.base import Source
 from lockstep.sources.decimals import BAD as BAD
@@ -42,7 +43,7 @@ class Records:
     @property
     def every_column(self) -> str:
         """An SQL condition that is always true and reads every column: the optimizer must not see through it."""
-        return f"size(array({', '.join(f'{_quoted(name)} IS NULL' for name in self.columns)})) >= 0"
+        return f"size(array({', '.join(f'{quoted(name)} IS NULL' for name in self.columns)})) >= 0"
 
     def good(self) -> DataFrame:
         """The records that parse, with the schema's columns."""
@@ -92,7 +93,7 @@ class Reading:
         frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         if self.decimals.wide:  # a good record for Spark, which doesn't show it
-            values = f"to_json(struct({', '.join(map(_quoted, columns))}))"
+            values = f"to_json(struct({', '.join(map(quoted, columns))}))"
             frame = self.decimals.marked(frame, values)
         return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self)
 
@@ -104,8 +105,8 @@ class Reading:
     def parser(self, schema: str, value: str) -> str:
         """An SQL expression of the column `value`'s text, one record, as `schema` with BAD."""
         options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
-        pairs = ", ".join(f"{_text(name)}, {_text(found)}" for name, found in options.items())
-        return f"from_{self.format}({value}, {_text(f'{schema}, {BAD} STRING')}, map({pairs}))"
+        pairs = ", ".join(f"{literal(name)}, {literal(found)}" for name, found in options.items())
+        return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
         frame = spark.createDataFrame([], self.schema or "value STRING")
@@ -151,12 +152,3 @@ def path_of(uri: str) -> str:
 def _literal(path: str) -> str:
     """Spark takes every path for a glob pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
-
-
-def _text(value: str) -> str:
-    """An SQL literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.files.growing import FrozenRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
@@ -61,13 +62,8 @@ def _is_record(reading: Reading) -> str:
     """Spark's file readers pass over blank lines, and comments where the options name their sign."""
     comment = _small(reading.options).get("comment") if reading.format == "csv" else None
     blank = f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''"
-    return f"{blank} AND NOT startswith({VALUE}, {_text(comment)})" if comment else blank
+    return f"{blank} AND NOT startswith({VALUE}, {literal(comment)})" if comment else blank
 
 
 def _small(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in options.items()}
-
-
-def _text(value: str) -> str:
-    """An SQL literal."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

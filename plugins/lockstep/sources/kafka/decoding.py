@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.decimals import Decimals
 from lockstep.sources.records import BAD
@@ -70,10 +71,10 @@ class Decoding:
                 return self._text
             case Encoding.JSON:
                 options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
-                return f"from_json({self._text}, {_literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
+                return f"from_json({self._text}, {literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
             case Encoding.AVRO:
                 ended = f"concat({self.column}, unhex({self._hash}))"
-                return f"from_avro({ended}, {_literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
+                return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
 
     def is_bad(self, decoded: str) -> str:
         """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
@@ -153,7 +154,3 @@ def _ended(schema: str) -> str:
         found = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": found}]}
     end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
     return json.dumps({**found, "fields": [*found["fields"], end]})
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
