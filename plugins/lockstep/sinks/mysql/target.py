@@ -26,6 +26,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mysql.sql import compose
 from lockstep.sinks.mysql.tables import Relation
 from lockstep.sinks.mysql.wire import Cursor, code_of
+from lockstep.sinks.tables.markers import MarkerLooks
 from lockstep.sinks.tables.ownership import owned, require_apart
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
@@ -59,31 +60,10 @@ _KEYS = {
             {_OWNER}, relation varchar(130) COLLATE utf8mb4_bin NOT NULL, epoch bigint NOT NULL, new bigint NOT NULL,
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
 }
-_EVERY = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
-    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
-    WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s ORDER BY m.epoch DESC
-"""
-_LAST = f"{_EVERY} LIMIT 1"
-_BY_EPOCH = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
-    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
-    WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s AND m.epoch = %s
-"""
 _NO_RANGES = (
     "(SELECT NULL AS deployment, NULL AS pipeline, NULL AS sink, NULL AS span, NULL AS epoch, NULL AS token "
     "FROM DUAL WHERE false)"
 )
-_YOUNGEST = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
-    JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s ORDER BY r.token DESC LIMIT 1
-"""
-_BY_SPAN = """
-    SELECT r.epoch, r.token, COALESCE(m.manifest_hash, ''), r.span FROM {ranges} r
-    LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s AND r.span = %s
-"""
 _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
 _SET_UP = "lockstep set-up"
 _HOMES = (
@@ -100,7 +80,7 @@ _CLOSED = {  # to this user, gone meanwhile, or no table of Lockstep's
 
 
 @dataclass(frozen=True)
-class TargetTables:
+class TargetTables(MarkerLooks):
     """Lockstep's own tables in `database`, as seen by the sink `owner`."""
 
     database: str
@@ -271,22 +251,6 @@ class TargetTables:
             table=self._table("lockstep_range"),
         )
         cursor.execute(ranges, (*self.owner_key, epoch.token, epoch.id))
-
-    def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
-        """The epoch's committed marker; the cursor's transaction must be a new one."""
-        return next(iter(self._selected(cursor, _BY_EPOCH, epoch)), None)
-
-    def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
-        """The committed marker of a range; the cursor's transaction must be a new one."""
-        return next(iter(self._selected(cursor, _BY_SPAN, span)), None)
-
-    def newest_markers(self, cursor: Cursor) -> list[Marker]:
-        """The one with the largest epoch, and of those with a range the one with the largest token."""
-        return list(dict.fromkeys([*self._selected(cursor, _LAST), *self._selected(cursor, _YOUNGEST)]))
-
-    def markers(self, cursor: Cursor) -> list[Marker]:
-        """Every one of this sink."""
-        return self._selected(cursor, _EVERY)
 
     def _selected(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
         engines = self._engines(cursor)

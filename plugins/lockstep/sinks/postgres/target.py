@@ -22,6 +22,7 @@ from lockstep.errors import SinkUnavailable, TargetChanged
 from lockstep.sinks.base import Marker, SinkEpoch, shown_before
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres.rights import Name, require_rights
+from lockstep.sinks.tables.markers import MarkerLooks
 from lockstep.sinks.tables.ownership import owned, require_apart
 
 _TABLES = {
@@ -54,27 +55,6 @@ _KEYS = {
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch))""",
 }
 
-_EVERY = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
-    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
-    WHERE (m.deployment, m.pipeline, m.sink) = (%s::uuid, %s, %s) ORDER BY m.epoch DESC
-"""
-_LAST = f"{_EVERY} LIMIT 1"
-_BY_EPOCH = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
-    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
-    WHERE (m.deployment, m.pipeline, m.sink, m.epoch) = (%s::uuid, %s, %s, %s)
-"""
-_YOUNGEST = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
-    JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE (r.deployment, r.pipeline, r.sink) = (%s::uuid, %s, %s) ORDER BY r.token DESC LIMIT 1
-"""
-_BY_SPAN = """
-    SELECT r.epoch, r.token, coalesce(m.manifest_hash, ''), r.span FROM {ranges} r
-    LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE (r.deployment, r.pipeline, r.sink, r.span) = (%s::uuid, %s, %s, %s)
-"""
 _NO_RANGES = sql.SQL(
     "(SELECT NULL::uuid AS deployment, NULL::text AS pipeline, NULL::text AS sink, NULL::text AS span, "
     "NULL::bigint AS epoch, NULL::bigint AS token WHERE false)"
@@ -126,7 +106,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class TargetTables:
+class TargetTables(MarkerLooks):
     """Lockstep's own tables in `schema`, as seen by the sink `owner`."""
 
     schema: str
@@ -274,22 +254,6 @@ class TargetTables:
                 f"sink {self.owner.sink}: the session has lost its transaction, which had inserted the marker of epoch "
                 f"{epoch.id}: is there a pooler in between that switches servers? Connect directly"
             )
-
-    def find_marker(self, cursor: Cursor, epoch: int) -> Marker | None:
-        """The epoch's committed marker; the cursor's transaction must be a new one."""
-        return next(iter(self._selected(cursor, _BY_EPOCH, epoch)), None)
-
-    def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
-        """The committed marker of a range; the cursor's transaction must be a new one."""
-        return next(iter(self._selected(cursor, _BY_SPAN, span)), None)
-
-    def newest_markers(self, cursor: Cursor) -> list[Marker]:
-        """The one with the largest epoch, and of those with a range the one with the largest token."""
-        return list(dict.fromkeys([*self._selected(cursor, _LAST), *self._selected(cursor, _YOUNGEST)]))
-
-    def markers(self, cursor: Cursor) -> list[Marker]:
-        """Every one of this sink."""
-        return self._selected(cursor, _EVERY)
 
     def _selected(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
         if not self._exists(cursor, "lockstep_marker"):
