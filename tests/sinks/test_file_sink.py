@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,10 +245,18 @@ def test_damaged_pending_files_are_written_again(
     expect_proof(target, epoch(), sealed(ROWS))
 
 
-def test_a_damaged_marker_is_never_believed(target: FilesUnderTest) -> None:
+def count_otherwise(path: Path) -> None:
+    """Damage that can still be parsed: another number of rows."""
+    told = path.read_bytes()
+    path.write_bytes(re.sub(rb'"rows": ?[0-9]+', b'"rows":7000', told))
+    assert path.read_bytes() != told
+
+
+@pytest.mark.parametrize("damage", [flip, count_otherwise])
+def test_a_damaged_marker_is_never_believed(target: FilesUnderTest, damage: Callable[[Path], None]) -> None:
     vote = prepare(target, epoch(), sealed(ROWS))
     publish(target, epoch(), vote, sealed(ROWS))
-    flip(state(target) / "epoch=1.json")
+    damage(state(target) / "epoch=1.json")
     for ask in (lambda: publish(target, epoch(), vote, sealed(ROWS)), lambda: files(str(target.path))):
         with pytest.raises(OutcomeUnknown, match="damaged"):
             ask()
