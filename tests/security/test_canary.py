@@ -38,6 +38,8 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("void",): ("numbers", "3", *REASON),
     ("forget",): ("numbers", *REASON),
     ("resolve",): ("numbers", "2", "warehouse", "not-applied", *REASON),
+    ("restage",): ("numbers", "2", *REASON),
+    ("renumber",): ("numbers", *REASON),
     ("override",): ("numbers", "warehouse", "lock_timeout=3", *REASON),
     ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
     ("savepoint", "start"): ("numbers", "--from", "/nowhere/at/all"),
