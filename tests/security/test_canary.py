@@ -38,7 +38,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("void",): ("numbers", "3", *REASON),
     ("forget",): ("numbers", *REASON),
     ("resolve",): ("numbers", "2", "warehouse", "not-applied", *REASON),
-    ("restage",): ("numbers", "2", *REASON),
+    ("restage",): ("numbers", "2", "--spark", "sc://127.0.0.1:1", *REASON),
     ("renumber",): ("numbers", *REASON),
     ("override",): ("numbers", "warehouse", "lock_timeout=3", *REASON),
     ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
