@@ -333,7 +333,7 @@ def test_a_role_needs_what_an_upsert_does(dsn: str) -> None:
     execute(dsn, "CREATE ROLE loader LOGIN PASSWORD 'x'")
     login = dsn.replace("postgres@", "loader:x@", 1)
     try:
-        ours = "lockstep_marker, lockstep_target, lockstep_target_id, lockstep_keys"
+        ours = "lockstep_marker, lockstep_range, lockstep_target, lockstep_target_id, lockstep_keys"
         execute(dsn, f"GRANT SELECT, INSERT, UPDATE ON {ours} TO loader")
         execute(dsn, "GRANT INSERT ON target TO loader")
         as_loader = sink(create=False)

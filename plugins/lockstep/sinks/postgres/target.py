@@ -122,7 +122,8 @@ class TargetTables(MarkerLooks):
         """What every execution has to be allowed on these tables. Who owns a table is written down once."""
         reading = dict.fromkeys(("lockstep_target", "lockstep_target_id"), ("SELECT",))
         writing = ("lockstep_marker", *(_KEYS if upserts else ()))
-        tables = {**dict.fromkeys(writing, ("SELECT", "INSERT", "UPDATE")), **reading}
+        adding = {"lockstep_range": ("SELECT", "INSERT")}
+        tables = {**dict.fromkeys(writing, ("SELECT", "INSERT", "UPDATE")), **adding, **reading}
         return {(self.schema, name): needed for name, needed in tables.items()}
 
     def create(self, cursor: Cursor, *, upserts: bool = False) -> None:
