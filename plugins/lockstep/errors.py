@@ -190,7 +190,7 @@ class SourceRefused(Terminal):
 
 
 class BadRecords(Terminal):
-    """Input has records that don't parse; the message names file and line."""
+    """Input has records that don't parse; the message names file, line, column and type, never the value."""
 
 
 class PreflightRefused(Terminal):

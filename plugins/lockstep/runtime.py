@@ -54,7 +54,7 @@ class Runtime:
             raise RunMismatch(
                 f"run {run.run_id} of {run.dag_id} stands for {known}, and is asked for {asked}: a run id is one "
                 "epoch's for good, so nothing was done. Run it under a new run id (run_epoch: another run_id, or none; "
-                "Airflow: trigger it with the params interval_start and interval_end)"
+                "Airflow: trigger its interval again)"
             )
         return attempt
 

@@ -3,7 +3,7 @@
 A DAG's own `end_date` goes to its tasks. Airflow leaves a task out of every run, even a manual one, whose logical date
 is after that, and the run ends green although nothing has moved. Here the end belongs to the schedule alone.
 
-`lockstep_plugin.py` registers these with Airflow, which looks a timetable up by name.
+`orchestration/plugin.py` registers these with Airflow, which looks a timetable up by name.
 """
 
 from __future__ import annotations

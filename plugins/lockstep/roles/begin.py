@@ -70,7 +70,7 @@ def _require_range(runtime: Runtime, run: RunKey) -> None:
     if pipeline.identity is Identity.INTERVAL and run.interval is None and known is None:
         raise IntervalMissing(
             f"pipeline {pipeline.name} needs a data interval: give run_epoch interval=(start, end), or trigger "
-            "the DAG with the params interval_start and interval_end"
+            "the DAG with one"
         )
 
 
