@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, SinkUnavailable
+from lockstep.ledger import Ledger
 from lockstep.roles import operate
 from lockstep.roles.begin import begin
 from lockstep.roles.renumber import Renumbering, renumber
@@ -192,6 +194,20 @@ def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: Wor
     assert restored.prepared() == [gid]
     restored.run(_run(5), 5)
     assert restored.epoch_of(5).id == 4 and restored.prepared() == [gid]
+
+
+def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Ledger.sealed_epochs
+
+    def overtaken(ledger: Ledger, *of: Any) -> Any:
+        known = asked(ledger, *of)
+        world.run(_run(2), 2)
+        return known
+
+    monkeypatch.setattr(Ledger, "sealed_epochs", overtaken)
+    assert _renumbered(world).shown == ()
 
 
 def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(world: World, copies: Copies) -> None:

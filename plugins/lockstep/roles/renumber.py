@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 
-from lockstep.epoch import Epoch, Identity, Json
+from lockstep.epoch import Identity, Json
 from lockstep.errors import IllegalTransition
 from lockstep.roles.identity import renumbered_upto
 from lockstep.roles.recover import known_sinks
@@ -80,28 +80,30 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Ren
 
 
 def _look(runtime: Runtime) -> Renumbering:
-    shown: dict[Shown, None] = {}
+    markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
     numbers = [(0, renumbered_upto(runtime)), *_numbers(left)]
-    known = {epoch.id: epoch for epoch in runtime.ledger.sealed_epochs(runtime.pipeline, 1)}
     for sink in _sinks(runtime):
         with sink.opened(runtime.sink_context()):
             sink.preflight(None)
-            markers = list(sink.markers())
+            markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
             pending = [Left(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
-        numbers += [*_numbers(pending), *((marker.epoch, marker.token) for marker in markers)]
+        numbers += _numbers(pending)
         left += _unissued(runtime, pending)
-        shown |= dict.fromkeys(_lacking(sink.name, markers, known))
+    numbers += [(marker.epoch, marker.token) for _, marker in markers]
     epochs, tokens = zip(*numbers, strict=True)
-    return Renumbering(runtime.pipeline, max(epochs), max(tokens), tuple(shown), tuple(dict.fromkeys(left)))
+    shown = tuple(_lacking(runtime, markers))
+    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)))
 
 
 def _numbers(left: Iterable[Left]) -> list[tuple[int, int]]:
     return [(one.epoch, one.token) for one in left]
 
 
-def _lacking(sink: str, markers: Iterable[Marker], known: dict[int, Epoch]) -> Iterator[Shown]:
-    for marker in markers:
+def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterator[Shown]:
+    """The ledger is read after the sinks: what is visible was decided earlier."""
+    known = {epoch.id: epoch for epoch in runtime.ledger.sealed_epochs(runtime.pipeline, 1)}
+    for sink, marker in markers:
         epoch = known.get(marker.epoch)
         if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
             yield Shown(sink, marker.epoch, marker.token, marker.span)
