@@ -25,6 +25,7 @@ from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres.connection import Database
 from lockstep.testing import sealed
 from lockstep.testing.under_test import epoch, prepare
 from stack.kafka import KafkaBroker
@@ -318,3 +319,12 @@ def test_the_command_keeps_lists_and_takes_back_a_word(
     assert in_force(feed) == {"transaction_timeout": 900.0, "shards": 2}
     assert "as deployed (in force" in lockstep("rows", "--clear", "--reason", "it is out").output
     assert in_force(feed)["shards"] == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 1e9])
+def test_a_lock_timeout_that_the_server_cant_express_is_still_a_timeout(warehouse_dsn: str, seconds: float) -> None:
+    database = Database("rows", "w", warehouse_dsn, seconds)
+    with database.transaction("looking how long it waits") as cursor:
+        cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'")
+        assert cursor.fetchone() != (0,), "for ever"
+    database.close()

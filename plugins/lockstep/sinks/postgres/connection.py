@@ -48,6 +48,7 @@ _GUARD = """
 # SQLSTATE classes of what may pass: connection, resources, locks, operator, system, snapshots, wrong server
 _PASSING = ("08", "25006", "25P03", "25P04", "40", "53", "57", "58", "55P03", "55006")
 _DENIED = "42501"
+_LONGEST_MS = 2**31 - 1  # what Postgres takes
 
 
 @dataclass
@@ -93,7 +94,8 @@ class Database:
 
     def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
         """First statement of every transaction: durable settings on a durable primary, or `PreflightRefused`."""
-        lock_ms = str(round(1000 * (self.lock_timeout if lock_timeout is None else lock_timeout)))
+        seconds = self.lock_timeout if lock_timeout is None else lock_timeout
+        lock_ms = str(round(max(1, min(1000 * seconds, _LONGEST_MS))))  # 0 would be for ever
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
         row = cursor.fetchone()
         self._require_primary(row)
