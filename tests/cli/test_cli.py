@@ -5,37 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg2
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 from lockstep.cli import app, savepoints
 from lockstep.cli_connections import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import NotConfigured
-from tests.crash.world import World, make_world
+from tests.cli.conftest import Lockstep
+from tests.crash.world import World
 
-Lockstep = Callable[..., Result]
 RUN = RunKey("cli", "run")
-
-
-@pytest.fixture
-def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
-    return make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
-
-
-@pytest.fixture
-def lockstep(world: World, monkeypatch: pytest.MonkeyPatch) -> Lockstep:
-    monkeypatch.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments])
 
 
 def _json(result: Result) -> Any:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import psycopg2
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused
 from lockstep.ledger import Ledger
@@ -22,16 +17,10 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
-from tests.crash.test_definitions import Tens
-from tests.crash.world import World, make_world, untouched
+from tests.cli.conftest import Lockstep
+from tests.crash.world import Tens, World, untouched
 
-Lockstep = Callable[..., Result]
 RUN = RunKey("cli", "run")
-
-
-@pytest.fixture
-def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
-    return make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
 
 
 def _mistyped(world: World, table: str = "public.nmbers") -> World:
@@ -70,15 +59,6 @@ def test_another_identity_is_refused_before_a_source_is_asked(world: World) -> N
 
 
 # --- lockstep forget ---
-
-
-@pytest.fixture
-def lockstep(world: World, monkeypatch: pytest.MonkeyPatch) -> Lockstep:
-    monkeypatch.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments])
 
 
 def _renamed(world: World, name: str) -> World:

@@ -4,38 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
-from tests.crash.world import World, make_world
-
-Lockstep = Callable[..., Result]
-
-
-@pytest.fixture
-def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
-    monkeypatch.setenv("LOCKSTEP_LEDGER", made.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(made.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", made.warehouse_dsn)
-    return made
-
-
-@pytest.fixture
-def lockstep(monkeypatch: pytest.MonkeyPatch) -> Lockstep:
-    def run(*arguments: Any, columns: int = 80) -> Result:
-        monkeypatch.setenv("COLUMNS", str(columns))
-        return CliRunner().invoke(app, [str(one) for one in arguments])
-
-    return run
+from tests.cli.conftest import Lockstep
+from tests.crash.world import World
 
 
 def _run_as_airflow(world: World, day: int) -> None:

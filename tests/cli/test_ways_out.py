@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import Path
 
 import psycopg2
 import pytest
@@ -15,18 +14,9 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
-from tests.crash.world import World, make_world
+from tests.crash.world import World
 
 RUN = RunKey("orders", "manual__2026-01-01T00:00:00+00:00")
-
-
-@pytest.fixture
-def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
-    monkeypatch.setenv("LOCKSTEP_LEDGER", made.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(made.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", made.warehouse_dsn)
-    return made
 
 
 def _command(said: str) -> list[str]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import psycopg2
 import pytest
 
-from lockstep.epoch import Identity, Interval, Position, RunKey
+from lockstep.epoch import Position, RunKey
 from lockstep.errors import PlanMismatch
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
-from lockstep.sources.base import Source
-from tests.crash.world import Numbers, World, untouched
+from tests.crash.world import Numbers, Tens, World, untouched
 
 
 def _with_sinks(world: World, *sinks: object) -> World:
@@ -32,18 +30,6 @@ def test_a_sink_that_came_later_is_no_business_of_a_decided_epoch(world: World) 
     assert later.state_of(day) == "cleaned"
     later.require_exactly_once(day)
     assert not (world.folder / "more").exists()
-
-
-class Tens(Source):
-    """A cursor source: ten positions an epoch."""
-
-    identity = Identity.CURSOR
-
-    def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        return (start or 0) + 10
-
-    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
-        raise AssertionError("nothing is read here")
 
 
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lockstep import run_epoch
-from lockstep.epoch import Identity, Interval, Plan, Position, RunKey
+from lockstep.epoch import Plan, RunKey
 from lockstep.errors import InvalidPipeline, NameTaken, RunMismatch
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
@@ -19,8 +19,7 @@ from lockstep.roles.begin import begin
 from lockstep.roles.stage import stage
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources.base import Source
-from tests.crash.world import Numbers, World, interval_of, untouched, write_parquet
+from tests.crash.world import Numbers, Tens, World, interval_of, untouched, write_parquet
 
 ONE_WORLD = pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
 
@@ -105,18 +104,6 @@ def test_a_cleared_run_finds_its_own_epoch_with_or_without_its_interval(world: W
     world.run(run, day)
     for given in (interval_of(day), None):
         assert begin(world.runtime(), run, given) == world.epoch_of(day)
-
-
-class Tens(Source):
-    """A cursor source: ten positions an epoch."""
-
-    identity = Identity.CURSOR
-
-    def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        return (start or 0) + 10
-
-    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
-        raise AssertionError("nothing is read here")
 
 
 @ONE_WORLD

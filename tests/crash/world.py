@@ -63,6 +63,18 @@ class Numbers(Source):
         raise AssertionError("the crash suite stages without Spark")
 
 
+class Tens(Source):
+    """A cursor source: ten positions an epoch."""
+
+    identity = Identity.CURSOR
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return (start or 0) + 10
+
+    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
+        raise AssertionError("nothing is read here")
+
+
 def rows_of_day(day: int) -> list[tuple[int, int, str]]:
     """The rows that day's epoch must show, once each; two are equal on purpose."""
     rows = [(day, number, f"row {number} of day {day}") for number in range(ROWS - 1)]

@@ -54,6 +54,13 @@ class Slow(SealedRows):
         return super().__iter__()
 
 
+def _sink(kind: type[TableSink], protocol: Any, mode: str) -> TableSink:
+    key = ["id"] if mode == "upsert" else None
+    return kind(
+        "warehouse", tables={"rows": "target"}, connection="w", create=True, protocol=protocol, mode=mode, key=key
+    )
+
+
 def published(given: TableSink, dsn: str, *, until: Callable[[], bool]) -> pa.Table:
     wal = [Slow(ROWS, output="rows", until=until)]
     with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
@@ -80,16 +87,7 @@ def test_a_transaction_that_outlasts_the_servers_limits_is_not_ended(
         "SELECT count(*) = 0 OR bool_or(clock_timestamp() - xact_start > interval '600 ms') FROM pg_stat_activity "
         "WHERE application_name LIKE 'lockstep:%' AND datname = '" + database + "'"
     )
-    arguments: dict[str, Any] = {"key": ["id"]} if mode == "upsert" else {}
-    given = PostgresSink(
-        "warehouse",
-        tables={"rows": "target"},
-        connection="w",
-        create=True,
-        protocol=protocol,
-        mode=mode,
-        **arguments,  # type: ignore[arg-type]
-    )
+    given = _sink(PostgresSink, protocol, mode)
     found = published(given, limited_dsn, until=lambda: execute(warehouse_server.dsn(), old) == [(True,)])
     assert found == ROWS
 
@@ -150,14 +148,5 @@ def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
         alone = mysql_target.execute(mariadb_server.dsn(), sessions, database) == [(0,)]
         return alone or mysql_target.execute(mariadb_server.dsn(), idle, database) != [(0,)]
 
-    arguments: dict[str, Any] = {"key": ["id"]} if mode == "upsert" else {}
-    given = MySqlSink(
-        "warehouse",
-        tables={"rows": "target"},
-        connection="w",
-        create=True,
-        protocol=protocol,
-        mode=mode,
-        **arguments,  # type: ignore[arg-type]
-    )
+    given = _sink(MySqlSink, protocol, mode)
     assert published(given, limited_mariadb, until=rested) == ROWS
