@@ -105,6 +105,15 @@ def test_an_attempt_that_waits_keeps_its_lease_until_it_looks_again_and_is_not_a
     assert timedelta(minutes=4) < left < timedelta(minutes=5)
 
 
+def test_a_task_that_works_beside_one_that_waits_does_not_cut_its_lease(ledger: Ledger, sql: Sql) -> None:
+    """One sink waits for keys, another one votes: a cursor's next run must not take the epoch for abandoned."""
+    attempt = attempt_of(clicked(ledger, 0))
+    ledger.renew_lease(attempt, Role.BEGIN, meanwhile=timedelta(minutes=4))
+    ledger.renew_lease(attempt, Role.PREPARE)
+    [(left,)] = sql("SELECT lease_until - now() FROM lockstep.epoch")
+    assert left > timedelta(minutes=4)
+
+
 def test_a_void_epoch_is_not_taken_over(ledger: Ledger) -> None:
     epoch = planned(ledger)
     ledger.void_epoch(FLIGHTS, epoch.id, "the airport was closed")
