@@ -12,8 +12,10 @@ import pytest
 from lockstep.ledger import Ledger, migrate
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.mysql.dsn import parse_dsn
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
+from lockstep.sources.tables.mysql_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.sources.tables.postgres_session import opened
 from lockstep.states import Role
@@ -150,3 +152,11 @@ def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
 
     given = _sink(MySqlSink, protocol, mode)
     assert published(given, limited_mariadb, until=rested) == ROWS
+
+
+def test_reading_a_mariadb_table_has_no_limit_in_time(limited_mariadb: str) -> None:
+    limits = {"max_statement_time": "0.000000", "net_write_timeout": "300"}
+    limits |= dict.fromkeys(("wait_timeout", "idle_transaction_timeout", "idle_readonly_transaction_timeout"), "300")
+    query = "SELECT " + ", ".join(f"CAST(@@{name} AS CHAR)" for name in limits)
+    read = SelectOut(parse_dsn("w", limited_mariadb), pa.schema({name: pa.string() for name in limits}))
+    assert pa.Table.from_batches(read(query)).to_pylist() == [limits]
