@@ -30,7 +30,8 @@ class RecoveryReport:
     voided: list[int] = field(default_factory=list)  #: epochs whose attempt was raised
     swept: int = 0  #: transactions and folders
     problems: list[str] = field(default_factory=list)
-    busy: list[str] = field(default_factory=list)  #: what somebody else is publishing at this moment: no problem
+    #: what somebody else is publishing at this moment, and what waits for that: no problem
+    busy: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._epochs: dict[str, list[int]] = {}  # of each problem, in the order of `problems`
@@ -137,11 +138,12 @@ def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None
     """One broken sink must not keep the others from being recovered. Whether it was done."""
     try:
         work()
-    except PublishBusy as busy:
-        _log.info("%s", busy)
-        report.busy.append(str(busy))
     except LockstepError as error:
-        waits = isinstance(error, OutOfOrder)  # for one that has a problem of its own
+        waits = isinstance(error, OutOfOrder)  # for one that has a problem of its own, or that somebody is publishing
+        if isinstance(error, PublishBusy) or (waits and not report.problems):
+            _log.info("%s", error)
+            report.busy.append(str(error))
+            return False
         problem = "an earlier epoch has to be published first" if waits else str(error)
         if report.note(f"{type(error).__name__}: {problem}", epoch):
             _log.error("%s: %s", type(error).__name__, error)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.crash import CrashPoint
 from lockstep.errors import OutOfOrder, SinkUnavailable
+from lockstep.roles.recover import RecoveryReport
 from lockstep.sinks.append_only.tcp import TcpSink
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS
 from tests.sinks.append.feed import Feed
 from tests.sinks.append.scripted import Script, hang_up, line, scripted
+from tests.sinks.kafka_watching import at
 
 
 @pytest.fixture(params=["folder", "table"])
@@ -59,6 +62,22 @@ def test_a_later_epoch_waits_until_the_failed_one_was_sent(
         feed.finish(1)
         feed.finish(2)
         assert epochs_of(script) == [1, 2, 1, 2], "something was sent again"
+
+
+def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
+    memory: Path, memory_server: PostgresServer, committer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted("tcp", line("ok\n")) as script:
+        feed = feed_to(script, memory, memory_server, committer)
+        for run in (1, 2):
+            feed.decide(run)
+        feed.publish(1, "other")
+        reports: list[RecoveryReport] = []
+        with at(CrashPoint.PUBLISH_AFTER_WRITE, lambda: reports.append(feed.recover()), monkeypatch):
+            feed.publish(1, "feed")
+        [report] = reports
+        assert report.problems == [] and len(report.busy) == 2 and not report.complete
+        assert feed.recover().complete
 
 
 def test_one_round_of_recovery_sends_all_that_are_decided_in_order(
