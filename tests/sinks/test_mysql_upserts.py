@@ -331,7 +331,7 @@ def test_a_user_needs_what_an_upsert_does(dsn: str, mariadb_server: MariaDbServe
     login = f"mysql://loader:x@127.0.0.1:{mariadb_server.port}/{database}"
     execute(dsn, f"CREATE OR REPLACE USER {user} IDENTIFIED BY 'x'")
     try:
-        for table in ("lockstep_marker", "lockstep_target", "lockstep_target_id", "lockstep_keys"):
+        for table in ("lockstep_marker", "lockstep_range", "lockstep_target", "lockstep_target_id", "lockstep_keys"):
             execute(dsn, f"GRANT SELECT, INSERT, UPDATE ON {table} TO {user}")
         for grant, told in (
             ("INSERT, SELECT ON target", "UPDATE command denied"),
