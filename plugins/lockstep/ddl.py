@@ -88,7 +88,7 @@ def split(text: str) -> list[str]:
 def _field(text: str) -> Field:
     found = _FIELD.fullmatch(text)
     if found is None:
-        raise InvalidPipeline(f"schema: {text.strip()!r} is no column of Spark's DDL")
+        raise InvalidPipeline(f"schema: {text.strip()!r} is no column of Spark's DDL: write name TYPE")
     name = found["name"]
     name = name[1:-1].replace("``", "`") if name.startswith("`") else name
     return Field(name, plain(found["type"]), found["required"] is not None)
