@@ -293,6 +293,26 @@ def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariad
         mariadb_server.execute(f"DROP USER {user}")
 
 
+def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
+    mariadb_server: MariaDbServer, mariadb_dsn: str, tmp_path: Path
+) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    database, user = mariadb_dsn.rsplit("/", 1)[1], "'loader'@'127.0.0.1'"
+    mariadb_server.execute(f"CREATE USER {user} IDENTIFIED BY 'x'")
+    try:
+        mariadb_server.execute(f"GRANT SELECT, INSERT, UPDATE ON {database}.* TO {user}")
+        login = f"mysql://loader:x@127.0.0.1:{mariadb_server.port}/{database}"
+        given = sink("write_ahead", guarantee="at_least_once", committer=str(tmp_path))
+        with given.opened(context(login)):
+            given.preflight({"rows": SCHEMA})
+            with pytest.raises(PreflightRefused, match=r"GRANT DELETE ON .*lockstep_marker.* TO 'loader'"):
+                given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+        mariadb_server.execute(f"GRANT DELETE ON {database}.* TO {user}")
+        assert publish(login, given) is Publication.SENT
+    finally:
+        mariadb_server.execute(f"DROP USER {user}")
+
+
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 

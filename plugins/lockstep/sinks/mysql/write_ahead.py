@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import PublishBlocked, SinkRejected
-from lockstep.sinks.base import Batches, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, SinkEpoch
 from lockstep.sinks.mysql.claim import Claim
 from lockstep.sinks.mysql.sink import MySqlSink
 from lockstep.sinks.tables.claim import TableClaim
@@ -24,6 +24,12 @@ class MySqlWriteAheadSink(TableWriteAheadSink, MySqlSink):
         if not claim.claimed:
             raise self._refuse_marker(epoch)
         return claim
+
+    def _check_tried(self, claim: Claim) -> None:
+        """Where the record is elsewhere the marker is taken back after the decision: whether it may be is seen now."""
+        if self.guarantee is not Guarantee.EXACTLY_ONCE:
+            with self._database.naming(f"trying to take back the marker of epoch {claim.epoch.id}"):
+                self._own.delete_marker(claim.cursor, claim.epoch)
 
     def _try_encoding(self, claim: Claim, batches: Batches) -> int:
         return self._way(claim.epoch, batches.output, SinkRejected).try_encoding(
