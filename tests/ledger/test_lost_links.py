@@ -170,7 +170,7 @@ def everything_said(error: BaseException) -> str:
     [
         (f"postgresql://user:{SECRET}@127.0.0.1:1/db", LedgerUnavailable),
         (f"host=127.0.0.1 port=1 user=user password={SECRET} dbname=db", LedgerUnavailable),
-        (f"postgresql://user:{SECRET}@127.0.0.1:port/db", LedgerUnavailable),
+        (f"postgresql://user:{SECRET}@127.0.0.1:port/db", LedgerRefused),
         (f"postgresql://user:a{SECRET} b@127.0.0.1:1/db", LedgerUnavailable),
         (f"postgresql://user:a@{SECRET}@127.0.0.1:1/db", LedgerRefused),
         (f"host=127.0.0.1 password=a {SECRET}", LedgerRefused),
