@@ -165,8 +165,10 @@ def _compose() -> dict[str, Any]:
 
 
 def test_the_deployment_publishes_only_the_ui_and_only_on_loopback() -> None:
-    ports = {name: service.get("ports") for name, service in _compose()["services"].items() if service.get("ports")}
+    services = _compose()["services"]
+    ports = {name: service.get("ports") for name, service in services.items() if service.get("ports")}
     assert ports == {"api-server": ["127.0.0.1:8080:8080"]}
+    assert [name for name, service in services.items() if "network_mode" in service] == []  # the host's has every port
 
 
 def test_the_deployment_has_no_password_of_its_own() -> None:
