@@ -356,9 +356,12 @@ def test_epochs_that_are_killed_and_unbalanced_in_between_give_the_windows_of_on
 def test_kept_windows_are_never_mixed_with_others(session: SparkSession) -> None:
     epochs = Epochs(session, windows_of())
     epochs.fold([("a", 1, 0, 0)])
-    epochs.windows = windows_of(size=5 * MINUTE)
-    with pytest.raises(PlanMismatch, match="give the new windows another name"):
-        epochs.fold([])
+    others: list[dict[str, Any]] = [{"size": 5 * MINUTE}, {"slide": 5 * MINUTE}, {"offset": MINUTE}]
+    others += [{"emit": "updates"}, {"aggregates": {**AGGREGATES, "low": "max(value)"}}]
+    for settings in others:
+        epochs.windows = windows_of(**settings)
+        with pytest.raises(PlanMismatch, match="give the new windows another name"):
+            epochs.fold([])
 
 
 @pytest.mark.parametrize(
