@@ -275,6 +275,20 @@ def test_a_word_that_does_not_go_with_a_later_definition_is_named_with_the_way_t
     feed_of(guarantee="none").decide(1)
 
 
+def test_a_word_that_does_not_go_with_a_replaced_sink_keeps_nobody_from_sweeping_there(
+    feed_of: Callable[..., Feed],
+) -> None:
+    promised_less = feed_of(guarantee="none")
+    promised_less.decide(0)
+    promised_less.finish(0)
+    feed = feed_of()
+    feed.decide(1)
+    feed.finish(1)
+    with feed.runtime() as runtime:
+        override(runtime, "rows", ["shards=2"], "a test")
+    assert recover_by_name(feed).problems == []
+
+
 @pytest.mark.parametrize(
     "sink",
     [

@@ -114,7 +114,7 @@ def _sinks(runtime: Runtime) -> Iterator[Sink]:
     specs = known_sinks(runtime)
     defined = runtime.definition.sink_specs().values() if runtime.definition else ()
     for spec in [*specs, *(spec for spec in defined if spec not in specs)]:
-        yield runtime.sink_from(spec)
+        yield runtime.sink_to_sweep(spec)
 
 
 def _left_in_staging(runtime: Runtime) -> Iterator[Left]:
