@@ -251,6 +251,16 @@ def test_growing_files_that_only_begin_alike_are_all_read(make: Make, same: int)
     assert world.shown() == Counter({header: 8, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
 
 
+@pytest.mark.parametrize("same", [1000, 10_000])
+def test_a_growing_file_that_only_begins_like_one_that_was_read_is_read_too(make: Make, same: int) -> None:
+    world = make(grow=True)
+    header = "x" * same
+    for name in "12":
+        land(world, name, f"{header}\n{name}\n")
+        world.run(name)
+    assert world.shown() == Counter({header: 2, "1": 1, "2": 1})
+
+
 def test_the_rest_of_a_growing_file_is_not_dropped_when_grow_is_taken_back(make: Make) -> None:
     world = make(grow=True)
     source: Any = world.pipeline.sources["landing"]
