@@ -232,15 +232,25 @@ def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(dsn: str, 
     assert shown(dsn) == {1: ("c", 9, False), 2: ("y", 4, False)}
 
 
-def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(dsn: str) -> None:
-    send(dsn, sink(), sealed(1, row(1)))
-    execute(dsn, "CREATE UNIQUE INDEX ON target (name, id) WHERE version > 0")
-    send(dsn, sink(), sealed(2, row(2)))
-    execute(dsn, "CREATE UNIQUE INDEX lowered ON target (lower(name || id))")
-    expect_refusal(PreflightRefused, "lowered is unique too", dsn, sink(), sealed(3, row(3)))
-    execute(dsn, "DROP INDEX lowered")
-    execute(dsn, "ALTER TABLE target ADD CONSTRAINT apart EXCLUDE USING btree (name WITH =) WHERE (id > 9)")
-    expect_refusal(PreflightRefused, "apart is unique too", dsn, sink(), sealed(3, row(3)))
+OTHERS = [
+    "CREATE UNIQUE INDEX other ON target (name)",
+    "CREATE UNIQUE INDEX other ON target (id, name)",
+    "CREATE UNIQUE INDEX other ON target (name) INCLUDE (id, version)",
+    "CREATE UNIQUE INDEX other ON target (name) WHERE id > 9",
+    "CREATE UNIQUE INDEX other ON target (lower(name || id || version))",
+    "ALTER TABLE target ADD CONSTRAINT other EXCLUDE USING btree (name WITH =) WHERE (id > 9)",
+    "ALTER TABLE target ADD CONSTRAINT other EXCLUDE USING btree (id WITH =, version WITH =)",
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(dsn: str, other: str) -> None:
+    given = sink(key=["id", "version"])
+    send(dsn, given, sealed(1, row(1)))
+    execute(dsn, "CREATE UNIQUE INDEX ON target (name, version, id) WHERE version > 0")
+    send(dsn, given, sealed(2, row(2, "b")))
+    execute(dsn, other)
+    expect_refusal(PreflightRefused, "other is unique too", dsn, given, sealed(3, row(3)))
 
 
 def test_keys_are_counted_through_the_partitions_of_a_table(dsn: str) -> None:
