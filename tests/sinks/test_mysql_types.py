@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -93,13 +94,14 @@ def types_dsn(one_database: str) -> str:
     return one_database
 
 
-def sink_of(dsn: str) -> tuple[MySqlSink, SinkContext]:
-    sink = MySqlSink("types", tables={"rows": "types"}, connection="w", create=True, lock_timeout=LOCK_TIMEOUT)
+def sink_of(dsn: str, **arguments: Any) -> tuple[MySqlSink, SinkContext]:
+    given = {"tables": {"rows": "types"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
+    sink = MySqlSink("types", create=True, **given)
     return sink, SinkContext(DEPLOYMENT, "pipe", {"w": dsn})
 
 
-def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000) -> pa.Table:
-    sink, context = sink_of(dsn)
+def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: Any) -> pa.Table:
+    sink, context = sink_of(dsn, **arguments)
     wal = [SealedRows(rows, batch_rows)]
     with sink.opened(context):
         sink.preflight({"rows": rows.schema})
@@ -136,10 +138,23 @@ def test_columns_go_by_name_not_by_place(types_dsn: str) -> None:
     ]
 
 
-def test_awkward_names_are_only_names(types_dsn: str) -> None:
-    names = ["say `hi`; DROP TABLE types; --", "%s", "%%", "{table}", "select", "ünï"]
-    rows = pa.table({name: [index] for index, name in enumerate(names)} | {"100% blob": [b"\x00%"]})
-    assert digest(round_trip(types_dsn, rows)) == digest(rows)
+AWKWARD = "say `hi` 100%s {table}; DROP TABLE types; --"
+
+
+@pytest.fixture
+def awkward_database(types_dsn: str) -> Iterator[str]:
+    execute(types_dsn, compose("CREATE DATABASE {name}", name=AWKWARD))
+    yield AWKWARD
+    execute(types_dsn, compose("DROP DATABASE {name}", name=AWKWARD))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mode": "upsert", "key": [AWKWARD, "%s"]}], ids=["append", "upsert"])
+def test_awkward_names_are_only_names(types_dsn: str, awkward_database: str, arguments: dict[str, Any]) -> None:
+    """Of columns, tables, and the database in which Lockstep's own tables are."""
+    columns = [AWKWARD, "%s", "%%", "{table}", "select", "ünï"]
+    rows = pa.table({name: [index] for index, name in enumerate(columns)} | {"100% blob": [b"\x00%"]})
+    names: dict[str, Any] = {"tables": {"rows": f"{awkward_database}.{AWKWARD}"}, "schema": awkward_database}
+    assert digest(round_trip(types_dsn, rows, **names, **arguments)) == digest(rows)
 
 
 @pytest.mark.parametrize("seed", range(2))

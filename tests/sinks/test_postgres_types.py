@@ -9,10 +9,12 @@ import random
 from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import SinkContext
@@ -121,10 +123,9 @@ def types_dsn(one_database: str) -> str:
     return one_database
 
 
-def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000) -> pa.Table:
-    sink = PostgresSink(
-        "types", tables={"rows": "public.types"}, connection="w", create=True, lock_timeout=LOCK_TIMEOUT
-    )
+def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: Any) -> pa.Table:
+    given = {"tables": {"rows": "public.types"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
+    sink = PostgresSink("types", create=True, **given)
     wal = [SealedRows(rows, batch_rows)]
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
         sink.preflight({"rows": rows.schema})
@@ -189,9 +190,16 @@ def test_columns_go_by_name_not_by_place(types_dsn: str, encoding: str) -> None:
     ]
 
 
-def test_awkward_names_are_only_names(types_dsn: str, encoding: str) -> None:
-    rows = pa.table({'say "hi"; DROP TABLE types; --': [1], "%s": [2], "select": ["x"], "ünï": [True]})
-    assert digest(round_trip(types_dsn, rows)) == digest(rows)
+AWKWARD = 'say "hi" {0}; DROP TABLE types; --'
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mode": "upsert", "key": [AWKWARD, "%s"]}], ids=["append", "upsert"])
+def test_awkward_names_are_only_names(warehouse_dsn: str, encoding: str, arguments: dict[str, Any]) -> None:
+    """Of columns, tables, and the schema in which Lockstep's own tables are."""
+    execute(warehouse_dsn, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(AWKWARD)))
+    rows = pa.table({AWKWARD: [1], "%s": [2], "select": ["x"], "ünï": [True]})
+    names: dict[str, Any] = {"tables": {"rows": f"{AWKWARD}.%s {AWKWARD}"}, "schema": AWKWARD}
+    assert digest(round_trip(warehouse_dsn, rows, **names, **arguments)) == digest(rows)
 
 
 def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str, encoding: str) -> None:
