@@ -42,6 +42,13 @@ class Started:
             return abs(process.create_time() - self.created) < 1 and process.status() != psutil.STATUS_ZOMBIE
         return False
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the system gave the pid to somebody else: then nobody is left in the session that it opened."""
+        with suppress(psutil.NoSuchProcess):
+            return abs(psutil.Process(self.pid).create_time() - self.created) >= 1
+        return False
+
     def last_line(self) -> str:
         """The last line of its log that tells something, for an error message."""
         with suppress(OSError):
@@ -103,7 +110,7 @@ class Processes:
 
     def _left_behind(self) -> list[psutil.Process]:
         mine = {os.getpid(), os.getppid()}
-        sessions = {one.pid: one for one in self.started}
+        sessions = {one.pid: one for one in self.started if not one.is_replaced}
         return [
             process
             for process in psutil.process_iter()

@@ -49,8 +49,9 @@ def test_another_call_ends_what_this_one_started(tmp_path: Path) -> None:
     Processes(tmp_path / "stack.json").stop()
 
 
-def test_a_reused_pid_is_never_signalled(tmp_path: Path) -> None:
-    bystander = subprocess.Popen(SLEEP)
+@pytest.mark.parametrize("leads", [False, True], ids=["in a session of others", "that leads a session"])
+def test_a_reused_pid_is_never_signalled(tmp_path: Path, leads: bool) -> None:
+    bystander = subprocess.Popen(SLEEP, start_new_session=leads)
     try:
         entry = {"name": "old", "pid": bystander.pid, "created": 1.0, "log": "/nowhere"}
         (tmp_path / "stack.json").write_text(json.dumps({"mark": "no such mark", "processes": [entry]}))
