@@ -18,6 +18,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = sorted(PROJECT["optional-dependencies"])
 #: "lowest-direct": the oldest versions that pyproject.toml allows, instead of those that are locked
 RESOLUTION = os.environ.get("LOCKSTEP_RESOLUTION", "")
+#: of this process: its path, and what a session of Spark has left in it
+_OURS = ("PYTHONPATH", "SPARK_", "PYSPARK_")
 _UNREACHED = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "client error")
 
 
@@ -30,7 +32,7 @@ class Installed:
 
     def run(self, *command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, as if it were activated, in an empty folder."""
-        inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
         program, *arguments = map(str, command)
         return subprocess.run(
             [str(self.folder / "bin" / program), *arguments],

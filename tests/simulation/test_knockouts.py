@@ -27,6 +27,11 @@ SWEPT_BEFORE_THE_VOTE = Taste({Kind.RECOVERY: 20, Kind.HANG: 10, Kind.CLOCK: 0.1
 LEFT_BEFORE_PUBLISH = Taste(
     {Kind.KILL: 20, Kind.RELEASE: 0.1, Kind.RECOVERY: 0}, ("publish.before_sink", "commit.after")
 )
+#: a prepare that stands still while others decide, publish and clean up
+OVERTAKEN_IN_PREPARE = Taste(
+    {Kind.HANG: 20, Kind.RELEASE: 0.2, Kind.KILL: 0},
+    ("prepare.after_token", "prepare.after_preflight", "prepare.before_write"),
+)
 Plant = Callable[[pytest.MonkeyPatch], None]
 BUGS: dict[str, tuple[Plant, int, Taste]] = {}
 
@@ -148,7 +153,7 @@ def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "require_predecessor_published", lambda self, epoch, sink: None)
 
 
-@bug()
+@bug(taste=OVERTAKEN_IN_PREPARE)
 def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
     """Whoever was overtaken takes what its successor did for damage."""
     for module in (begin, stage, prepare, publish, cleanup):

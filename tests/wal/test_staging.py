@@ -58,12 +58,17 @@ def test_a_login_in_the_address_is_refused_and_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["client_secret=hunter2", "account_key=hunter2", "endpoint_override=me:hunter2@host"]
+    ("option", "told"),
+    [
+        ("client_secret=hunter2", "client_secret"),
+        ("account_key=hunter2", "account_key"),
+        ("endpoint_override=me:hunter2@host", "carries a login"),
+    ],
 )
-def test_a_secret_among_the_options_is_refused_and_not_repeated(option: str) -> None:
+def test_a_secret_among_the_options_is_refused_and_not_repeated(option: str, told: str) -> None:
     with pytest.raises(StagingRefused) as refusal:
         Staging(f"s3://bucket/x?region=eu-central-1&{option}")
-    assert option.partition("=")[0] in str(refusal.value) and "hunter2" not in str(refusal.value)
+    assert told in str(refusal.value) and "hunter2" not in str(refusal.value)
 
 
 # --- making ---
