@@ -24,7 +24,8 @@ import pymysql
 from psycopg2 import sql
 
 from benchmarks.paths import fresh_table
-from stack.mariadb import HOST, LOGIN, MariaDbServer
+from stack.mariadb import LOGIN, MariaDbServer
+from stack.postgres import HOST
 
 MYSQL_TABLE = (
     "id bigint, month int, day int, dep_time int, dep_delay int, arr_delay int, carrier longtext, flight int, "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from stack.airflow import ADMIN, Airflow
@@ -54,7 +55,7 @@ def measure_dag_runs(root: Path, rounds: int) -> dict[str, list[float]]:
 
 def _measure(stack: Stack, api: AirflowApi, rounds: int) -> dict[str, list[float]]:
     for dag_id in ("bench_epoch", "bench_empty"):
-        _wait(lambda dag_id=dag_id: api.knows(dag_id), f"DAG {dag_id}; import errors: {api.import_errors()}")  # type: ignore[misc]
+        _wait(partial(api.knows, dag_id), f"DAG {dag_id}; import errors: {api.import_errors()}")
         api.pause(dag_id, paused=False)
     seconds: dict[str, list[float]] = {"epoch": [], "empty": []}
     for number in range(WARM_UP + rounds):
@@ -83,9 +84,9 @@ def _run(api: AirflowApi, dag_id: str, conf: dict[str, str]) -> float:
     return (ended - started).total_seconds()
 
 
-def _wait(condition: object, what: str) -> None:
+def _wait(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + PATIENCE
-    while not condition():  # type: ignore[operator]
+    while not condition():
         if time.monotonic() > deadline:
             raise StackError(f"waited {PATIENCE:.0f} s in vain for {what}")
         time.sleep(_POLL)

@@ -77,8 +77,16 @@ class Place:
         result = stage_epoch(self.spark, pipeline, request)
         if seal:
             found.check(None, ranges["events"].end)
-            names = {"deployment": DEPLOYMENT, "pipeline": "bench", "epoch": token, "token": token}
-            staging.seal(place, **names, outputs=("rows",), observed=result.rows, sources=result.sources)  # type: ignore[arg-type]
+            staging.seal(
+                place,
+                deployment=DEPLOYMENT,
+                pipeline="bench",
+                epoch=token,
+                token=token,
+                outputs=("rows",),
+                observed=result.rows,
+                sources=result.sources,
+            )
         seconds = time.perf_counter() - started
         if result.rows != {"rows": self.rows} or result.sources["events"].rows != self.rows:
             raise SystemExit(f"{result}, {self.rows} were sent")

@@ -20,6 +20,7 @@ from lockstep import Pipeline, run_epoch
 from lockstep.epoch import Interval
 from lockstep.sinks import PostgresSink
 from lockstep.sinks.base import SinkContext, SinkEpoch
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources import FileSource
 from lockstep.wal.staging import Staging
 
@@ -79,7 +80,7 @@ def copy_limit(place: Place, encoded: Path, rows: int) -> Timing:
     return _checked(timed(copy), rows)
 
 
-def sink_from_wal(place: Place, wal: tuple[str, str], rows: int, protocol: str) -> Timing:
+def sink_from_wal(place: Place, wal: tuple[str, str], rows: int, protocol: ProtocolName) -> Timing:
     """(b) PostgresSink from a sealed WAL: prepare and publish, every check included."""
     fresh_table(place.warehouse, "sink_rows")
     sink = postgres_sink("sink_rows", protocol)
@@ -161,7 +162,7 @@ def own_peak() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
-def postgres_sink(table: str, protocol: str) -> PostgresSink:
+def postgres_sink(table: str, protocol: ProtocolName) -> PostgresSink:
     return PostgresSink(
         "warehouse", tables={"flights": f"public.{table}"}, connection="warehouse", protocol=protocol, shared=True
     )

@@ -29,7 +29,7 @@ from lockstep.sinks import ByColumns, FileSink, HttpSink, MySqlSink, PostgresSin
 from lockstep.sinks.base import Sink, SinkContext, SinkEpoch
 from lockstep.wal.staging import Staging
 from stack.home import Home
-from stack.mariadb import MariaDbServer, mariadbd
+from stack.mariadb import MariaDbServer, Setting, mariadbd
 from stack.postgres import PostgresServer
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -38,7 +38,7 @@ _epochs = count(1)
 
 #: Room enough that no checkpoint falls into a measurement by chance.
 POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
-MARIADB = {"innodb_buffer_pool_size": "1G", "innodb_log_file_size": "2G", "local_infile": 1}
+MARIADB: dict[str, Setting] = {"innodb_buffer_pool_size": "1G", "innodb_log_file_size": "2G", "local_infile": 1}
 
 
 @dataclass
@@ -166,8 +166,8 @@ def lines(place: Place) -> Iterator[list[Way]]:
     ready = bulk.write_lines(place.table, place.folder / "rows.jsonl")
     with receivers.tcp() as tcp, receivers.http() as http:
 
-        def sink(kind: type[Sink], to: str, **more: Any) -> float:
-            made = kind("rows", output="flights", connection="to", committer=place.sent, **more)  # type: ignore[call-arg]
+        def sink(kind: Callable[..., Sink], to: str, **more: Any) -> float:
+            made = kind("rows", output="flights", connection="to", committer=place.sent, **more)
             return place.publish(made, {"to": to})
 
         def stdout() -> float:

@@ -1,10 +1,10 @@
 """The benchmark's DAG of as many tasks that do nothing. In a file of its own: each task imports its DAG's file."""
 
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, XComArg, task
 
 with DAG("bench_empty", schedule=None, catchup=False, max_active_runs=1) as empty:
 
-    def idle(name: str):
+    def idle(name: str) -> XComArg:
         @task(task_id=name)
         def nothing() -> None:
             """As much as Airflow itself costs."""
