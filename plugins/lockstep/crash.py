@@ -80,7 +80,7 @@ class CrashInjected(RuntimeError):
     """Raised by a crash point whose action is `raise`."""
 
 
-_observers: list[Callable[[CrashPoint], None]] = []
+_observers: list[Callable[[CrashPoint], object]] = []
 
 
 def reach(point: CrashPoint) -> None:
@@ -107,7 +107,7 @@ def _act(point: CrashPoint, action: str) -> None:
             raise ValueError(f"LOCKSTEP_CRASH={point}:{action}: the action must be kill, raise or hang")
 
 
-def observe(observer: Callable[[CrashPoint], None]) -> Callable[[], None]:
+def observe(observer: Callable[[CrashPoint], object]) -> Callable[[], None]:
     """Call `observer` at every point reached from now on; returns a function that stops it. Tests only."""
     _observers.append(observer)
     return lambda: _observers.remove(observer)

@@ -10,6 +10,7 @@ programs themselves, run once more, are that way.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -245,10 +246,9 @@ class Runner:
         """Start the first process whose label begins with `task`, if any may start, and run it to its end."""
         for label, after in beginnings:
             if label.startswith(task):
-                resting = list(self.world.processes)
-                started = [p for p in after.processes if p not in resting or resting.remove(p)]
+                started = Counter(after.processes) - Counter(self.world.processes)
                 self.world = after._replace(processes=self.world.processes)
-                for process in started:
+                for process in started.elements():
                     self._finish(process)
                 return
 

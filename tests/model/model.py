@@ -21,8 +21,10 @@ What is bounded, and why that is enough:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from typing import TypeVar
 
 from lockstep.states import (
     DECIDED,
@@ -34,6 +36,7 @@ from lockstep.states import (
     Fence,
     ParticipantState,
     Role,
+    Transition,
 )
 from tests.model.world import (
     NO_MARKER,
@@ -106,19 +109,31 @@ class Step(StrEnum):
     REMOVE = "sweep: remove the folder"
 
 
+Arrow = Transition[EpochState] | Transition[ParticipantState]
+S = TypeVar("S", bound=StrEnum)
+
 LAST_STEPS = {Step.SEAL, Step.VOTE, Step.RECORD, Step.ROLL_BACK, Step.REMOVE, Step.ROLL_BACK_LOWER}
 HOLDS_MARKER = {Step.PREPARE, Step.COMMIT_REDO}  #: an open transaction with the marker's row in it
 
 
 class Protocol:
-    """Lockstep's protocol for one epoch and two sinks, with at most one planted bug."""
+    """Lockstep's protocol for one epoch and two sinks, with at most one planted bug, or one arrow open to everybody."""
 
-    def __init__(self, knockout: Knockout | None = None, most_processes: int = 2, most_folders: int = 2) -> None:
+    def __init__(
+        self,
+        knockout: Knockout | None = None,
+        unfenced: Arrow | None = None,
+        most_processes: int = 2,
+        most_folders: int = 2,
+    ) -> None:
         self.knockout = knockout
+        self.unfenced = unfenced
         self.most_processes = most_processes
         self.most_folders = most_folders
-        self.epoch_arrows = {(arrow.source, arrow.target): arrow for arrow in EPOCH_TRANSITIONS}
-        self.participant_arrows = {(arrow.source, arrow.target): arrow for arrow in PARTICIPANT_TRANSITIONS}
+        self.epoch_arrows = {(arrow.source, arrow.target): self._plant(arrow) for arrow in EPOCH_TRANSITIONS}
+        self.participant_arrows = {
+            (arrow.source, arrow.target): self._plant(arrow) for arrow in PARTICIPANT_TRANSITIONS
+        }
         self.exercised: set[tuple[type[StrEnum], StrEnum | None, StrEnum, Role]] = set()
         self.steps: dict[str, Callable[[World, Process], Moves]] = {
             Step.WRITE_FOLDER: self.write_folder,
@@ -146,6 +161,9 @@ class Protocol:
         }
 
     # --- the arrows of the table -------------------------------------------------------------------------------------
+
+    def _plant(self, arrow: Transition[S]) -> Transition[S]:
+        return dataclasses.replace(arrow, fence=Fence.NONE) if arrow is self.unfenced else arrow
 
     def moves_epoch(self, ledger: Ledger, target: EpochState, role: Role, attempt: int = NOTHING) -> bool:
         """Whether the table lets `role` move the epoch to `target` now, under the fence that it names."""

@@ -206,7 +206,8 @@ def _forget(world: World) -> World:
         world = world._replace(processes=processes)
     for name in SinkName:
         sink = world.sink(name)
-        if any(row.wal not in (NOTHING, sealed) for row in (*sink.branches, *sink.shown)):
+        rows: tuple[Branch | Shown, ...] = (*sink.branches, *sink.shown)
+        if any(row.wal not in (NOTHING, sealed) for row in rows):
             branches = tuple(b if b.wal == sealed else b._replace(wal=NOTHING) for b in sink.branches)
             shown = tuple(row if row.wal == sealed else row._replace(wal=NOTHING) for row in sink.shown)
             world = world.with_sink(name, Sink(branches, shown))

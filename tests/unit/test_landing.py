@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 from pyarrow import csv
 
 from lockstep.sources.files.paths import is_finished
-from stack import landing
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
 
 FIRST_TWO = demo_days(2)
@@ -84,7 +84,7 @@ def test_a_landing_that_dies_while_it_writes_leaves_no_file_that_a_source_would_
     def die(descriptor: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(landing.os, "fsync", die)
+    monkeypatch.setattr(os, "fsync", die)
     with pytest.raises(KeyboardInterrupt):
         land(tmp_path, FIRST_TWO)
     assert [path for path in tmp_path.rglob("*") if path.is_file() and is_finished(str(path))] == []

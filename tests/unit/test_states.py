@@ -57,7 +57,7 @@ def test_no_arrow_leads_out_of_the_decision() -> None:
 def test_only_commit_decides() -> None:
     deciding = [arrow for arrow in EPOCH_TRANSITIONS if arrow.target in DECIDED and arrow.source not in DECIDED]
     assert [(arrow.source, arrow.target, arrow.roles) for arrow in deciding] == [
-        (EpochState.STAGED, EpochState.COMMITTED, {Role.COMMIT})
+        (EpochState.STAGED, EpochState.COMMITTED, frozenset({Role.COMMIT}))
     ]
 
 
@@ -79,8 +79,8 @@ def test_only_a_person_gives_a_range_up() -> None:
 def test_only_what_the_decision_covers_is_open_to_stale_attempts() -> None:
     for arrow in EPOCH_TRANSITIONS:
         assert (arrow.fence is Fence.NONE) == (arrow.source in DECIDED)
-    for arrow in PARTICIPANT_TRANSITIONS:
-        assert (arrow.fence is Fence.NONE) == (arrow.target is ParticipantState.PUBLISHED)
+    for vote in PARTICIPANT_TRANSITIONS:
+        assert (vote.fence is Fence.NONE) == (vote.target is ParticipantState.PUBLISHED)
 
 
 def test_a_vote_is_voided_only_by_a_new_attempt() -> None:

@@ -307,7 +307,7 @@ def test_a_row_that_is_lost_or_doubled_changes_it(rows: list[Any]) -> None:
     assert digest_of(table_of([*rows, rows[0], rows[0]])) != whole
 
 
-DISTINCT = {
+DISTINCT: dict[str, tuple[list[object], pa.DataType]] = {
     "strings": ([None, "", "\0", "\0\0", "a", "a\0", "\0a", "a" * 8, "a" * 8 + "\0", "a" * 16, "b" * 16], pa.string()),
     "ints": ([None, 0, 1, -1, 2**63 - 1, -(2**63)], pa.int64()),
     "floats": ([None, 0.0, -0.0, float("nan"), float("inf"), 5e-324], pa.float64()),
@@ -330,16 +330,16 @@ def test_unlike_values_are_unlike(name: str) -> None:
 
 
 def test_classes_column_names_and_scales_are_unlike() -> None:
-    kinds = (pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.time64("us"), pa.timestamp("us"))
-    kinds += (pa.timestamp("us", "UTC"), pa.decimal128(5, 0), pa.decimal128(5, 1), pa.string(), pa.binary(), pa.null())
+    kinds = [pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.time64("us"), pa.timestamp("us")]
+    kinds += [pa.timestamp("us", "UTC"), pa.decimal128(5, 0), pa.decimal128(5, 1), pa.string(), pa.binary(), pa.null()]
     nulls = {of([None], dtype) for dtype in kinds}
     assert len(nulls) == len(kinds)
     assert digest_of(pa.table({"x": [1], "y": [2]})) != digest_of(pa.table({"x": [2], "y": [1]}))
     assert digest_of(pa.table({"x": [1]})) != digest_of(pa.table({"y": [1]}))
 
 
-FIXED = (pa.int8(), pa.int64(), pa.uint32(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us"))
-FIXED += (pa.timestamp("s"), pa.timestamp("ms"), pa.decimal128(38, 3), pa.time32("s"), pa.binary(11), pa.bool_())
+FIXED = [pa.int8(), pa.int64(), pa.uint32(), pa.float32(), pa.float64(), pa.date32(), pa.timestamp("us")]
+FIXED += [pa.timestamp("s"), pa.timestamp("ms"), pa.decimal128(38, 3), pa.time32("s"), pa.binary(11), pa.bool_()]
 VARIABLE = (pa.string(), pa.large_binary(), pa.string_view())
 
 
@@ -408,8 +408,8 @@ def test_an_all_null_column_without_data_buffers_is_read() -> None:
 
 # --- refusals --------------------------------------------------------------------------------------------------------
 
-REFUSED = (pa.timestamp("ns"), pa.time64("ns"), pa.date64(), pa.duration("s"), pa.decimal256(50, 2), pa.uuid())
-REFUSED += (pa.map_(pa.string(), pa.int8()), pa.dense_union([pa.field("a", pa.int8())]), pa.month_day_nano_interval())
+REFUSED = [pa.timestamp("ns"), pa.time64("ns"), pa.date64(), pa.duration("s"), pa.decimal256(50, 2), pa.uuid()]
+REFUSED += [pa.map_(pa.string(), pa.int8()), pa.dense_union([pa.field("a", pa.int8())]), pa.month_day_nano_interval()]
 
 
 @pytest.mark.parametrize("dtype", REFUSED, ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, pairwise
 from pathlib import Path
 
@@ -269,10 +269,11 @@ def test_a_link_inside_an_execution_stops_discard_before_anything_is_deleted(
     (staged.path / where).mkdir(parents=True, exist_ok=True)
     (staged.path / where / "link").symlink_to(precious)
     before = everything(staged.root)
-    for discard in (
+    discards: tuple[Callable[[], object], ...] = (
         lambda: staged.staging.discard(FOLDER),
         lambda: staged.staging.discard_epoch(DEPLOYMENT, "flights", 3),
-    ):
+    )
+    for discard in discards:
         with pytest.raises(StagingRefused, match="symbolic link"):
             discard()
     assert everything(staged.root) == before
@@ -332,7 +333,7 @@ def test_archive_goes_on_where_a_crash_stopped_it(staged: Staged, monkeypatch: p
     def dying(self: object, source: str, target: str) -> None:
         if next(moves) == 1:
             raise CrashInjected("in the middle")
-        move(staged.staging._storage, source, target)  # type: ignore[arg-type]
+        move(staged.staging._storage, source, target)
 
     monkeypatch.setattr(type(staged.staging._storage), "move", dying)
     with pytest.raises(CrashInjected):
@@ -351,9 +352,9 @@ def test_two_cleanups_at_once_keep_every_quarantined_record(staged: Staged, monk
     kept = staged.root / DEPLOYMENT / "flights" / "quarantine" / "epoch=3"
 
     def outrun(self: object, source: str, target: str) -> None:
-        move(staged.staging._storage, source, target)  # type: ignore[arg-type]
+        move(staged.staging._storage, source, target)
         if next(moves) == 0:  # the other one comes first to the very same file
-            move(staged.staging._storage, source, target)  # type: ignore[arg-type]
+            move(staged.staging._storage, source, target)
 
     monkeypatch.setattr(type(staged.staging._storage), "move", outrun)
     staged.staging.archive(FOLDER, DEPLOYMENT, "flights", 3)
