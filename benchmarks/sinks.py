@@ -25,7 +25,7 @@ from rich.table import Table
 from benchmarks import bulk, data, receivers
 from benchmarks.paths import DEPLOYMENT, START, fresh_table
 from lockstep.epoch import Interval
-from lockstep.sinks import ByColumns, FileSink, HttpSink, MySqlSink, PostgresSink, StdoutSink, TcpSink
+from lockstep.sinks import ByColumns, FileSink, HttpSink, MariaDbSink, PostgresSink, StdoutSink, TcpSink
 from lockstep.sinks.base import Sink, SinkContext, SinkEpoch
 from lockstep.wal.staging import Staging
 from stack.home import Home
@@ -121,7 +121,7 @@ def mariadb(place: Place) -> Iterator[list[Way]]:
         def sink(**more: Any) -> float:
             server.drop_database("warehouse")
             server.create_database("warehouse")
-            made = MySqlSink("rows", tables={"flights": "rows"}, connection="to", create=True, **more)
+            made = MariaDbSink("rows", tables={"flights": "rows"}, connection="to", create=True, **more)
             return place.publish(made, {"to": dsn})
 
         yield [

@@ -16,7 +16,7 @@ _EXTRAS = {
     "grpc": "spark",
     "httpx": "http",
     "pandas": "spark",
-    "pymysql": "mysql",
+    "pymysql": "mariadb",
     "pyspark": "spark",
 }
 

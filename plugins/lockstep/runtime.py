@@ -12,7 +12,8 @@ from lockstep.epoch import Attempt, Epoch, Json, RunKey
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch, current_type
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sources.base import Source, SourceContext
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
@@ -131,13 +132,13 @@ class Runtime:
         """`kept`: as the ledger has it from the definition that began last."""
         if self.definition is not None:
             kept = self.definition.sink_settings().get(planned.name, kept)
-        return kept["arguments"] if kept and kept["type"] == planned.spec()["type"] else {}
+        return kept["arguments"] if kept and current_type(kept["type"]) == planned.spec()["type"] else {}
 
     def told(self, epoch: Epoch, token: int) -> SinkEpoch:
         """What a sink is told of a sealed epoch."""
         return SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
 
-    def rows_of(self, epoch: Epoch, sink: Sink) -> SealedOutputs:
+    def rows_of(self, epoch: Epoch, sink: Sink | OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
 

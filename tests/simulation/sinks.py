@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Self
 
 import pyarrow as pa
 
 from lockstep.epoch import Json, Vote
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
@@ -29,10 +30,11 @@ class _Simulated:
     def arguments(self) -> dict[str, Json]:
         return {"name": self.name}
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         self.server = SERVERS[self.name]
         self.owner = SinkName.of(context, self.name)
         self.sessions: dict[str, Session] = {}
+        return self
 
     def close(self) -> None:
         for session in getattr(self, "sessions", {}).values():
@@ -51,7 +53,7 @@ class _Simulated:
                 yield pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
 
 
-class VotingSink(_Simulated, TwoPhaseCommitSink):
+class VotingSink(_Simulated, Sink, TwoPhaseCommitSink):
     """Its rows wait in a prepared transaction for the decision."""
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
@@ -143,12 +145,13 @@ class ServerCommitter(CheckpointCommitter):
         """The marker went in first."""
 
 
-class RedoSink(_Simulated, WriteAheadSink):
+class RedoSink(_Simulated, Sink, WriteAheadSink):
     """Its rows go in after the decision."""
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         super().open(context)
         self.committer = ServerCommitter(self.server)
+        return self
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         rows = {batches.output: len(rows_of(batches)) for batches in wal}

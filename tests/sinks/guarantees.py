@@ -3,7 +3,7 @@
 A test module of a sink has one line for each row:
 
     def test_the_page_of_guarantees_tells_the_truth(...) -> None:
-        expect_row("MySqlSink, two phases", MySqlUnderTest(...))
+        expect_row("MariaDbSink, two phases", MariaDbUnderTest(...))
 
 LOCKSTEP_WRITE_DOCS=1 writes what was found into the page instead.
 """

@@ -18,13 +18,13 @@ from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.stage import stage
 from lockstep.sinks.base import Sink
-from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing.children import fork
 from stack.postgres import PostgresServer
 from tests.crash import world
 from tests.crash.world import ROWS, interval_of, write_parquet
-from tests.sinks import mysql_target, postgres_target
+from tests.sinks import mariadb_target, postgres_target
 from tests.sinks.append.feed import Feed
 from tests.sinks.postgres_target import LOCK_TIMEOUT
 
@@ -82,11 +82,11 @@ def days(
     dsn: str = request.getfixturevalue("mariadb_dsn" if mariadb else "warehouse_dsn")
 
     def run_sql(statement: str) -> Any:
-        return (mysql_target.execute if mariadb else postgres_target.execute)(dsn, statement)
+        return (mariadb_target.execute if mariadb else postgres_target.execute)(dsn, statement)
 
     def sink(name: str = "redo", table: str = "target", **arguments: Any) -> Sink:
         given = {"connection": "w", "lock_timeout": LOCK_TIMEOUT, "protocol": "write_ahead", **arguments}
-        return (MySqlSink if mariadb else PostgresSink)(name, tables={"numbers": table}, **given)
+        return (MariaDbSink if mariadb else PostgresSink)(name, tables={"numbers": table}, **given)
 
     def made(key: str, *others: dict[str, Any], cursor: bool = False, **arguments: Any) -> Days:
         columns = COLUMNS.format(text="longtext" if mariadb else "text")
@@ -215,7 +215,7 @@ def test_two_such_sinks_never_wait_for_each_other(days: Make) -> None:
 
 
 def _is_mariadb(pipeline: Days) -> bool:
-    return isinstance(pipeline.feed.pipeline.sinks[0], MySqlSink)
+    return isinstance(pipeline.feed.pipeline.sinks[0], MariaDbSink)
 
 
 def test_epochs_of_a_cursor_go_one_by_one_too(days: Make) -> None:

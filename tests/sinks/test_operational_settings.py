@@ -16,6 +16,7 @@ from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
+from lockstep.postgres.connection import Database
 from lockstep.roles.begin import begin
 from lockstep.roles.override import clear_override, override
 from lockstep.roles.recover import RecoveryReport, recover
@@ -25,7 +26,6 @@ from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres.connection import Database
 from lockstep.testing import sealed
 from lockstep.testing.under_test import epoch, prepare
 from stack.kafka import KafkaBroker

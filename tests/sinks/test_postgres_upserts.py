@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.disclosure import SHOW_ROWS
 from lockstep.epoch import Identity, Interval, Position, Vote
 from lockstep.errors import (
     InvalidPipeline,
@@ -28,7 +29,6 @@ from lockstep.errors import (
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.tables.disclosure import SHOW_ROWS
 from lockstep.sources.base import Source
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch

@@ -16,8 +16,8 @@ from lockstep.sinks.durable_file import from_checked, to_checked
 from lockstep.testing import SinkUnderTest, sealed
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
-from tests.sinks.mysql_target import MySqlUnderTest
-from tests.sinks.mysql_target import execute as mysql_execute
+from tests.sinks.mariadb_target import MariaDbUnderTest
+from tests.sinks.mariadb_target import execute as mariadb_execute
 from tests.sinks.postgres_target import PostgresUnderTest
 from tests.sinks.postgres_target import execute as postgres_execute
 from tests.sinks.targets import FilesUnderTest
@@ -35,7 +35,7 @@ def target(request: pytest.FixtureRequest, memory: Path) -> Iterator[SinkUnderTe
         case "postgres":
             yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", protocol)
         case "mariadb":
-            yield MySqlUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
+            yield MariaDbUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
         case "files":
             yield FilesUnderTest(memory, "parquet")
         case "kafka":
@@ -108,7 +108,7 @@ def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_r
     with opened(target) as sink:
         sink.preflight(None)
         sink.preflight({batches.output: batches.schema for batches in wal})
-        by_hand = mysql_execute if isinstance(target, MySqlUnderTest) else postgres_execute
+        by_hand = mariadb_execute if isinstance(target, MariaDbUnderTest) else postgres_execute
         by_hand(target.dsn, "DROP TABLE lockstep_range")  # type: ignore[attr-defined]
         vote = sink.prepare(decided, wal)
     publish(target, decided, vote, wal)

@@ -15,7 +15,7 @@ from lockstep.sinks.append_only.stdout import StdoutSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing.children import fork
 from stack.postgres import PostgresServer
@@ -23,7 +23,7 @@ from tests.sinks.append.feed import Feed
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.postgres_target import execute
 
-EXACT = ["PostgresSink", "PostgresSink, write-ahead", "MySqlSink", "FileSink", "KafkaSink", "KafkaSink, three shards"]
+EXACT = ["PostgresSink", "PostgresSink, write-ahead", "MariaDbSink", "FileSink", "KafkaSink", "KafkaSink, three shards"]
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def _sink(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Sink
     if kind.startswith("PostgresSink"):
         table["tables"] = {"numbers": "public.numbers"}
         return PostgresSink("rows", **table), {"c": request.getfixturevalue("warehouse_dsn")}
-    if kind.startswith("MySqlSink"):
-        return MySqlSink("rows", **table), {"c": request.getfixturevalue("mariadb_dsn")}
+    if kind.startswith("MariaDbSink"):
+        return MariaDbSink("rows", **table), {"c": request.getfixturevalue("mariadb_dsn")}
     if kind == "FileSink":
         return FileSink("rows", output="numbers", path=str(folder / "out")), {}
     if kind == "StdoutSink":

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
+from lockstep.disclosure import SHOW_ROWS
 from lockstep.epoch import RunKey
 from lockstep.errors import LockstepError, PublishBlocked, SinkRejected
 from lockstep.ledger.report import Report, to_json
 from lockstep.roles.abort import abort
-from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.tables.disclosure import SHOW_ROWS
 from stack.postgres import PostgresServer
 from tests.crash import world
 from tests.crash.world import ROWS
-from tests.sinks import mysql_target, postgres_target
+from tests.sinks import mariadb_target, postgres_target
 from tests.sinks.append.feed import Feed
 from tests.sinks.postgres_target import LOCK_TIMEOUT
 
@@ -113,14 +113,14 @@ def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: 
     def made(kind: str, ddl: str, **arguments: Any) -> Feed:
         mariadb = kind == "mariadb"
         dsn: str = request.getfixturevalue("mariadb_dsn" if mariadb else "warehouse_dsn")
-        execute = mysql_target.execute if mariadb else postgres_target.execute
+        execute = mariadb_target.execute if mariadb else postgres_target.execute
         if arguments.get("mode") != "upsert":
             execute(dsn, f"CREATE TABLE target ({COLUMNS.format(text='longtext' if mariadb else 'text')})")
         if mariadb and "parent" in ddl:
             execute(dsn, "CREATE TABLE parent (label varchar(99) PRIMARY KEY)")
         if ddl:
             execute(dsn, ddl)
-        kinds: dict[str, Any] = {"mariadb": MySqlSink, "postgres": PostgresSink}
+        kinds: dict[str, Any] = {"mariadb": MariaDbSink, "postgres": PostgresSink}
         sink = kinds[kind](
             "warehouse", tables={"numbers": "target"}, connection="w", lock_timeout=LOCK_TIMEOUT, **arguments
         )

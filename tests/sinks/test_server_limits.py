@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from lockstep.ledger import Ledger, migrate
+from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.mysql import MySqlSink
-from lockstep.sinks.mysql.dsn import parse_dsn
+from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
-from lockstep.sources.tables.mysql_reading import SelectOut
+from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.sources.tables.postgres_session import opened
 from lockstep.states import Role
@@ -23,7 +23,7 @@ from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
-from tests.sinks import mysql_target
+from tests.sinks import mariadb_target
 from tests.sinks.postgres_target import execute
 
 SCHEMA = pa.schema({"id": pa.int64()})
@@ -127,7 +127,9 @@ def test_reading_a_table_has_no_limit_in_time(limited_dsn: str) -> None:
 
 @pytest.fixture
 def limited_mariadb(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator[str]:
-    before = mysql_target.execute(mariadb_dsn, "SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in MARIADB_LIMITS))[0]
+    before = mariadb_target.execute(mariadb_dsn, "SELECT " + ", ".join(f"@@GLOBAL.{name}" for name in MARIADB_LIMITS))[
+        0
+    ]
     try:
         for name, value in MARIADB_LIMITS.items():
             mariadb_server.execute(f"SET GLOBAL {name} = {value}")
@@ -147,10 +149,10 @@ def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
     sessions = "SELECT count(*) FROM information_schema.processlist WHERE db = %s"
 
     def rested() -> bool:
-        alone = mysql_target.execute(mariadb_server.dsn(), sessions, database) == [(0,)]
-        return alone or mysql_target.execute(mariadb_server.dsn(), idle, database) != [(0,)]
+        alone = mariadb_target.execute(mariadb_server.dsn(), sessions, database) == [(0,)]
+        return alone or mariadb_target.execute(mariadb_server.dsn(), idle, database) != [(0,)]
 
-    given = _sink(MySqlSink, protocol, mode)
+    given = _sink(MariaDbSink, protocol, mode)
     assert published(given, limited_mariadb, until=rested) == ROWS
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from lockstep.errors import PreflightRefused, TargetOwned
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.mysql import MySqlSink
+from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
-from tests.sinks import mysql_target, postgres_target
+from tests.sinks import mariadb_target, postgres_target
 
 SCHEMA = pa.schema({"id": pa.int64()})
 ROWS = pa.table({"id": [1, 2, 3]}, SCHEMA)
@@ -107,9 +107,9 @@ def test_an_epoch_column_whose_name_postgres_cuts_is_filled(warehouse_dsn: str) 
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
 
 
-def on_mariadb(*tables: str, **arguments: Any) -> MySqlSink:
+def on_mariadb(*tables: str, **arguments: Any) -> MariaDbSink:
     outputs = dict(zip(("rows", "more"), tables, strict=False))
-    return MySqlSink("warehouse", tables=outputs, connection="w", **{"create": True, **arguments})
+    return MariaDbSink("warehouse", tables=outputs, connection="w", **{"create": True, **arguments})
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) 
         preflight(lowering_dsn, on_mariadb(spelling), "first")
         with pytest.raises(PreflightRefused, match="rows and more go into one table"):
             preflight(lowering_dsn, on_mariadb("Target", f"SHOP.{spelling.rpartition('.')[2]}"), "first")
-    mysql_target.execute(lowering_dsn, "UPDATE lockstep_target SET relation = 'shop.TaRgEt'")  # as it was given once
+    mariadb_target.execute(lowering_dsn, "UPDATE lockstep_target SET relation = 'shop.TaRgEt'")  # as it was given once
     with pytest.raises(TargetOwned):
         preflight(lowering_dsn, on_mariadb("target"), "second")
     assert published(lowering_dsn, on_mariadb("Mine")) == ROWS
@@ -138,18 +138,20 @@ def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) 
 def test_names_that_mariadb_tells_apart_are_two_tables(mariadb_dsn: str) -> None:
     preflight(mariadb_dsn, on_mariadb("Target", "target"), "first")
     preflight(mariadb_dsn, on_mariadb("TARGET"), "second")
-    tables = {name for (name,) in mysql_target.execute(mariadb_dsn, "SHOW TABLES")}
+    tables = {name for (name,) in mariadb_target.execute(mariadb_dsn, "SHOW TABLES")}
     assert {"TARGET", "Target", "target"} <= tables
 
 
 @pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
 def test_an_epoch_column_in_another_case_is_filled(mariadb_dsn: str, protocol: str) -> None:
-    mysql_target.execute(mariadb_dsn, "CREATE TABLE target (id bigint, Lockstep_Epoch bigint NOT NULL) ENGINE = InnoDB")
+    mariadb_target.execute(
+        mariadb_dsn, "CREATE TABLE target (id bigint, Lockstep_Epoch bigint NOT NULL) ENGINE = InnoDB"
+    )
     assert published(mariadb_dsn, on_mariadb("target", protocol=protocol)) == ROWS
-    assert mysql_target.execute(mariadb_dsn, "SELECT DISTINCT lockstep_epoch FROM target") == [(1,)]
+    assert mariadb_target.execute(mariadb_dsn, "SELECT DISTINCT lockstep_epoch FROM target") == [(1,)]
 
 
 def test_an_upsert_whose_epoch_column_is_in_another_case_replaces(mariadb_dsn: str) -> None:
     columns = "id bigint PRIMARY KEY, LOCKSTEP_EPOCH bigint NOT NULL, lockstep_order bigint NOT NULL"
-    mysql_target.execute(mariadb_dsn, f"CREATE TABLE target ({columns}) ENGINE = InnoDB")
+    mariadb_target.execute(mariadb_dsn, f"CREATE TABLE target ({columns}) ENGINE = InnoDB")
     assert published(mariadb_dsn, on_mariadb("target", mode="upsert", key=["id"])) == ROWS

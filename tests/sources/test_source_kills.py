@@ -46,7 +46,7 @@ from lockstep.roles.recover import finish_decided
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import KafkaSource, MySqlTableSource, PostgresTableSource, SequenceSource, Source
+from lockstep.sources import KafkaSource, MariaDbTableSource, PostgresTableSource, SequenceSource, Source
 from lockstep.sources.tables import TableSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -289,7 +289,7 @@ def test_mariadb_rows_arrive_once(
 
     with closing(connect()) as connection, connection.cursor() as cursor:
         cursor.execute(MARIADB)
-    source = MySqlTableSource(
+    source = MariaDbTableSource(
         "events", connection="shop", columns=("name",), order_by="id", settle=LAG, settled_by="at"
     )
     world = make_world(source, memory_server, memory, {"shop": mariadb_dsn})

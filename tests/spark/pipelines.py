@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lockstep import enrich
-from lockstep.epoch import Json, Vote
+from lockstep.epoch import Json
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Batches, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sources import FileSource
 
 if TYPE_CHECKING:
@@ -34,31 +35,8 @@ class Nowhere(Sink):
     def arguments(self) -> dict[str, Json]:
         return {"name": self.name}
 
-    def open(self, context: SinkContext) -> None: ...
-
-    def close(self) -> None: ...
-
-    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None: ...
-
-    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+    def open(self, context: SinkContext) -> OpenSink:
         raise NotImplementedError
-
-    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        raise NotImplementedError
-
-    def pending(self) -> list[Txn]:
-        return []
-
-    def abort(self, txn: Txn) -> None: ...
-
-    def find_marker(self, epoch: int) -> Marker | None:
-        return None
-
-    def target_id(self) -> str:
-        return "nowhere"
-
-    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return iter(())
 
 
 Transform = Callable[[Mapping[str, "DataFrame"]], Mapping[str, "DataFrame"]]

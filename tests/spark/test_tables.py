@@ -26,8 +26,8 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
 from lockstep.sinks import PostgresSink
-from lockstep.sources import MySqlTableSource, PostgresTableSource, SourceContext
-from lockstep.sources.tables.mysql_reading import SelectOut
+from lockstep.sources import MariaDbTableSource, PostgresTableSource, SourceContext
+from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageResult
@@ -121,7 +121,7 @@ def test_a_mariadb_table_is_staged_exactly(
         )
         cursor.execute("SELECT * FROM events ORDER BY id")
         expected = list(cursor.fetchall())
-    source = MySqlTableSource("events", connection="shop", order_by="id", settle=timedelta(0), rows_per_partition=300)
+    source = MariaDbTableSource("events", connection="shop", order_by="id", settle=timedelta(0), rows_per_partition=300)
     source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": mariadb_dsn}))
     found = source.latest(None, None)
     staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})

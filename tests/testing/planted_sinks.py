@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import psycopg2
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from lockstep.epoch import Json, Vote
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks import CheckpointCommitter, WriteAheadSink
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 from lockstep.testing import OUTPUT, SCHEMA
 
@@ -132,7 +132,7 @@ class NotIdempotent(RecordedAfterwards):
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None: ...
 
 
-class TableSink(WriteAheadSink):
+class TableSink(Sink, WriteAheadSink):
     """One output into table `rows`, with a committer that may have a bug."""
 
     def __init__(self, name: str, *, committer: str) -> None:
@@ -146,11 +146,12 @@ class TableSink(WriteAheadSink):
     def arguments(self) -> dict[str, Json]:
         return {"name": self.name, "committer": self.kind}
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         self.dsn = context.connections["target"]
         self.committer: MarkerCommitter = globals()[self.kind](self.connect)
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
+        return self
 
     def close(self) -> None: ...
 

@@ -11,11 +11,11 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, LedgerRefused, LockstepError, SourceUnavailable
 from lockstep.ledger import Ledger
-from lockstep.sinks import MySqlSink, PostgresSink
+from lockstep.sinks import MariaDbSink, PostgresSink
 from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sources import (
     DataSourceSource,
-    MySqlTableSource,
+    MariaDbTableSource,
     PostgresTableSource,
     Source,
     SourceContext,
@@ -62,10 +62,10 @@ PLACES: dict[str, tuple[str, Callable[[str], None]]] = {
         "postgresql",
         asked(PostgresTableSource("public.rows", connection="there", order_by="xid")),
     ),
-    "MySqlSink": ("mysql", entered(MySqlSink("sink", tables={"rows": "rows"}, connection="there"))),
-    "MySqlTableSource": (
+    "MariaDbSink": ("mysql", entered(MariaDbSink("sink", tables={"rows": "rows"}, connection="there"))),
+    "MariaDbTableSource": (
         "mysql",
-        asked(MySqlTableSource("rows", connection="there", order_by="id", settle=LAG)),
+        asked(MariaDbTableSource("rows", connection="there", order_by="id", settle=LAG)),
     ),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg2
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
-from lockstep.libpq import parts_of, told
+from lockstep.postgres.dsn import parts_of, told
 
 
 def connect(dsn: str, **session: Any) -> Any:

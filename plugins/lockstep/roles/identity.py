@@ -10,6 +10,7 @@ from lockstep.errors import InvalidPipeline, LedgerConflict, NameTaken, UnknownE
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Marker, Sink
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED
 
 REDEFINED, RENUMBERED = "redefined", "renumbered"  #: as the ledger keeps them
@@ -59,7 +60,7 @@ def require_same_pipeline(runtime: Runtime) -> None:
         )
 
 
-def require_known_markers(runtime: Runtime, sink: Sink) -> None:
+def require_known_markers(runtime: Runtime, sink: OpenSink) -> None:
     """Raise `LedgerConflict` if the newest markers of `sink` are of epochs that this ledger has not decided, or carry
     tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is known."""
     for marker in sink.newest_markers():  # before the ledger is read: what is visible was decided earlier

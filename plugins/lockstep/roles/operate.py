@@ -22,7 +22,8 @@ from lockstep.roles.begin import claims_of, make_plan
 from lockstep.roles.identity import REDEFINED, identity_of
 from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee, Publication, Sink
+from lockstep.sinks.base import Guarantee, Publication
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState, ParticipantState, Role
 
 _log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote
         )
 
 
-def _proof_of_absence(runtime: Runtime, sink: Sink, epoch: Epoch, vote: Vote) -> str | None:
+def _proof_of_absence(runtime: Runtime, sink: OpenSink, epoch: Epoch, vote: Vote) -> str | None:
     """The handle first, the marker second, as publication looks for them. None where that proves nothing, and where
     the target shows the range under another number, by the word of a ledger that has been lost."""
     if any(txn.epoch == epoch.id and txn.token == vote.token for txn in sink.pending()):

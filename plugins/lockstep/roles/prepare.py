@@ -15,6 +15,7 @@ from lockstep.roles.lease import kept
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, Role
 from lockstep.wal.reading import SealedWal
@@ -45,13 +46,13 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
         return None
 
 
-def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
-    with kept(runtime.ledger, attempt, Role.PREPARE), sink.opened(runtime.sink_context()):
+def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink) -> Vote:
+    with kept(runtime.ledger, attempt, Role.PREPARE), described.opened(runtime.sink_context()) as sink:
         voted = _standing_vote(runtime, attempt, epoch, sink)
         return voted or _vote(runtime, attempt, epoch, sink)
 
 
-def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote | None:
+def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
     """This attempt's vote, if it still stands: a repeated task must not undo what it did."""
     found: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
     if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
@@ -63,7 +64,7 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink)
     return found.vote
 
 
-def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
+def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
     wal = open_wal(runtime.staging, epoch)
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.PREPARE, sink.name)
@@ -74,7 +75,7 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote:
     )
 
 
-def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: SealedWal, token: int) -> Vote:
+def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, token: int) -> Vote:
     began = time.monotonic()
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
@@ -95,7 +96,7 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink, wal: 
     return vote
 
 
-def _require_no_waiting_in_a_circle(epoch: Epoch, sink: Sink) -> None:
+def _require_no_waiting_in_a_circle(epoch: Epoch, sink: OpenSink) -> None:
     """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Epochs of a
     cursor can't: each is decided before the next one is prepared."""
     others = [other for other in epoch.plan.sinks if other != sink.name]
@@ -108,6 +109,6 @@ def _require_no_waiting_in_a_circle(epoch: Epoch, sink: Sink) -> None:
         )
 
 
-def _require_all_rows(epoch: Epoch, sink: Sink, vote: Vote, expected: dict[str, int]) -> None:
+def _require_all_rows(epoch: Epoch, sink: OpenSink, vote: Vote, expected: dict[str, int]) -> None:
     if dict(vote.rows) != expected:
         raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")

@@ -17,7 +17,8 @@ from lockstep.roles.alarm import confirmed
 from lockstep.roles.counting import rows_in_words
 from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee, Publication, Sink
+from lockstep.sinks.base import Guarantee, Publication
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, ParticipantState, Role
 
@@ -83,7 +84,7 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
     return epoch
 
 
-def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
+def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
     began = time.monotonic()
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     if sink.numbers_rows and not sink.has_shown(runtime.told(epoch, vote.token)):
@@ -103,7 +104,7 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: Sink, vote: Vote, age: timede
     return epoch
 
 
-def _require_whole(runtime: Runtime, epoch: Epoch, sink: Sink) -> None:
+def _require_whole(runtime: Runtime, epoch: Epoch, sink: OpenSink) -> None:
     """Nothing is sent of a damaged WAL: whose rest comes in another order could not follow what was sent."""
     for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
         batches.check()
@@ -121,14 +122,14 @@ def _advised(epoch: Epoch) -> Iterator[None]:
         ) from damage
 
 
-def _why_repaired(sink: Sink, age: timedelta | None) -> str:
+def _why_repaired(sink: OpenSink, age: timedelta | None) -> str:
     why = "written again from the WAL"
     if isinstance(sink, TwoPhaseCommitSink) and sink.outlived(age):
         return f"{why}: its transaction had outlived the timeout of {sink.transaction_timeout}"
     return why
 
 
-def _require_marker(epoch: Epoch, sink: Sink, participant: Participant) -> None:
+def _require_marker(epoch: Epoch, sink: OpenSink, participant: Participant) -> None:
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)

@@ -83,8 +83,8 @@ def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
     numbers = [(0, renumbered_upto(runtime)), *_numbers(left)]
-    for sink in _sinks(runtime):
-        with sink.opened(runtime.sink_context()):
+    for described in _sinks(runtime):
+        with described.opened(runtime.sink_context()) as sink:
             sink.preflight(None)
             markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
             pending = [Left(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]

@@ -13,7 +13,8 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerConflict, UnknownEpoch
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink, Txn
+from lockstep.sinks.base import Txn
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
 from lockstep.wal.savepoint import START
@@ -42,7 +43,7 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
     return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
 
 
-def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: int = 0) -> list[Txn]:
+def sweep_sink(runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0) -> list[Txn]:
     """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved.
 
     Raises `LedgerConflict` for a token that this ledger never issued.
@@ -51,7 +52,7 @@ def sweep_sink(runtime: Runtime, sink: Sink, *, only: int | None = None, below: 
     return [txn for txn in pending if _sweep(runtime, sink, txn, below)]
 
 
-def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
+def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int) -> bool:
     epoch = known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
@@ -71,7 +72,7 @@ def _sweep(runtime: Runtime, sink: Sink, txn: Txn, below: int) -> bool:
     return True
 
 
-def _warn_of_timeout(sink: Sink, txn: Txn, participant: Participant | None) -> None:
+def _warn_of_timeout(sink: OpenSink, txn: Txn, participant: Participant | None) -> None:
     vote = participant.vote if participant else None
     if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(txn.handle, participant.age)

@@ -16,7 +16,8 @@ from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError, TargetUnreadable, WalCorrupt
 from lockstep.roles.alarm import confirmed
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee, Sink
+from lockstep.sinks.base import Guarantee
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED, EpochState, ParticipantState
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest, OutputManifest
@@ -89,7 +90,7 @@ def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
 
 
 def _verify_sink(
-    runtime: Runtime, epoch: Epoch, sink: Sink, manifest: Manifest, published: bool
+    runtime: Runtime, epoch: Epoch, sink: OpenSink, manifest: Manifest, published: bool
 ) -> Iterator[Verification]:
     for output in sink.outputs:
         sealed = manifest.outputs[output]
@@ -112,7 +113,7 @@ def _verify_sink(
 
 
 def _replaced(
-    runtime: Runtime, epoch: Epoch, sink: Sink, sealed: OutputManifest, rows: int
+    runtime: Runtime, epoch: Epoch, sink: OpenSink, sealed: OutputManifest, rows: int
 ) -> tuple[str | None, str | None, int]:
     """Problem, note and number of replaced rows, of an output that shows fewer rows than were sealed."""
     if epoch.state is EpochState.CLEANED:
@@ -129,7 +130,7 @@ def _replaced(
     return None, note, found.overwritten
 
 
-def _counted(sink: Sink, output: str, others: int) -> tuple[str | None, str, int]:
+def _counted(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int]:
     """As `_replaced`, without the WAL: `others` rows aren't the epoch's own any more."""
     told = f"{others} rows overwritten since"
     try:
@@ -143,7 +144,7 @@ def _counted(sink: Sink, output: str, others: int) -> tuple[str | None, str, int
     return None, f"{told}; the table has every key that its epochs brought", others
 
 
-def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:
+def _unrecorded(epoch: Epoch, sink: OpenSink, published: bool) -> str | None:
     """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell."""
     if sink.guarantee is Guarantee.NONE:
         return None if published else "guarantee none keeps no record of what was sent"
@@ -158,6 +159,6 @@ def _unrecorded(epoch: Epoch, sink: Sink, published: bool) -> str | None:
     return None
 
 
-def _read(sink: Sink, epoch: int, output: str, schema: pa.Schema) -> tuple[int, str]:
+def _read(sink: OpenSink, epoch: int, output: str, schema: pa.Schema) -> tuple[int, str]:
     digest = digest_batches(schema, sink.read(epoch, output, schema))
     return digest.rows, digest.hexdigest()

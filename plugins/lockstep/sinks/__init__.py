@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
     from lockstep.sinks.kafka import KafkaSink
-    from lockstep.sinks.mysql import MySqlSink
+    from lockstep.sinks.mariadb import MariaDbSink
+    from lockstep.sinks.mariadb import MySqlSink as MySqlSink  # as it was called at first
     from lockstep.sinks.postgres import PostgresSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
     from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
@@ -30,7 +31,7 @@ __all__ = [
     "FileSink",
     "HttpSink",
     "KafkaSink",
-    "MySqlSink",
+    "MariaDbSink",
     "PostgresCommitter",
     "PostgresSink",
     "StdoutSink",
@@ -49,7 +50,8 @@ _HOMES = {
     "FileSink": "lockstep.sinks.files",
     "HttpSink": "lockstep.sinks.append_only.http",
     "KafkaSink": "lockstep.sinks.kafka",
-    "MySqlSink": "lockstep.sinks.mysql",
+    "MariaDbSink": "lockstep.sinks.mariadb",
+    "MySqlSink": "lockstep.sinks.mariadb",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PostgresSink": "lockstep.sinks.postgres",
     "StdoutSink": "lockstep.sinks.append_only.stdout",

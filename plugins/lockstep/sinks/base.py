@@ -1,9 +1,6 @@
-"""What a sink is, and the one marker that proves publication.
+"""What a sink is: a frozen description that stands in the plan, and that any process can open.
 
-There are two templates, as in Flink: `TwoPhaseCommitSink` (Flink's TwoPhaseCommitSinkFunction) has the data in the sink
-before the decision, `WriteAheadSink` (GenericWriteAheadSink) sends it after. Both are driven by the same two calls of
-the roles, `prepare` and `publish`, and both prove publication by a marker whose key is
-(deployment, pipeline, sink, epoch), never the attempt.
+`open` returns what the roles work with, see `lockstep.sinks.open_sink` (bytewax: a Sink builds its partitions).
 """
 
 from __future__ import annotations
@@ -11,19 +8,22 @@ from __future__ import annotations
 import importlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
 
-from lockstep.epoch import Interval, Json, Vote, require_name
-from lockstep.errors import InvalidPipeline, LedgerConflict, TargetChanged
+from lockstep.epoch import Interval, Json, require_name
+from lockstep.errors import InvalidPipeline
 from lockstep.extras import naming
+
+if TYPE_CHECKING:
+    from lockstep.sinks.open_sink import OpenSink
 
 
 class Guarantee(StrEnum):
@@ -127,13 +127,15 @@ class Batches(Protocol):
 
 
 class Sink(ABC):
-    """A target of a pipeline. Subclass one of the two templates, not this.
+    """A target of a pipeline, described: nothing here is connected to anything, and nothing changes once it is made.
 
     A sink is built from plain arguments that stand in the plan: `arguments()` gives them back, JSON and free of
     secrets, so that any process can build the same sink years later with `Sink.from_spec`. Those that are `operational`
-    don't: see there.
+    don't: see there. `open` connects: what it returns subclasses one of the two templates, `TwoPhaseCommitSink` and
+    `WriteAheadSink`.
     """
 
+    name: str = ""
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
@@ -143,9 +145,6 @@ class Sink(ABC):
     operational: ClassVar[frozenset[str]] = frozenset()
     #: those that stand in the plan all the same, as an older version froze them
     planned: Mapping[str, Json] = MappingProxyType({})
-    #: whether it sends rows one by one under their place in the WAL: those that a publication which died has sent must
-    #: not be sent again in another order
-    numbers_rows: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
@@ -163,9 +162,8 @@ class Sink(ABC):
 
     def spec(self) -> Json:
         """What the plan freezes of this sink."""
-        cls = type(self)
         frozen = {name: value for name, value in self.arguments().items() if name not in self.operational}
-        return {"type": f"{cls.__module__}:{cls.__qualname__}", "arguments": frozen}
+        return {"type": type_name(type(self)), "arguments": frozen}
 
     def settings(self) -> dict[str, Json]:
         """The operational arguments."""
@@ -182,170 +180,65 @@ class Sink(ABC):
 
         Raises `InvalidPipeline` if its class is gone or is no sink, or if it doesn't go together with `settings`.
         """
-        cls, given = Sink._class_of(spec), spec["arguments"]
+        cls, given = _class_of(spec), spec["arguments"]
         found = cls(**{**given, **{name: value for name, value in settings.items() if name in cls.operational}})
         found.planned = {name: value for name, value in given.items() if name in cls.operational}
         return found
 
-    @staticmethod
-    def _class_of(spec: Json) -> type[Sink]:
-        module, _, qualname = str(spec["type"]).partition(":")
-        try:
-            with naming(qualname):
-                found: Any = importlib.import_module(module)
-            for part in qualname.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
-            raise InvalidPipeline(f"the plan's sink class {spec['type']} can't be imported: {error}") from error
-        if not (isinstance(found, type) and issubclass(found, Sink)):
-            raise InvalidPipeline(f"{spec['type']} is not a Sink")
-        return found
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether it knows a row by its place in the WAL, so that what a publication which died has sent must not be
+        sent again in another order: unless an epoch is sent whole or not at all."""
+        return self.guarantee is not Guarantee.EXACTLY_ONCE
 
     @property
     def holds_keys(self) -> bool:
         """Whether a vote makes other epochs with the same keys wait until it is published or taken back."""
         return False
 
-    @property
-    def needs_turn(self) -> bool:
-        """Whether another epoch's rows, validated at the same time, could make the target refuse this one's after the
-        decision. Then one epoch of the pipeline at a time goes from `prepare` to its publication. Known after a
-        `preflight` with schemas."""
-        return False
-
-    # --- life cycle ---
-
     @abstractmethod
-    def open(self, context: SinkContext) -> None:
-        """Connect. Called before anything else, once a process and task."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of every connection; called also after errors."""
+    def open(self, context: SinkContext) -> OpenSink:
+        """Connect. What is returned is closed by whoever asked for it; an error leaves nothing open."""
 
     @contextmanager
-    def opened(self, context: SinkContext) -> Iterator[Self]:
+    def opened(self, context: SinkContext) -> Iterator[OpenSink]:
         """`open` now, `close` at the end."""
+        sink = self.open(context)
         try:
-            self.open(context)
-            yield self
+            yield sink
         finally:
-            self.close()
-
-    @abstractmethod
-    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        """Refuse what the target can't keep, before any row is written; claim the target; create what is missing.
-
-        Called at `begin` with None (settings, ownership, room) and at `prepare` with the Arrow schema of each output
-        (tables, columns, types). Works in short transactions of its own. Raises `PreflightRefused`, `TargetOwned`, and
-        `TargetFull` where waiting may help.
-        """
-
-    def disclaim(self) -> None:  # noqa: B027 - most targets belong to nobody
-        """Own the target no longer: the pipeline is forgotten, and never showed a row there. Fine where nothing is
-        owned."""
-
-    # --- the two calls of the roles ---
-
-    @abstractmethod
-    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """Take part without showing anything; return the vote. Raises `SinkRejected`, `SinkUnavailable`."""
-
-    @abstractmethod
-    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        """Make the decided epoch visible; idempotent, by anyone. Raises `TargetChanged`, `LedgerConflict`,
-        `OutcomeUnknown`, and `Retryable` errors when it has to be tried again."""
-
-    # --- recovery and verification ---
-
-    @abstractmethod
-    def pending(self) -> list[Txn]:
-        """Every unfinished transaction of this deployment, pipeline and sink: nothing foreign, whole names parsed."""
-
-    @abstractmethod
-    def abort(self, txn: Txn) -> None:
-        """Roll `txn` back; fine when it is gone. The caller has asked the ledger first."""
-
-    @abstractmethod
-    def find_marker(self, epoch: int) -> Marker | None:
-        """The epoch's marker, read in a new transaction on the primary."""
-
-    def find_marker_of_span(self, span: str) -> Marker | None:
-        """The marker of a range, whatever number its epoch has; read as `find_marker` does."""
-        return None
-
-    def newest_markers(self) -> list[Marker]:
-        """Of this sink's markers the one with the largest epoch and, where that is quick, with the largest token."""
-        return []
-
-    def markers(self) -> Iterable[Marker]:
-        """Every marker of this sink; for a person who looks what a target knows."""
-        return self.newest_markers()
-
-    @abstractmethod
-    def target_id(self) -> str:
-        """The random id stored beside the markers: tells whether this is the target that voted."""
-
-    @abstractmethod
-    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The target's visible rows of one epoch, cast to the WAL's schema; for `verify`.
-
-        Raises `PreflightRefused` when the target can't tell epochs apart (no epoch column).
-        """
-
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
-        """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
-        raise NotImplementedError
-
-    def missing_keys(self, output: str) -> int | None:
-        """How many of the keys that any epoch has brought into the table are gone; None if nobody has counted them."""
-        return None
-
-    def _require_target(self, vote: Vote) -> None:
-        found = self.target_id()
-        if found != vote.target_id:
-            raise TargetChanged(
-                f"sink {self.name}: the connection leads to target {found}, but target {vote.target_id} voted; "
-                "point the connection back, nothing was written"
-            )
-
-    def refuse_shown(self, epoch: SinkEpoch) -> None:
-        """Before the vote: raise `LedgerConflict` if the target shows this epoch as another manifest, or its range
-        under another number."""
-        shown = self.find_marker(epoch.id)
-        if shown is not None and shown.manifest_hash != epoch.manifest_hash:
-            raise shown_before(self.name, epoch, shown)
-        if shown is None and epoch.span is not None:
-            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
-
-    def has_shown(self, epoch: SinkEpoch) -> bool:
-        """Whether the epoch's marker stands, as far as that can be told without waiting for anybody."""
-        return self._proof(epoch) is not None
-
-    def _proof(self, epoch: SinkEpoch) -> Marker | None:
-        marker = self.find_marker(epoch.id)
-        if marker and marker.manifest_hash != epoch.manifest_hash:
-            raise LedgerConflict(
-                f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "
-                f"ledger has {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
-            )
-        if marker is None and epoch.span is not None:
-            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
-        return marker
-
-    def _refuse_other(self, epoch: SinkEpoch, shown: Marker | None) -> None:
-        if shown is not None and shown.epoch != epoch.id:
-            raise shown_before(self.name, epoch, shown)
+            sink.close()
 
 
-def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
-    """What to say where a target shows an epoch's number, or its range, by the word of another ledger."""
-    asked = f"epoch {epoch.id}{f' of {epoch.span}' if epoch.span else ''}"
-    there = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
-    way = "if they are to be written anew, take away the rows and their marker by hand"
-    if shown.span == epoch.span or shown.span is None:
-        way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
-    return LedgerConflict(
-        f"sink {sink}: {asked} can't be taken, the target shows {there} (token {shown.token}, manifest "
-        f"{shown.manifest_hash[:12] or 'unknown'}), by a ledger that this one has no memory of: {way}"
-    )
+_HOME = "lockstep.sinks"
+#: what older versions have called the classes in plans and in the ledger's settings; those that stand in
+#: `lockstep.sinks` are found there, wherever their module was
+_FORMER_NAMES = {"MySqlSink": "MariaDbSink"}
+
+
+def type_name(cls: type[Sink]) -> str:
+    """`module:name` by which plans call a class. Lockstep's own stand in `lockstep.sinks`, wherever their module is."""
+    own = cls.__module__.startswith(f"{_HOME}.")
+    return f"{_HOME if own else cls.__module__}:{cls.__qualname__}"
+
+
+def current_type(written: str) -> str:
+    """The `type_name` of today for one that any version has written."""
+    module, _, qualname = written.partition(":")
+    if module != _HOME and not module.startswith(f"{_HOME}."):
+        return written
+    return f"{_HOME}:{_FORMER_NAMES.get(qualname, qualname)}"
+
+
+def _class_of(spec: Json) -> type[Sink]:
+    module, _, qualname = current_type(str(spec["type"])).partition(":")
+    try:
+        with naming(qualname):
+            found: Any = importlib.import_module(module)
+        for part in qualname.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidPipeline(f"the plan's sink class {spec['type']} can't be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, Sink)):
+        raise InvalidPipeline(f"{spec['type']} is not a Sink")
+    return found

@@ -10,13 +10,14 @@ from datetime import timedelta
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, PublishBusy
-from lockstep.sinks.base import Batches, Publication, Sink, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Publication, SinkEpoch, Txn
 from lockstep.sinks.handles import named_by
+from lockstep.sinks.open_sink import OpenSink
 
 _log = logging.getLogger(__name__)
 
 
-class TwoPhaseCommitSink(Sink):
+class TwoPhaseCommitSink(OpenSink):
     """The data is in the sink before the decision (Flink: TwoPhaseCommitSinkFunction).
 
     A target that drops what is pending too long has a `transaction_timeout`. It is only for warnings, from the moment

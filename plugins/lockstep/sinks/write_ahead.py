@@ -11,7 +11,8 @@ from typing import ClassVar, Protocol
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PublishBlocked, PublishBusy
-from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, SinkEpoch, Txn
+from lockstep.sinks.open_sink import OpenSink
 
 
 class Session(Protocol):
@@ -78,15 +79,10 @@ class CheckpointCommitter(ABC):
         """Record the epoch as sent, within `session`."""
 
 
-class WriteAheadSink(Sink):
+class WriteAheadSink(OpenSink):
     """The data goes into the sink after the decision (Flink: GenericWriteAheadSink)."""
 
     committer: CheckpointCommitter
-
-    @property
-    def numbers_rows(self) -> bool:  # type: ignore[override]
-        """Unless an epoch is sent whole or not at all, what was sent of it can only be told by the rows' places."""
-        return self.guarantee is not Guarantee.EXACTLY_ONCE
 
     @abstractmethod
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:

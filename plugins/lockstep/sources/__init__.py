@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from lockstep.sources.data_source import DataSourceSource
     from lockstep.sources.kafka import KafkaSource
     from lockstep.sources.sequence import SequenceSource
-    from lockstep.sources.tables.mysql_table import MySqlTableSource
+    from lockstep.sources.tables.mariadb_table import MariaDbTableSource
+    from lockstep.sources.tables.mariadb_table import MySqlTableSource as MySqlTableSource  # as it was called
     from lockstep.sources.tables.postgres_table import PostgresTableSource
 
 __all__ = [
     "DataSourceSource",
     "FileSource",
     "KafkaSource",
-    "MySqlTableSource",
+    "MariaDbTableSource",
     "PostgresTableSource",
     "SequenceSource",
     "Source",
@@ -29,7 +30,8 @@ __all__ = [
 _HOMES = {
     "DataSourceSource": "lockstep.sources.data_source",
     "KafkaSource": "lockstep.sources.kafka",
-    "MySqlTableSource": "lockstep.sources.tables.mysql_table",
+    "MariaDbTableSource": "lockstep.sources.tables.mariadb_table",
+    "MySqlTableSource": "lockstep.sources.tables.mariadb_table",
     "PostgresTableSource": "lockstep.sources.tables.postgres_table",
     "SequenceSource": "lockstep.sources.sequence",
 }

@@ -216,10 +216,10 @@ def another_target_than_voted_is_refused(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     sink, context = target.elsewhere()
-    with sink.opened(context), refused(TargetChanged):
-        sink.publish(epoch(), vote, wal)
-    with sink.opened(context):
-        assert sink.find_marker(1) is None, "the other target was written to"
+    with sink.opened(context) as other, refused(TargetChanged):
+        other.publish(epoch(), vote, wal)
+    with sink.opened(context) as other:
+        assert other.find_marker(1) is None, "the other target was written to"
     publish(target, epoch(), vote, wal)
     expect_rows(target, wal)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, Retryable
 from lockstep.sinks.base import Guarantee, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
@@ -72,7 +73,7 @@ def epoch(id: int = 1, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
 
 
 @contextmanager
-def opened(target: SinkUnderTest, context: SinkContext | None = None, *, shared: bool = False) -> Iterator[Sink]:
+def opened(target: SinkUnderTest, context: SinkContext | None = None, *, shared: bool = False) -> Iterator[OpenSink]:
     with target.sink(shared=shared).opened(context or target.context()) as sink:
         yield sink
 

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Self
 
 import tenacity
 
@@ -85,10 +85,11 @@ class HttpSink(AppendOnlySink):
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"receiver of connection {self._connection}"})
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         super().open(context)
         address = Address.of(context.dsn(self._connection, self.name), self._connection, self._key_header)
         self._receiver = HttpReceiver(address, self._timeout, self._at_once)
+        return self
 
     def close(self) -> None:
         if hasattr(self, "_receiver"):

@@ -11,7 +11,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, records_of, refused_columns
-from lockstep.sinks.base import Batches, Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, Sink, SinkContext, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter, committer_of
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
@@ -29,7 +29,7 @@ MAX_RECORD_BYTES = 1 << 20
 Validator: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 
 
-class AppendOnlySink(WriteAheadSink):
+class AppendOnlySink(Sink, WriteAheadSink):
     """One output, as JSON records, to a target without transactions.
 
     `committer`: what remembers the epochs that were sent: a folder, or "postgres:<connection id>" for table
@@ -77,12 +77,13 @@ class AppendOnlySink(WriteAheadSink):
         given = {name: value for name, value in optional.items() if value is not None}
         return {"name": self.name, "output": self._output, **given}
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         self._context = context
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
         self.committer.connect(context)
         self.committer.open()
+        return self
 
     def close(self) -> None:
         self.committer.close()

@@ -6,7 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from lockstep.epoch import Json
@@ -41,12 +41,13 @@ class TcpSink(AppendOnlySink):
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"receiver of connection {self._connection}"})
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         super().open(context)
         found = _address(context.dsn(self._connection, self.name))
         if found is None:
             raise InvalidPipeline(f"sink {self.name}: connection {self._connection} is no tcp://host:port")
         self._address = found
+        return self
 
     def deliver(self, records: Iterator[Record], origin: Origin) -> None:
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -24,7 +25,7 @@ from lockstep.errors import (
     TargetChanged,
 )
 from lockstep.home import absolute
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.files.format import FileFormat
@@ -49,7 +50,7 @@ def files(path: str) -> list[str]:
     return [str(root / fact.name) for listing in found for fact in listing.files]
 
 
-class FileSink(TwoPhaseCommitSink):
+class FileSink(Sink, TwoPhaseCommitSink):
     """Files of one output in one folder, exactly once.
 
     `path`: a folder of a file system with hard links, used by this sink alone unless every sink in it says
@@ -111,8 +112,9 @@ class FileSink(TwoPhaseCommitSink):
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"folder {self.path}"})
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         self._context = context
+        return self
 
     def close(self) -> None:
         self._context = None

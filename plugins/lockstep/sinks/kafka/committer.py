@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
-from lockstep.sinks.base import Guarantee, Marker, SinkEpoch, shown_before
+from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka.records import Record, Records
 from lockstep.sinks.kafka.transaction import ShardTransaction, transactional_id
+from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, S
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.base import Batches, Guarantee, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch
 from lockstep.sinks.committers.sent import promised
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
@@ -38,7 +38,7 @@ _SEPARATOR = " "
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")
 
 
-class KafkaSink(WriteAheadSink):
+class KafkaSink(Sink, WriteAheadSink):
     """One output to one topic.
 
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
@@ -128,13 +128,13 @@ class KafkaSink(WriteAheadSink):
         return frozenset({f"topic {self._topic} of connection {self._connection}"})
 
     @property
-    def numbers_rows(self) -> bool:  # type: ignore[override]
+    def numbers_rows(self) -> bool:
         """By a header; some shards may stand while others are still to be sent, and their number isn't the plan's."""
         return True
 
     # --- life cycle ---
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         self._context = context
         self.owner = SinkName.of(context, self.name)
         self._settings = settings_of(context.dsn(self._connection, self.name), self._who)
@@ -144,6 +144,7 @@ class KafkaSink(WriteAheadSink):
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
         self.committer.open()
+        return self
 
     def _committer(self, context: SinkContext) -> CheckpointCommitter:
         if self.guarantee is Guarantee.EXACTLY_ONCE:

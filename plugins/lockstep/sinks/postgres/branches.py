@@ -13,9 +13,9 @@ from psycopg2 import errorcodes, sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import LockstepError, PublishBlocked, SinkUnavailable
+from lockstep.postgres.connection import Database, is_lost
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.postgres.connection import Database, is_lost
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
 
 # sessions of this epoch and sink with lower tokens; parse and act in one statement, or a process id may be another's

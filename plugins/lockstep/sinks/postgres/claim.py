@@ -10,9 +10,9 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.postgres.branches import Branches
-from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.target import TargetTables
 from lockstep.sinks.tables.claim import TRIES, TableClaim, TableClaims
 

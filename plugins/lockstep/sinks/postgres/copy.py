@@ -15,14 +15,14 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.disclosure import cause, quoted
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
+from lockstep.postgres.connection import Database
 from lockstep.sinks.base import Batches
-from lockstep.sinks.postgres.connection import Database
 from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table, require_fit
 from lockstep.sinks.postgres.target import Relation
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
-from lockstep.sinks.tables.disclosure import cause, quoted
 
 _ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
 _AHEAD = 4

@@ -9,8 +9,8 @@ import pyarrow as pa
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import LockstepError
+from lockstep.postgres.connection import Database
 from lockstep.sinks.base import SinkEpoch
-from lockstep.sinks.postgres.connection import Database
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys, require_fit

@@ -19,13 +19,13 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv
 
+from lockstep.disclosure import cause, quoted
 from lockstep.errors import SinkRejected
-from lockstep.sinks.postgres.connection import Database, close_quietly
-from lockstep.sinks.postgres.refusals import quotes_row
+from lockstep.postgres.connection import Database, close_quietly
+from lockstep.postgres.refusals import quotes_row
 from lockstep.sinks.postgres.tables import Table
 from lockstep.sinks.postgres.types import PgType, postgres_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
-from lockstep.sinks.tables.disclosure import cause, quoted
 
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
 

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
+from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres.branches import Branches
 from lockstep.sinks.postgres.claim import Claim, Claims
-from lockstep.sinks.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.output import OutputTable
 from lockstep.sinks.postgres.rights import Name, require_rights

@@ -19,8 +19,9 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SinkUnavailable, TargetChanged
-from lockstep.sinks.base import Marker, SinkEpoch, shown_before
+from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.postgres.rights import Name, require_rights
 from lockstep.sinks.tables.markers import MarkerLooks
 from lockstep.sinks.tables.ownership import owned, require_apart

@@ -6,13 +6,13 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused, SinkRejected, TargetFull
+from lockstep.postgres.connection import is_lost
+from lockstep.postgres.refusals import quotes_row
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.postgres.claim import Claim
-from lockstep.sinks.postgres.connection import is_lost
-from lockstep.sinks.postgres.refusals import quotes_row
 from lockstep.sinks.postgres.sink import PostgresSink
-from lockstep.sinks.tables.disclosure import cause
 from lockstep.sinks.tables.two_phase import TableTwoPhaseSink
 
 

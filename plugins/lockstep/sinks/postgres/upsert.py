@@ -16,12 +16,12 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy, Encoding
 from lockstep.sinks.postgres.tables import Table
 from lockstep.sinks.postgres.target import Relation, TargetTables
-from lockstep.sinks.tables.disclosure import cause
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
 
 _TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"

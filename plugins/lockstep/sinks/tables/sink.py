@@ -19,7 +19,7 @@ from lockstep.errors import (
     PublishBlocked,
     SinkUnavailable,
 )
-from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Txn, type_name
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.claim import AnyClaim, TableClaims
@@ -181,13 +181,14 @@ class TableSink(Sink):
         spec = super().spec()
         if type(self) is self._speaker(self.name, self.protocol):
             chooser = self._chooser()
-            spec["type"] = f"{chooser.__module__}:{chooser.__qualname__}"
+            spec["type"] = type_name(chooser)
         return spec
 
     # --- life cycle ---
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Any:
         self._connect(context.dsn(self._connection, self.name), SinkName.of(context, self.name))
+        return self
 
     def close(self) -> None:
         if hasattr(self, "_database"):

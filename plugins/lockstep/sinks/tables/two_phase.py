@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
@@ -41,9 +41,10 @@ class TableTwoPhaseSink(TableSink, TwoPhaseCommitSink):
         """A prepared upsert makes others wait that have a key of its rows."""
         return self.replaces
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         super().open(context)
         self._open: dict[str, AnyClaim] = {}
+        return self
 
     def close(self) -> None:
         for handle in list(getattr(self, "_open", ())):

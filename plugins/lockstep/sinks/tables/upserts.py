@@ -20,10 +20,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from lockstep.disclosure import rows_shown, withheld
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch
-from lockstep.sinks.tables.disclosure import rows_shown, withheld
 
 ORDER_COLUMN = "lockstep_order"
 DELETED_COLUMN = "lockstep_deleted"

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from typing import Self
 
 import pyarrow as pa
 
@@ -103,12 +104,13 @@ class TableWriteAheadSink(TableSink, WriteAheadSink):
         given = self._elsewhere.setting()
         return super().arguments() | odd | ({"committer": given} if given is not None else {})
 
-    def open(self, context: SinkContext) -> None:
+    def open(self, context: SinkContext) -> Self:
         super().open(context)
         self.committer = self._committer(context)
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
         self.committer.open()
+        return self
 
     def _committer(self, context: SinkContext) -> CheckpointCommitter:
         if self.guarantee is Guarantee.EXACTLY_ONCE:

@@ -11,7 +11,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import make_dsn
 
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
-from lockstep.libpq import parts_of, told
+from lockstep.postgres.dsn import parts_of, told
 from lockstep.sources.tables.postgres_reading import SETTINGS
 
 _DENIED = "42501"

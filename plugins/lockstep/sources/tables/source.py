@@ -97,7 +97,7 @@ class TableSession(Protocol):
 
 @dataclass(eq=False, kw_only=True)
 class TableSource(Source):
-    """What `PostgresTableSource` and `MySqlTableSource` share; the settings are explained there.
+    """What `PostgresTableSource` and `MariaDbTableSource` share; the settings are explained there.
 
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """

@@ -1,0 +1,204 @@
+"""Connections to a target database: safe settings in every transaction, errors with names, no secrets in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg2
+from psycopg2.extensions import connection as Connection
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.disclosure import cause
+from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.postgres.dsn import parts_of, scrubbed
+from lockstep.postgres.refusals import quotes_row, told
+
+IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
+
+_TCP: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+
+_GREETING = """
+    SELECT pg_is_in_recovery(),
+           set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false)
+"""
+
+# remote_apply promises more than on, the rest less
+_GUARD = """
+    SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
+           set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                                            WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, %(local)s),
+           set_config('lock_timeout', %(lock_ms)s, %(local)s),
+           set_config('idle_in_transaction_session_timeout', %(idle_ms)s, %(local)s),
+           set_config('statement_timeout', '0', %(local)s),
+           CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL -- Postgres 17
+                THEN set_config('transaction_timeout', '0', %(local)s) END
+"""
+
+# SQLSTATE classes of what may pass: connection, resources, locks, operator, system, snapshots, wrong server
+_PASSING = ("08", "25006", "25P03", "25P04", "40", "53", "57", "58", "55P03", "55006")
+_DENIED = "42501"
+_LONGEST_MS = 2**31 - 1  # what Postgres takes
+
+
+@dataclass
+class Database:
+    """The database that a sink writes to. One connection is kept for short transactions; `connect` opens others."""
+
+    sink: str
+    connection_id: str
+    dsn: str = field(repr=False)
+    lock_timeout: float  #: seconds
+    _short: Connection | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_dsn(self.connection_id, self.dsn)
+
+    def connect(self, session: str) -> Connection:
+        """A new connection, READ COMMITTED and UTF-8. Raises `SinkUnavailable`."""
+        try:
+            connection: Connection = psycopg2.connect(
+                self.dsn, application_name=session, client_encoding="UTF8", **_TCP
+            )
+        except psycopg2.Error as error:
+            # from None: the original may quote the DSN
+            raise SinkUnavailable(f"sink {self.sink}: connection {self.connection_id}: {self._scrub(error)}") from None
+        try:
+            with self.naming("opening a session"), connection.cursor() as cursor:
+                connection.autocommit = True
+                cursor.execute(_GREETING)
+                self._require_primary(cursor.fetchone())
+                # not before: a replica refuses READ WRITE with an error of its own
+                connection.set_session("READ COMMITTED", readonly=False, autocommit=False)
+        except BaseException:
+            close_quietly(connection)
+            raise
+        return connection
+
+    def _require_primary(self, row: tuple[Any, ...] | None) -> None:
+        if row is None or row[0]:
+            raise PreflightRefused(
+                f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
+                "of prepared transactions and its markers prove nothing; connect to the primary"
+            )
+
+    def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
+        """First statement of every transaction: durable settings on a durable primary, or `PreflightRefused`."""
+        seconds = self.lock_timeout if lock_timeout is None else lock_timeout
+        lock_ms = str(round(max(1, min(1000 * seconds, _LONGEST_MS))))  # 0 would be for ever
+        cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
+        row = cursor.fetchone()
+        self._require_primary(row)
+        assert row is not None
+        for setting, value in (("fsync", row[1]), ("full_page_writes", row[2])):
+            if value != "on":
+                raise PreflightRefused(
+                    f"sink {self.sink}: the server runs with {setting} = {value}: it can lose what it acknowledged; "
+                    f"set {setting} = on"
+                )
+
+    @contextmanager
+    def transaction(
+        self, doing: str, *, lock_timeout: float | None = None, rejected: type[LockstepError] = SinkRejected
+    ) -> Iterator[Cursor]:
+        """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
+        with self.naming(doing, rejected):
+            connection, cursor = self._begin(local=True, lock_timeout=lock_timeout)
+            try:
+                with cursor:
+                    yield cursor
+                connection.commit()
+            except BaseException:
+                _roll_back(connection)
+                raise
+
+    @contextmanager
+    def outside_transaction(self) -> Iterator[Cursor]:
+        """For COMMIT PREPARED and ROLLBACK PREPARED. Driver errors pass as they are: the caller tells them apart."""
+        _, cursor = self._begin(local=False, lock_timeout=None)
+        with cursor:
+            yield cursor
+
+    def _begin(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
+        try:
+            return self._begin_once(local=local, lock_timeout=lock_timeout)
+        except psycopg2.Error as error:
+            if not is_lost(error):
+                raise
+            self.close()  # the kept connection was dead; nothing had been asked of it
+            return self._begin_once(local=local, lock_timeout=lock_timeout)
+
+    def _begin_once(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
+        if self._short is None or self._short.closed:
+            self._short = self.connect(f"lockstep {self.sink}"[:63])
+        connection = self._short
+        _roll_back(connection)
+        connection.autocommit = not local
+        cursor = connection.cursor()
+        self.guard(cursor, local=local, lock_timeout=lock_timeout)
+        return connection, cursor
+
+    def close(self) -> None:
+        if self._short is not None:
+            close_quietly(self._short)
+        self._short = None
+
+    @contextmanager
+    def naming(self, doing: str, rejected: type[LockstepError] = SinkRejected) -> Iterator[None]:
+        """Give driver errors their Lockstep name; what the server refuses for its content becomes `rejected`."""
+        try:
+            yield
+        except psycopg2.Error as error:
+            raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
+
+    def named(self, error: psycopg2.Error, doing: str, rejected: type[LockstepError] = SinkRejected) -> LockstepError:
+        text = f"sink {self.sink}: {doing}: {self._scrub(error)}"
+        if is_lost(error) or (error.pgcode or "").startswith(_PASSING):
+            return SinkUnavailable(text)
+        if error.pgcode == _DENIED:
+            return PreflightRefused(f"{text}; grant the role of connection {self.connection_id} what it lacks")
+        return rejected(text)
+
+    def is_locked_out(self, error: LockstepError) -> bool:
+        """Whether `error` says that somebody else held a lock for too long."""
+        return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
+
+    def _scrub(self, error: psycopg2.Error) -> str:
+        return scrubbed(told(error), self.dsn)
+
+
+def is_lost(error: psycopg2.Error) -> bool:
+    """Whether the connection broke: what the last statement did is not known."""
+    if error.pgcode is None:
+        lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
+        return lost or type(error) is psycopg2.DatabaseError
+    return error.pgcode.startswith(("08", "57P0", "25P03", "25P04"))
+
+
+def close_quietly(connection: Connection) -> None:
+    with suppress(psycopg2.Error):
+        connection.close()
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(psycopg2.Error):
+        connection.rollback()
+
+
+def _check_dsn(connection_id: str, dsn: str) -> None:
+    """A malformed DSN is refused here: libpq's own messages quote it, password and all."""
+    if parts_of(dsn) is None:
+        raise InvalidPipeline(
+            f"connection {connection_id} is not a DSN that libpq reads: give postgresql://user@host:port/database with "
+            "special characters of the password percent-encoded"
+        )

@@ -1,0 +1,7 @@
+"""MariaDB as a target."""
+
+from lockstep.sinks.mariadb.sink import MariaDbSink
+
+MySqlSink = MariaDbSink  #: as it was called at first
+
+__all__ = ["MariaDbSink", "MySqlSink"]

@@ -1,0 +1,177 @@
+"""The tables that rows go into: what they are, whether they can keep an output, and how to make one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lockstep.errors import PreflightRefused
+from lockstep.mariadb.sql import columns as column_list
+from lockstep.mariadb.sql import compose, identifier
+from lockstep.mariadb.wire import Cursor
+from lockstep.sinks.mariadb.types import Column, mariadb_type, refusal
+from lockstep.sinks.tables.fit import require_columns_fit
+from lockstep.sinks.tables.output import UniqueKey
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
+
+_FIND = "SELECT table_type, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+
+_COLUMNS = """
+    SELECT column_name, data_type, column_type, is_nullable = 'NO', column_default IS NOT NULL, extra,
+           character_set_name, numeric_precision, numeric_scale, datetime_precision, collation_name
+    FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+
+_UNIQUE_KEYS = """
+    SELECT s.index_name, MAX(s.column_name = %(epoch_column)s AND s.sub_part IS NULL),
+           MAX(c.column_name NOT IN %(given)s AND (c.extra LIKE '%%auto_increment%%'
+               OR c.column_default REGEXP '^(nextval|uuid|sys_guid|uuid_v[47])[(]'))
+    FROM information_schema.statistics s JOIN information_schema.columns c
+      ON (c.table_schema, c.table_name, c.column_name) = (s.table_schema, s.table_name, s.column_name)
+    WHERE s.table_schema = %(database)s AND s.table_name = %(table)s AND s.non_unique = 0
+    GROUP BY s.index_name ORDER BY s.index_name
+"""
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """A table by database and name, both exactly as the catalogue has them."""
+
+    database: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str, database: str) -> Relation:
+        """`database.table`; without a database: `database`."""
+        first, dot, rest = text.partition(".")
+        return cls(first, rest) if dot else cls(database, first)
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.database, self.table
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A target table with its columns, as the catalogue has them now."""
+
+    relation: Relation
+    columns: Mapping[str, Column]
+
+    def epoch_column(self, name: str | None) -> str | None:
+        """The column of that name, as the table spells it: MariaDB tells no case apart."""
+        return next((column for column in self.columns if name and column.lower() == name.lower()), None)
+
+
+def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
+    """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
+    cursor.execute(_FIND, relation.name)
+    found = cursor.fetchone()
+    if found is None:
+        return None
+    kind, engine = found
+    where = f"sink {sink}: {relation}"
+    if kind != "BASE TABLE":
+        raise PreflightRefused(f"{where} is a {kind}: rows are loaded only into tables")
+    if engine != "InnoDB":
+        raise PreflightRefused(
+            f"{where}: its engine is {engine}, whose rows survive a rollback: use ALTER TABLE … ENGINE = InnoDB"
+        )
+    cursor.execute(_COLUMNS, relation.name)
+    return Table(relation, {row[0]: _column(*row) for row in cursor.fetchall()})
+
+
+def _column(name: str, data_type: str, type_text: str, not_null: int, has_default: int, *rest: Any) -> Column:
+    extra, charset, precision, scale, fraction, collation = rest
+    return Column(
+        name,
+        data_type,
+        type_text,
+        not_null=bool(not_null),
+        has_default=bool(has_default) or "auto_increment" in extra,
+        extra=extra,
+        charset=charset,
+        precision=precision,
+        scale=scale,
+        fraction=fraction,
+        collation=collation,
+    )
+
+
+def find_unique_keys(
+    cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
+) -> list[UniqueKey]:
+    """What refuses a second row; not keys that the server makes itself, in columns that aren't `given`."""
+    wanted = {
+        "database": relation.database,
+        "table": relation.table,
+        "given": list(given),
+        "epoch_column": epoch_column,
+    }
+    cursor.execute(_UNIQUE_KEYS, wanted)
+    return [UniqueKey(str(name), bool(by_epoch)) for name, by_epoch, numbered in cursor.fetchall() if not numbered]
+
+
+def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None:
+    """Raises the driver's error unless this user may insert these columns; no row is."""
+    nothing = ", ".join(["NULL"] * len(names))
+    statement = compose("INSERT INTO {table} ", table=relation.name)
+    cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE")
+
+
+def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
+    """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
+    if len(schema) == 0:
+        raise PreflightRefused(f"sink {sink}: output {output} has no column")
+    where = f"sink {sink}: output {output} does not fit table {table.relation}"
+    epoch_column = table.epoch_column(epoch_column) or epoch_column
+    require_columns_fit(where, table.columns, schema, epoch_column, refusal, _is_bigint)
+
+
+def _is_bigint(column: Column) -> bool:
+    return column.data_type == "bigint" and not column.unsigned
+
+
+def create_table(
+    cursor: Cursor,
+    relation: Relation,
+    schema: pa.Schema,
+    epoch_column: str | None,
+    sink: str,
+    key: Sequence[str] = (),
+) -> None:
+    """Create the table of an output, with the epoch column and, unless rows are replaced by `key`, an index on it.
+
+    With a `key` what orders the rows and says what is deleted is NOT NULL. Raises `PreflightRefused` for Arrow types
+    that MariaDB can't give back.
+    """
+    lines = [_line(field, relation, sink, key) for field in schema]
+    if epoch_column is not None:
+        lines.append(f"{identifier(epoch_column)} bigint NOT NULL")
+    if key:
+        lines.append(f"PRIMARY KEY ({column_list(list(key))})")
+    elif epoch_column is not None:
+        lines.append(f"KEY ({column_list([epoch_column])})")
+    body = ", ".join(lines)
+    cursor.execute(
+        compose("CREATE TABLE {table} ", table=relation.name) + f"({body}) ENGINE = InnoDB CHARSET = utf8mb4"
+    )
+
+
+def _line(field: pa.Field, relation: Relation, sink: str, key: Sequence[str]) -> str:
+    kind = mariadb_type(field.type)
+    if kind is None:
+        raise PreflightRefused(
+            f"sink {sink}: column {field.name} of {relation}: Arrow type {field.type} has no MariaDB type that gives "
+            "it back: cast it in the transform"
+        )
+    # ddl comes from our own table of types, never from a name
+    ddl = kind.key_ddl if field.name in key else kind.ddl
+    ours = key and field.name in (ORDER_COLUMN, DELETED_COLUMN)
+    return f"{identifier(field.name)} {ddl}{' NOT NULL' if ours or not field.nullable else ''}"

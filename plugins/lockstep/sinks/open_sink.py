@@ -1,0 +1,178 @@
+"""A sink that is connected, and the one marker that proves publication.
+
+There are two templates, as in Flink: `TwoPhaseCommitSink` (Flink's TwoPhaseCommitSinkFunction) has the data in the sink
+before the decision, `WriteAheadSink` (GenericWriteAheadSink) sends it after. Both are driven by the same two calls of
+the roles, `prepare` and `publish`, and both prove publication by a marker whose key is
+(deployment, pipeline, sink, epoch), never the attempt.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from lockstep.epoch import Vote
+from lockstep.errors import LedgerConflict, TargetChanged
+from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkEpoch, Standing, Txn
+
+
+class OpenSink(ABC):
+    """What `Sink.open` returns: one process' connection to a target. Subclass one of the two templates, not this."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+
+    # --- as described ---
+
+    @property
+    def name(self) -> str:
+        return self.sink.name
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.sink.outputs
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.sink.guarantee
+
+    @property
+    def replaces(self) -> bool:
+        return self.sink.replaces
+
+    @property
+    def numbers_rows(self) -> bool:
+        return self.sink.numbers_rows
+
+    @property
+    def needs_turn(self) -> bool:
+        """Whether another epoch's rows, validated at the same time, could make the target refuse this one's after the
+        decision. Then one epoch of the pipeline at a time goes from `prepare` to its publication. Known after a
+        `preflight` with schemas."""
+        return False
+
+    # --- life cycle ---
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of every connection; called also after errors."""
+
+    @abstractmethod
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        """Refuse what the target can't keep, before any row is written; claim the target; create what is missing.
+
+        Called at `begin` with None (settings, ownership, room) and at `prepare` with the Arrow schema of each output
+        (tables, columns, types). Works in short transactions of its own. Raises `PreflightRefused`, `TargetOwned`, and
+        `TargetFull` where waiting may help.
+        """
+
+    def disclaim(self) -> None:  # noqa: B027 - most targets belong to nobody
+        """Own the target no longer: the pipeline is forgotten, and never showed a row there. Fine where nothing is
+        owned."""
+
+    # --- the two calls of the roles ---
+
+    @abstractmethod
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        """Take part without showing anything; return the vote. Raises `SinkRejected`, `SinkUnavailable`."""
+
+    @abstractmethod
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        """Make the decided epoch visible; idempotent, by anyone. Raises `TargetChanged`, `LedgerConflict`,
+        `OutcomeUnknown`, and `Retryable` errors when it has to be tried again."""
+
+    # --- recovery and verification ---
+
+    @abstractmethod
+    def pending(self) -> list[Txn]:
+        """Every unfinished transaction of this deployment, pipeline and sink: nothing foreign, whole names parsed."""
+
+    @abstractmethod
+    def abort(self, txn: Txn) -> None:
+        """Roll `txn` back; fine when it is gone. The caller has asked the ledger first."""
+
+    @abstractmethod
+    def find_marker(self, epoch: int) -> Marker | None:
+        """The epoch's marker, read in a new transaction on the primary."""
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        """The marker of a range, whatever number its epoch has; read as `find_marker` does."""
+        return None
+
+    def newest_markers(self) -> list[Marker]:
+        """Of this sink's markers the one with the largest epoch and, where that is quick, with the largest token."""
+        return []
+
+    def markers(self) -> Iterable[Marker]:
+        """Every marker of this sink; for a person who looks what a target knows."""
+        return self.newest_markers()
+
+    @abstractmethod
+    def target_id(self) -> str:
+        """The random id stored beside the markers: tells whether this is the target that voted."""
+
+    @abstractmethod
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The target's visible rows of one epoch, cast to the WAL's schema; for `verify`.
+
+        Raises `PreflightRefused` when the target can't tell epochs apart (no epoch column).
+        """
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
+        raise NotImplementedError
+
+    def missing_keys(self, output: str) -> int | None:
+        """How many of the keys that any epoch has brought into the table are gone; None if nobody has counted them."""
+        return None
+
+    def _require_target(self, vote: Vote) -> None:
+        found = self.target_id()
+        if found != vote.target_id:
+            raise TargetChanged(
+                f"sink {self.name}: the connection leads to target {found}, but target {vote.target_id} voted; "
+                "point the connection back, nothing was written"
+            )
+
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        """Before the vote: raise `LedgerConflict` if the target shows this epoch as another manifest, or its range
+        under another number."""
+        shown = self.find_marker(epoch.id)
+        if shown is not None and shown.manifest_hash != epoch.manifest_hash:
+            raise shown_before(self.name, epoch, shown)
+        if shown is None and epoch.span is not None:
+            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
+
+    def has_shown(self, epoch: SinkEpoch) -> bool:
+        """Whether the epoch's marker stands, as far as that can be told without waiting for anybody."""
+        return self._proof(epoch) is not None
+
+    def _proof(self, epoch: SinkEpoch) -> Marker | None:
+        marker = self.find_marker(epoch.id)
+        if marker and marker.manifest_hash != epoch.manifest_hash:
+            raise LedgerConflict(
+                f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "
+                f"ledger has {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
+            )
+        if marker is None and epoch.span is not None:
+            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
+        return marker
+
+    def _refuse_other(self, epoch: SinkEpoch, shown: Marker | None) -> None:
+        if shown is not None and shown.epoch != epoch.id:
+            raise shown_before(self.name, epoch, shown)
+
+
+def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
+    """What to say where a target shows an epoch's number, or its range, by the word of another ledger."""
+    asked = f"epoch {epoch.id}{f' of {epoch.span}' if epoch.span else ''}"
+    there = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
+    way = "if they are to be written anew, take away the rows and their marker by hand"
+    if shown.span == epoch.span or shown.span is None:
+        way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
+    return LedgerConflict(
+        f"sink {sink}: {asked} can't be taken, the target shows {there} (token {shown.token}, manifest "
+        f"{shown.manifest_hash[:12] or 'unknown'}), by a ledger that this one has no memory of: {way}"
+    )

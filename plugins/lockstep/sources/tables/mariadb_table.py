@@ -1,0 +1,256 @@
+"""A MariaDB table as a source, by a column that only grows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+
+from lockstep.errors import SourceRefused, SourceUnavailable
+from lockstep.mariadb.dsn import SECRETS, parse_dsn
+from lockstep.sources.tables.mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
+from lockstep.sources.tables.mariadb_reading import SETTINGS, SelectOut
+from lockstep.sources.tables.source import Span, TableSession, TableSource, why_restarted, youth
+
+_log = logging.getLogger(__name__)
+_SERVER = "SELECT @@server_id, DATABASE()"
+#: A hash of the machine's address and the port; servers of early 10.11 versions have none.
+_UID = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
+_DEFAULT_ID = 1
+_NEXT = """
+    SELECT t.auto_increment
+    FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
+    WHERE t.table_schema = DATABASE() AND t.table_name = %s AND c.column_name = %s AND c.extra LIKE '%%auto_increment%%'
+"""
+_CLOCK = "SELECT CAST(NOW(6) AS CHAR)"
+_GUARD = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit"
+_ENGINE = "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = %s"
+_INDEXED = """
+    SELECT 1 FROM information_schema.statistics
+    WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s AND seq_in_index = 1
+"""
+#: no such table, no such column, no right to either, not the SQL that this server speaks
+_REFUSED = frozenset({1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227})
+
+
+class MariaDbTableSource(TableSource):
+    """The rows that came into a table since the last epoch; a cursor source.
+
+    `table`: its name in the database that `connection` leads to. `order_by`: an integer, DATETIME or TIMESTAMP column.
+    No transaction may take longer than `settle`: it may commit rows below the cursor, which are never read. An epoch
+    ends at rows older than that by the server's clock, judged by `settled_by`, a TIMESTAMP column, or than twice that
+    if it is another column than `order_by`; `timedelta(0)` if rows are committed in the order of the column.
+    The other settings are those of `PostgresTableSource`.
+    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
+    """
+
+    @contextmanager
+    def session(self, *, durable: bool = False) -> Iterator[TableSession]:
+        """`durable` changes nothing: the server has written what is older than a second, and `settle` is longer."""
+        where = f"source {self.context.source}: connection {self.connection}"
+        arguments = parse_dsn(self.connection, self.context.dsn(self.connection))
+        connection = None
+        try:
+            connection = pymysql.connect(**arguments, charset="utf8mb4", autocommit=False)
+            with connection.cursor() as cursor:
+                cursor.execute(SETTINGS)
+                cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
+                [(now,)] = cursor.fetchall()
+                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            yield _Session(self, connection, arguments, now)
+        except (pymysql.MySQLError, OSError) as error:
+            text = f"{where}: {_told(error, arguments)}"
+            code = error.args[0] if error.args else None
+            raise (SourceRefused if code in _REFUSED else SourceUnavailable)(text) from None
+        finally:
+            if connection is not None:
+                connection.close()
+
+
+@dataclass
+class _Session:
+    source: MariaDbTableSource
+    connection: pymysql.connections.Connection[Any]
+    arguments: Mapping[str, Any]
+    now: str  #: the server's clock in UTC when its snapshot was taken, or a little before
+
+    # --- what it is ---
+
+    def server(self) -> str:
+        """By the id that somebody gave the server; the default one tells nothing apart."""
+        [(id, _)] = self._rows(_SERVER)
+        uid = self._rows(_UID) if id == _DEFAULT_ID else []
+        return self._named(" ".join([str(id), *(f"({value})" for _, value in uid)]))
+
+    def known_as(self) -> tuple[str, ...]:
+        return (self._named(str(self._rows(_SERVER)[0][0])),)
+
+    def _named(self, server: str) -> str:
+        return f"server {server}, database {self._rows(_SERVER)[0][1]}, table {self.source.table}"
+
+    @cached_property
+    def _where(self) -> str:
+        return f"source {self.source.context.source}: table {self.source.table}"
+
+    @property
+    def _table(self) -> str:
+        return quoted(self.source.table)
+
+    @cached_property
+    def _columns(self) -> dict[str, SourceColumn]:
+        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, self.source.table)}
+
+    @cached_property
+    def _chosen(self) -> list[SourceColumn]:
+        if not self._columns:
+            raise SourceRefused(f"{self._where}: there is no such table, or the user may not read it")
+        names = self.source.columns or tuple(self._columns)
+        if missing := [name for name in names if name not in self._columns]:
+            raise SourceRefused(f"{self._where}: it has no columns {missing}; it has {list(self._columns)}")
+        return [self._columns[name] for name in names]
+
+    def schema(self) -> pa.Schema:
+        if unfit := [f"{column.name} ({column.type_text})" for column in self._chosen if column.arrow is None]:
+            raise SourceRefused(
+                f"{self._where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
+                "columns=, or read a view that casts them"
+            )
+        return pa.schema([(column.name, column.arrow) for column in self._chosen])
+
+    @cached_property
+    def _order(self) -> SourceColumn:
+        name = self.source.order_by
+        column = self._columns.get(name)
+        if column is None:
+            raise SourceRefused(f"{self._where}: it has no column {name}; it has {list(self._columns)}")
+        if column.type_name not in (*INTEGERS, *MOMENTS):
+            raise SourceRefused(
+                f"{self._where}: column {name} is {column.type_text}; rows are ordered by an integer, a "
+                "DATETIME or a TIMESTAMP"
+            )
+        if column.nullable:
+            raise SourceRefused(f"{self._where}: column {name} may be NULL, and such a row would never be read")
+        return column
+
+    # --- ranges ---
+
+    def _require_usable(self) -> None:
+        self._require_settling()
+        read_only, flush = self._rows(_GUARD)[0]
+        if read_only:
+            raise SourceRefused(f"{self._where}: the server is read_only: a replica may be behind; use the primary")
+        if flush != 1 and not self.source.settle:
+            raise SourceRefused(
+                f"{self._where}: innodb_flush_log_at_trx_commit = {flush}: a crash takes rows that epochs have read, "
+                "and gives their numbers away again; set it to 1, or settle= to some seconds"
+            )
+        [(engine, kind)] = self._rows(_ENGINE, self.source.table)
+        if kind == "BASE TABLE" and engine != "InnoDB":
+            raise SourceRefused(f"{self._where}: its engine is {engine}, which has no transactions; use InnoDB")
+        if kind == "BASE TABLE" and not self._rows(_INDEXED, self.source.table, self._order.name):
+            _log.warning("%s has no index that starts with %s: every epoch reads it all", self._where, self._order.name)
+
+    def _require_settling(self) -> None:
+        settle, by = self.source.settle, self.source.settled_by or self._order.name
+        if settle is None:
+            raise SourceRefused(
+                f"{self._where}: a row committed late with a smaller {self._order.name} would never be read: give "
+                "settle=, longer than any transaction takes, or timedelta(0) if rows are committed in this order"
+            )
+        if settle and (by not in self._columns or self._columns[by].type_name != "timestamp"):
+            raise SourceRefused(
+                f"{self._where}: settled_by= has to name a TIMESTAMP column (a DATETIME has no time zone); is {by!r}"
+            )
+
+    def upto(self, after: str | None) -> str | None:
+        self._require_usable()
+        first_young = self._first_young(after)
+        below = f"{quoted(self._order.name)} < {self._order.literal(first_young)}" if first_young else "TRUE"
+        column, span = quoted(self._order.name), Span(after, None)
+        query = f"SELECT CAST(MAX({column}) AS CHAR) FROM {self._table} WHERE {self._within(span)} AND {below}"  # noqa: S608
+        [(end,)] = self._rows(query)
+        cap = self.source.max_rows_per_epoch
+        if end is None or cap is None:
+            return after if end is None else str(end)
+        return self._nth(self._within(Span(after, end)), cap - 1) or str(end)
+
+    def restarted(self, after: str) -> str | None:
+        if self._order.type_name not in INTEGERS:
+            return None
+        [(largest,)] = self._rows(f"SELECT MAX({quoted(self._order.name)}) FROM {self._table}")  # noqa: S608
+        found = self._rows(_NEXT, self.source.table, self._order.name)
+        return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
+
+    def held_by(self) -> str | None:
+        return None  # the clock does
+
+    def _first_young(self, after: str | None) -> str | None:
+        settle = self.source.settle
+        if not settle:
+            return None
+        settled_by = self.source.settled_by or self._order.name
+        young_for = youth(settle, self._order.name, settled_by)
+        age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
+        by = quoted(settled_by)
+        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND)"
+        return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
+
+    def _nth(self, condition: str, offset: int) -> str | None:
+        column = quoted(self._order.name)
+        query = (
+            f"SELECT CAST({column} AS CHAR) FROM {self._table} WHERE {condition} ORDER BY {column} LIMIT {offset}, 1"  # noqa: S608
+        )
+        found = self._rows(query)
+        return str(found[0][0]) if found else None
+
+    def _within(self, span: Span) -> str:
+        column, ends = quoted(self._order.name), ((">", span.after), ("<=", span.upto))
+        found = [f"{column} {sign} {self._order.literal(value)}" for sign, value in ends if value is not None]
+        return " AND ".join(found) or "TRUE"
+
+    def count(self, span: Span) -> int:
+        if span.is_empty:
+            return 0
+        return int(self._rows(f"SELECT COUNT(*) FROM {self._table} WHERE {self._within(span)}")[0][0])  # noqa: S608
+
+    def split(self, span: Span, parts: int) -> list[Span]:
+        column = quoted(self._order.name)
+        tiles = f"SELECT {column} AS bound, NTILE({parts}) OVER (ORDER BY {column}) AS tile FROM {self._table}"  # noqa: S608
+        tiles = f"{tiles} WHERE {self._within(span)}"
+        found = self._rows(f"SELECT CAST(MAX(bound) AS CHAR) FROM ({tiles}) AS t GROUP BY tile ORDER BY tile")  # noqa: S608
+        ends = dict.fromkeys(str(bound) for (bound,) in found)
+        bounds = [span.after, *(bound for bound in ends if bound not in (span.after, span.upto)), span.upto]
+        return [Span(after, upto) for after, upto in pairwise(bounds)]
+
+    # --- reading ---
+
+    def query(self, span: Span) -> str:
+        selected = ", ".join(column.select for column in self._chosen)
+        return f"SELECT {selected} FROM {self._table} WHERE {self._within(span)}"  # noqa: S608
+
+    def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
+        return SelectOut(self.arguments, schema)
+
+    def _rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(query, parameters or None)
+            return list(cursor.fetchall())
+
+
+def _told(error: BaseException, arguments: Mapping[str, Any]) -> str:
+    text = " ".join(str(error).split())
+    for name in SECRETS:
+        if arguments.get(name):
+            text = text.replace(str(arguments[name]), "***")
+    return text
+
+
+MySqlTableSource = MariaDbTableSource  #: as it was called at first

@@ -1,0 +1,108 @@
+"""MariaDbSink on a database of its own, for the behaviour suite and the crash sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+import pymysql
+
+from lockstep.mariadb.dsn import parse_dsn
+from lockstep.mariadb.sql import columns
+from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.mariadb.branches import xid
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing.under_test import SinkUnderTest
+from stack.mariadb import MariaDbServer
+
+LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[Any]:
+    """A cursor of an autocommit connection."""
+    connecting = closing(pymysql.connect(**parse_dsn("by hand", dsn), autocommit=True))
+    with connecting as connection, connection.cursor() as cursor:
+        yield cursor
+
+
+def execute(dsn: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement by hand, as an administrator might."""
+    with connected(dsn) as cursor:
+        cursor.execute(statement, parameters or None)
+        return list(cursor.fetchall())
+
+
+class MariaDbUnderTest(SinkUnderTest):
+    """MariaDbSink in the database of `dsn`; `other` is a database that it must not be confused with.
+
+    `server`: whose power may be cut.
+    """
+
+    def __init__(
+        self, dsn: str, other: str, protocol: str, server: MariaDbServer | None = None, **arguments: Any
+    ) -> None:
+        self.server = server
+        self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
+        self.votes_with_data = protocol == "two_phase"
+        self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
+
+    def sink(self, *, shared: bool = False) -> MariaDbSink:
+        return MariaDbSink(
+            "warehouse",
+            tables={OUTPUT: "rows"},
+            connection="warehouse",
+            protocol=self.protocol,  # type: ignore[arg-type]
+            create=True,
+            shared=shared,
+            lock_timeout=LOCK_TIMEOUT,
+            **self.arguments,
+        )
+
+    def connections(self) -> dict[str, str]:
+        return {"warehouse": self.dsn}
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        context = SinkContext(self.context().deployment, self.context().pipeline, {"warehouse": self.other})
+        with self.sink().opened(context) as sink:
+            sink.preflight({OUTPUT: SCHEMA})
+        return self.sink(), context
+
+    def visible(self) -> pa.Table:
+        if not execute(self.dsn, "SHOW TABLES LIKE 'rows'"):
+            return SCHEMA.empty_table()
+        found = execute(self.dsn, f"SELECT {columns(SCHEMA.names)} FROM `rows`")
+        return pa.table(
+            [_of(field, list(column)) for field, column in zip(SCHEMA, zip(*found, strict=True), strict=True)]
+            if found
+            else [[]] * len(SCHEMA),
+            schema=SCHEMA,
+        )
+
+    def unsettled(self) -> list[str]:
+        database = parse_dsn("by hand", self.dsn)["database"]
+        prepared = [row[3].decode() for row in execute(self.dsn, "XA RECOVER")]
+        sessions = execute(
+            self.dsn, "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", database
+        )
+        return [*prepared, *(f"session {number}" for (number,) in sessions)]
+
+    def lose_power(self) -> bool:
+        if self.server is None:
+            return False
+        self.server.kill()
+        self.server.start()
+        return True
+
+    def lose(self, handle: str) -> None:
+        with suppress(pymysql.err.OperationalError):  # lost before
+            execute(self.dsn, "XA ROLLBACK %s, %s", *xid(handle))
+
+
+def _of(field: pa.Field, values: list[Any]) -> pa.Array:
+    if pa.types.is_boolean(field.type):
+        return pa.array([None if value is None else bool(value) for value in values], field.type)
+    return pa.array(values, field.type)

@@ -1,0 +1,369 @@
+"""What MariaDbSink refuses: before a row is written, with the name of the setting, the table or the column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.errors import (
+    InvalidPipeline,
+    LockstepError,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    TargetFull,
+    TargetOwned,
+)
+from lockstep.mariadb.connection import weaknesses
+from lockstep.sinks.base import Publication, SinkContext
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.mariadb import connection as mariadb_connection
+from lockstep.sinks.mariadb.write_ahead import MariaDbWriteAheadSink
+from lockstep.sinks.mariadb.xa import MariaDbTwoPhaseSink
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import DEPLOYMENT, epoch
+from stack.mariadb import MISSING, MariaDbServer, mariadbd
+from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+
+SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
+ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
+PROTOCOLS = ("two_phase", "write_ahead")
+
+
+def sink(protocol: str = "two_phase", **arguments: Any) -> MariaDbSink:
+    given = {"tables": {"rows": "target"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
+    return MariaDbSink("warehouse", protocol=protocol, **given)
+
+
+def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
+    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
+
+
+def preflight(dsn: str, given: MariaDbSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
+    with given.opened(context(dsn, pipeline)):
+        given.preflight(None if schema is None else {"rows": schema})
+
+
+def refusal(
+    dsn: str, given: MariaDbSink, schema: pa.Schema | None = SCHEMA, error: type[LockstepError] = PreflightRefused
+) -> str:
+    with pytest.raises(error) as raised:
+        preflight(dsn, given, schema)
+    return str(raised.value)
+
+
+def publish(dsn: str, given: MariaDbSink, rows: pa.Table = ROWS) -> Publication:
+    wal = [SealedRows(rows, output="rows")]
+    with given.opened(context(dsn)):
+        given.preflight({"rows": rows.schema})
+        return given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
+
+
+def count(dsn: str) -> object:
+    return execute(dsn, "SELECT count(*) FROM target")[0][0]
+
+
+# --- the definition --------------------------------------------------------------------------------------------------
+
+
+def test_the_protocol_chooses_the_class() -> None:
+    assert type(sink("two_phase")) is MariaDbTwoPhaseSink
+    assert type(sink("write_ahead")) is MariaDbWriteAheadSink
+    assert type(MariaDbSink("s", tables={"rows": "t"}, connection="w")) is MariaDbTwoPhaseSink
+    assert isinstance(sink(), MariaDbSink)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"protocol": "hope"}, "hope"),
+        ({"validate": "maybe"}, "maybe"),
+        ({"lock_timeout": 0}, "lock_timeout"),
+        ({"tables": {}}, "at least one"),
+        ({"tables": {"a": "t", "b": "t"}}, "a table of its own"),
+    ],
+)
+def test_a_wrong_definition_is_refused_at_once(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPipeline, match=told):
+        sink(**arguments)
+
+
+def test_two_outputs_into_one_table_are_refused_however_it_is_spelled(mariadb_dsn: str) -> None:
+    database = mariadb_dsn.rsplit("/", 1)[1]
+    given = sink(tables={"a": "t", "b": f"{database}.t"})
+    with pytest.raises(InvalidPipeline, match="a table of its own"), given.opened(context(mariadb_dsn)):
+        raise AssertionError("it was opened")
+
+
+# --- settings of the server ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def setting(server: MariaDbServer, name: str, value: int) -> Iterator[None]:
+    [(before,)] = server.execute(f"SELECT @@GLOBAL.{name}")
+    server.execute(f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        server.execute(f"SET GLOBAL {name} = {before}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("innodb_flush_log_at_trx_commit", 0), ("innodb_flush_log_at_trx_commit", 2), ("read_only", 1)]
+)
+def test_a_setting_that_could_lose_rows_is_refused_in_every_transaction(
+    mariadb_server: MariaDbServer, mariadb_dsn: str, name: str, value: int
+) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    with setting(mariadb_server, name, value):
+        assert f"{name} = {value}" in refusal(mariadb_dsn, sink(create=True), None)
+        given = sink()
+        with given.opened(context(mariadb_dsn)), pytest.raises(PreflightRefused, match=f"{name} = {value}"):
+            given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+    assert count(mariadb_dsn) == 0
+
+
+def test_a_server_without_local_infile_is_refused(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
+    with setting(mariadb_server, "local_infile", 0):
+        assert "local_infile = 0" in refusal(mariadb_dsn, sink(create=True), None)
+
+
+def test_every_other_setting_that_could_lose_rows_has_its_name() -> None:
+    fine = {
+        "read_only": 0,
+        "flush": 1,
+        "doublewrite": 1,
+        "flush_method": "O_DIRECT",
+        "log_bin": 1,
+        "sync_binlog": 1,
+        "binlog_format": "MIXED",
+        "wsrep_on": 0,
+    }
+    odd = [
+        ({"doublewrite": "OFF"}, "innodb_doublewrite = OFF"),
+        ({"flush_method": "nosync"}, "innodb_flush_method = nosync"),
+        ({"sync_binlog": 0}, "log_bin = 1 and sync_binlog = 0"),
+        ({"binlog_format": "STATEMENT"}, "binlog_format = STATEMENT"),
+        ({"wsrep_on": 1}, "wsrep_on = 1"),
+    ]
+    assert not [found for bad, found, _ in weaknesses(**fine) if bad]
+    assert not [found for bad, found, _ in weaknesses(**{**fine, "log_bin": 0, "sync_binlog": 0}) if bad]
+    for change, told in odd:
+        [found] = [found for bad, found, _ in weaknesses(**{**fine, **change}) if bad]
+        assert told in found
+
+
+def test_an_older_server_is_refused(mariadb_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mariadb_connection, "OLDEST", (99, 0))
+    assert "MariaDB 99.0 or newer" in refusal(mariadb_dsn, sink(create=True), None)
+
+
+@pytest.fixture
+def logging_server(memory_folder: Path) -> Iterator[MariaDbServer]:
+    """A server with a binary log, each transaction of which is synced."""
+    if mariadbd() is None:
+        pytest.skip(MISSING)
+    settings = {"log_bin": "binlog", "server_id": 7, "sync_binlog": 1, "binlog_format": "MIXED"}
+    with MariaDbServer(memory_folder / "logging", settings=settings).for_a_while() as server:
+        yield server
+
+
+def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(logging_server: MariaDbServer) -> None:
+    dsn = logging_server.create_database("logged")
+    with setting(logging_server, "sync_binlog", 0):
+        assert "sync_binlog = 0" in refusal(dsn, sink(create=True), None)
+    given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
+    with given.opened(context(dsn)):
+        given.preflight({"rows": SCHEMA})
+        vote = given.prepare(epoch(), wal)
+    logging_server.kill()
+    logging_server.start()
+    with given.opened(context(dsn)):
+        assert given.publish(epoch(token=11), vote, wal) is Publication.COMMITTED
+    assert count(dsn) == 3
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("engine", ["Aria", "MyISAM", "MEMORY"])
+def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, engine: str, protocol: str) -> None:
+    execute(mariadb_dsn, f"CREATE TABLE target (id bigint, name varchar(9), lockstep_epoch bigint) ENGINE = {engine}")
+    assert f"its engine is {engine}" in refusal(mariadb_dsn, sink(protocol))
+
+
+def test_an_engine_that_was_changed_after_preflight_is_refused_too(mariadb_dsn: str) -> None:
+    given = sink(create=True)
+    preflight(mariadb_dsn, given)
+    execute(mariadb_dsn, "ALTER TABLE target ENGINE = Aria")
+    with given.opened(context(mariadb_dsn)), pytest.raises(PreflightRefused, match="its engine is Aria"):
+        given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+    assert count(mariadb_dsn) == 0
+
+
+def test_markers_in_another_engine_are_refused(mariadb_dsn: str) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    execute(mariadb_dsn, "ALTER TABLE lockstep_marker ENGINE = MyISAM")
+    assert "lockstep_marker is MyISAM" in refusal(mariadb_dsn, sink())
+
+
+def test_a_view_and_a_missing_table_are_refused(mariadb_dsn: str) -> None:
+    assert "target is missing" in refusal(mariadb_dsn, sink())
+    execute(mariadb_dsn, "CREATE VIEW target AS SELECT 1 AS id, 'a' AS name")
+    assert "is a VIEW" in refusal(mariadb_dsn, sink())
+
+
+def test_every_column_at_fault_is_named(mariadb_dsn: str) -> None:
+    execute(mariadb_dsn, "CREATE TABLE target (id int, needed int NOT NULL, lockstep_epoch int)")
+    told = refusal(mariadb_dsn, sink())
+    for part in (
+        "column id: the table has int(11)",
+        "column name: the table lacks it",
+        "column needed: it is NOT NULL",
+    ):
+        assert part in told
+    assert "column lockstep_epoch: it has to be a plain bigint" in told
+
+
+def test_a_table_of_another_pipeline_is_refused_unless_both_share(mariadb_dsn: str) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    with pytest.raises(TargetOwned, match="belongs to sink warehouse of pipeline pipe"):
+        preflight(mariadb_dsn, sink(shared=True), pipeline="other")
+    preflight(mariadb_dsn, sink(shared=True))
+    preflight(mariadb_dsn, sink(shared=True), pipeline="other")
+
+
+def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(mariadb_dsn: str) -> None:
+    given = sink(create=True)
+    with given.opened(context(mariadb_dsn, "first")):
+        given.disclaim()  # nothing is there yet
+        given.preflight(None)
+        given.disclaim()
+    preflight(mariadb_dsn, sink(create=True), pipeline="second")
+    with given.opened(context(mariadb_dsn, "first")):
+        given.disclaim()
+    with pytest.raises(TargetOwned, match="of pipeline second"):
+        preflight(mariadb_dsn, sink(), pipeline="third")
+
+
+def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
+    home = mariadb_dsn.rsplit("/", 1)[1]
+    elsewhere, strange = (mariadb_server.create_database(f"{home}_{name}") for name in ("elsewhere", "strange"))
+    try:
+        execute(strange, "CREATE TABLE lockstep_target (relation text)")  # somebody else's
+        preflight(mariadb_dsn, sink(create=True))
+        given = {"tables": {"rows": f"{home}.target"}}
+        with pytest.raises(TargetOwned, match=rf"pipeline pipe,.* row of {home}\.lockstep_target"):
+            preflight(elsewhere, sink(**given), pipeline="other")
+        preflight(mariadb_dsn, sink(shared=True))
+        preflight(elsewhere, sink(shared=True, **given), pipeline="other")
+    finally:
+        for name in ("elsewhere", "strange"):
+            mariadb_server.drop_database(f"{home}_{name}")
+
+
+def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    database, user = mariadb_dsn.rsplit("/", 1)[1], "'reader'@'127.0.0.1'"
+    mariadb_server.execute(f"CREATE USER {user} IDENTIFIED BY 'x'")
+    try:
+        mariadb_server.execute(f"GRANT SELECT ON {database}.* TO {user}")
+        told = refusal(f"mysql://reader:x@127.0.0.1:{mariadb_server.port}/{database}", sink())
+        assert "INSERT command denied" in told
+        [grant] = re.findall(r"GRANT [^;]*;", told)
+        mariadb_server.execute(grant)
+        for _ in range(9):  # a server tells of one thing at a time
+            try:
+                preflight(f"mysql://reader:x@127.0.0.1:{mariadb_server.port}/{database}", sink())
+                break
+            except PreflightRefused as refused:
+                [grant] = re.findall(r"GRANT [^;]*;", str(refused))
+                mariadb_server.execute(grant)
+        else:
+            raise AssertionError("the grants that were told don't suffice")
+    finally:
+        mariadb_server.execute(f"DROP USER {user}")
+
+
+def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
+    mariadb_server: MariaDbServer, mariadb_dsn: str, tmp_path: Path
+) -> None:
+    preflight(mariadb_dsn, sink(create=True))
+    database, user = mariadb_dsn.rsplit("/", 1)[1], "'loader'@'127.0.0.1'"
+    mariadb_server.execute(f"CREATE USER {user} IDENTIFIED BY 'x'")
+    try:
+        mariadb_server.execute(f"GRANT SELECT, INSERT, UPDATE ON {database}.* TO {user}")
+        login = f"mysql://loader:x@127.0.0.1:{mariadb_server.port}/{database}"
+        given = sink("write_ahead", guarantee="at_least_once", committer=str(tmp_path))
+        with given.opened(context(login)):
+            given.preflight({"rows": SCHEMA})
+            with pytest.raises(PreflightRefused, match=r"GRANT DELETE ON .*lockstep_marker.* TO 'loader'"):
+                given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+        mariadb_server.execute(f"GRANT DELETE ON {database}.* TO {user}")
+        assert publish(login, given) is Publication.SENT
+    finally:
+        mariadb_server.execute(f"DROP USER {user}")
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str, protocol: str) -> None:
+    execute(mariadb_dsn, "CREATE TABLE target (id bigint PRIMARY KEY, name text, lockstep_epoch bigint)")
+    rows = pa.table({"id": [1, 2, 2, 3], "name": ["a", "b", "c", "d"]}, SCHEMA)
+    with pytest.raises(SinkRejected, match=r"took 3 of 4 rows with 1 warnings: Duplicate entry for key 'PRIMARY'"):
+        publish(mariadb_dsn, sink(protocol), rows)
+    assert count(mariadb_dsn) == 0
+    assert execute(mariadb_dsn, "XA RECOVER") == []
+
+
+def test_a_row_that_a_constraint_refuses_after_the_decision_blocks_the_epoch_and_shows_nothing(
+    mariadb_dsn: str,
+) -> None:
+    given, wal = sink("write_ahead", create=True), [SealedRows(ROWS, output="rows")]
+    with given.opened(context(mariadb_dsn)):
+        given.preflight({"rows": SCHEMA})
+        vote = given.prepare(epoch(), wal)
+        execute(mariadb_dsn, "INSERT INTO target (id, lockstep_epoch) VALUES (3, 0)")
+        execute(mariadb_dsn, "ALTER TABLE target ADD UNIQUE (id)")
+        with pytest.raises(PublishBlocked, match="Duplicate entry for key"):
+            given.publish(epoch(token=11), vote, wal)
+        execute(mariadb_dsn, "DELETE FROM target WHERE lockstep_epoch = 0")
+        assert given.publish(epoch(token=12), vote, wal) is Publication.SENT
+    assert count(mariadb_dsn) == 3
+
+
+def test_a_schema_check_sends_no_row(mariadb_dsn: str) -> None:
+    given, wal = sink("write_ahead", create=True, validate="schema"), [SealedRows(ROWS, output="rows")]
+    with given.opened(context(mariadb_dsn)):
+        given.preflight({"rows": SCHEMA})
+        assert given.prepare(epoch(), wal).rows == {"rows": 3}
+    [(inserts,)] = execute(mariadb_dsn, "SELECT AUTO_INCREMENT IS NULL FROM information_schema.tables LIMIT 1")
+    assert inserts in (0, 1) and count(mariadb_dsn) == 0
+
+
+# --- room ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_target_without_room_is_told_and_shows_nothing(memory_folder: Path) -> None:
+    if mariadbd() is None:
+        pytest.skip(MISSING)
+    settings: dict[str, str | int] = {"innodb_file_per_table": 0, "innodb_data_file_path": "ibdata1:12M"}
+    many = pa.table({"id": range(50_000), "name": ["x" * 400] * 50_000}, SCHEMA)
+    with MariaDbServer(memory_folder / "small", settings=settings).for_a_while() as server:
+        dsn, given = server.create_database("full"), sink(create=True)
+        with pytest.raises(TargetFull, match=r"is full.*make room"):
+            publish(dsn, given, many)
+        assert count(dsn) == 0
+        server.restart({"innodb_data_file_path": "ibdata1:12M:autoextend"})
+        assert publish(dsn, given, many) is Publication.COMMITTED
+        assert count(dsn) == many.num_rows

@@ -1,0 +1,291 @@
+"""Every Arrow type that MariaDbSink takes comes back as it went in, extremes included; every other is named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lockstep.errors import PreflightRefused, SinkRejected
+from lockstep.mariadb.sql import compose
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.mariadb.types import mariadb_type
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.wal.digest import digest_batches
+from stack.mariadb import MariaDbServer
+from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+
+US = 1_000_000
+TEXTS = [
+    "",
+    " ",
+    "NULL",
+    "\\N",
+    "\\.",
+    '"',
+    '""',
+    "a,b",
+    "a\nb",
+    "a\r\nb",
+    "\r",
+    "\t",
+    "'",
+    "\\",
+    "\\\\n",
+    "\x00",
+    "\x1a",
+]
+TEXTS += ["ünï ✓ 𝄞", "\u2028", "nan", "trailing ", "x" * 5000, "0", "%s"]
+FLOATS = [0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 0.1, 1 / 3, 2.0**53 + 2, 1e23, 1e-7]
+SINGLES = [0.0, 1e-45, 3.4028234663852886e38, 0.1, 16777217.0, 1 / 3]
+FIRST, LAST = -62_135_596_800, 253_402_300_799  # seconds of 0001-01-01 and of the end of 9999
+MOMENTS = [0, -1, 1, 1_357_000_000 * US + 1, FIRST * US, LAST * US + 999_999]
+BYTES = [b"", b"\0", b"\\N", b"\t\n\\", bytes(range(256)), b"a" * 3000]
+
+
+def ints(bits: int, signed: bool) -> list[int]:
+    return [-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 1] if signed else [0, (1 << bits) - 1, 1]
+
+
+VALUES: list[tuple[pa.DataType, list[object]]] = [
+    (pa.bool_(), [True, False]),
+    *[(getattr(pa, f"int{bits}")(), ints(bits, True)) for bits in (8, 16, 32, 64)],
+    *[(getattr(pa, f"uint{bits}")(), ints(bits, False)) for bits in (8, 16, 32, 64)],
+    (pa.float16(), [np.float16(x) for x in (0.0, 65504.0, 6e-8, 0.1)]),
+    (pa.float32(), SINGLES),
+    (pa.float64(), FLOATS),
+    (pa.decimal32(5, 2), [Decimal("-999.99"), Decimal("0.01"), Decimal("0.00")]),
+    (pa.decimal64(18, 0), [Decimal(10**18 - 1), Decimal(-1)]),
+    (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1)]),
+    (pa.decimal128(38, 38), [Decimal(1).scaleb(-38), Decimal("0." + "9" * 38)]),
+    (pa.decimal128(20, 4), [Decimal("1.5"), Decimal("-0.0001"), Decimal("1234567890123456.7890")]),
+    *[(dtype, TEXTS) for dtype in (pa.string(), pa.large_string(), pa.string_view())],
+    *[(dtype, BYTES) for dtype in (pa.binary(), pa.large_binary(), pa.binary_view())],
+    (pa.binary(3), [b"abc", b"\0\0\0"]),
+    (pa.date32(), [0, -1, -719_162, 2_932_896]),
+    (pa.time32("s"), [0, 86_399]),
+    (pa.time32("ms"), [0, 86_399_999]),
+    (pa.time64("us"), [0, 86_399_999_999, 1]),
+    *[(pa.timestamp("us", zone), MOMENTS) for zone in (None, "UTC", "Europe/Berlin", "+05:30")],
+    *[(pa.timestamp(unit, "UTC"), [0, -1, 1_357_000_000]) for unit in ("s", "ms")],
+    (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "a", ""]),
+]
+
+
+@pytest.fixture(scope="module")
+def one_database(mariadb_server: MariaDbServer) -> Iterator[str]:
+    mariadb_server.start()
+    yield mariadb_server.create_database("types")
+    mariadb_server.drop_database("types")
+
+
+@pytest.fixture
+def types_dsn(one_database: str) -> str:
+    """A database without tables of data and markers."""
+    for table in ("types", "lockstep_marker"):
+        execute(one_database, compose("DROP TABLE IF EXISTS {table}", table=table))
+    return one_database
+
+
+def sink_of(dsn: str, **arguments: Any) -> tuple[MariaDbSink, SinkContext]:
+    given = {"tables": {"rows": "types"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
+    sink = MariaDbSink("types", create=True, **given)
+    return sink, SinkContext(DEPLOYMENT, "pipe", {"w": dsn})
+
+
+def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: Any) -> pa.Table:
+    sink, context = sink_of(dsn, **arguments)
+    wal = [SealedRows(rows, batch_rows)]
+    with sink.opened(context):
+        sink.preflight({"rows": rows.schema})
+        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(list(sink.read(1, "rows", rows.schema)), rows.schema)
+
+
+def digest(rows: pa.Table) -> tuple[int, str]:
+    found = digest_batches(rows.schema, rows.to_batches())
+    return found.rows, found.hexdigest()
+
+
+@pytest.mark.parametrize(("dtype", "values"), VALUES, ids=[str(dtype) for dtype, _ in VALUES])
+def test_values_come_back_as_they_went_in(types_dsn: str, dtype: pa.DataType, values: list[object]) -> None:
+    column = pa.array([*values, None], dtype)
+    rows = pa.table({"value": column})
+    found = round_trip(types_dsn, rows)
+    assert found.schema == rows.schema
+    assert digest(found) == digest(rows), f"{found.column(0)} instead of {column}"
+
+
+def test_rows_of_nothing_but_null_are_kept(types_dsn: str) -> None:
+    rows = pa.table({"value": pa.array([None] * 7, pa.int64())})
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)
+
+
+def test_columns_go_by_name_not_by_place(types_dsn: str) -> None:
+    execute(types_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
+    rows = pa.table({"a": [1, 2], "b": [10, 20]})
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)
+    assert execute(types_dsn, "SELECT a, b, note, lockstep_epoch FROM types ORDER BY a") == [
+        (1, 10, "x", 1),
+        (2, 20, "x", 1),
+    ]
+
+
+AWKWARD = "say `hi` 100%s {table}; DROP TABLE types; --"
+
+
+@pytest.fixture
+def awkward_database(types_dsn: str) -> Iterator[str]:
+    execute(types_dsn, compose("CREATE DATABASE {name}", name=AWKWARD))
+    yield AWKWARD
+    execute(types_dsn, compose("DROP DATABASE {name}", name=AWKWARD))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mode": "upsert", "key": [AWKWARD, "%s"]}], ids=["append", "upsert"])
+def test_awkward_names_are_only_names(types_dsn: str, awkward_database: str, arguments: dict[str, Any]) -> None:
+    """Of columns, tables, and the database in which Lockstep's own tables are."""
+    columns = [AWKWARD, "%s", "%%", "{table}", "select", "ünï"]
+    rows = pa.table({name: [index] for index, name in enumerate(columns)} | {"100% blob": [b"\x00%"]})
+    names: dict[str, Any] = {"tables": {"rows": f"{awkward_database}.{AWKWARD}"}, "schema": awkward_database}
+    assert digest(round_trip(types_dsn, rows, **names, **arguments)) == digest(rows)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_rows_come_back(types_dsn: str, seed: int) -> None:
+    rng = random.Random(seed)
+    count = 5_000
+    doubles = np.frombuffer(rng.randbytes(8 * count), np.float64)
+    singles = np.frombuffer(rng.randbytes(4 * count), np.float32)
+    rows = pa.table(
+        {
+            "i": pa.array([rng.getrandbits(64) - (1 << 63) for _ in range(count)], pa.int64()),
+            "f": pa.array(np.where(np.isfinite(doubles), doubles, 1.5)),
+            "g": pa.array(np.where(np.isfinite(singles), singles, np.float32(1.5))),
+            "s": pa.array([rng.choice(TEXTS) + chr(rng.randrange(0, 0xD7FF)) for _ in range(count)]),
+            "b": pa.array([rng.randbytes(rng.randrange(20)) for _ in range(count)], pa.binary()),
+            "t": pa.array(
+                [rng.randrange(FIRST, LAST) * US + rng.randrange(US) for _ in range(count)], pa.timestamp("us")
+            ),
+            "n": pa.array(
+                [Decimal(rng.randrange(-(10**30), 10**30)).scaleb(-10) for _ in range(count)], pa.decimal128(38, 10)
+            ),
+        }
+    )
+    assert digest(round_trip(types_dsn, rows, 1_700)) == digest(rows)
+
+
+REFUSED = [
+    pa.null(),
+    pa.decimal256(50, 2),
+    pa.decimal128(5, -2),
+    pa.timestamp("ns"),
+    pa.time64("ns"),
+    pa.date64(),
+    pa.duration("us"),
+    pa.struct({"a": pa.int64()}),
+    pa.map_(pa.string(), pa.int64()),
+    pa.list_(pa.int64()),
+]
+
+
+def test_a_type_that_would_not_come_back_is_refused_by_column(types_dsn: str) -> None:
+    sink, context = sink_of(types_dsn)
+    with sink.opened(context):
+        for dtype in REFUSED:
+            assert mariadb_type(dtype) is None
+            with pytest.raises(PreflightRefused, match=r"column odd\b"):
+                sink.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
+    assert execute(types_dsn, "SHOW TABLES LIKE 'types'") == []
+
+
+BEYOND = [
+    (pa.float64(), float("nan")),
+    (pa.float64(), float("inf")),
+    (pa.float32(), -float("inf")),
+    (pa.float64(), -0.0),
+    (pa.timestamp("us"), FIRST * US - 1),
+    (pa.timestamp("us", "UTC"), (LAST + 1) * US),
+    (pa.timestamp("s"), 1 << 62),
+    (pa.timestamp("ms"), -(1 << 63)),
+    (pa.date32(), -719_163),
+    (pa.date32(), 2_932_897),
+]
+
+
+def test_a_value_that_mariadb_would_change_is_rejected(types_dsn: str) -> None:
+    sink, context = sink_of(types_dsn)
+    for dtype, value in BEYOND:
+        execute(types_dsn, "DROP TABLE IF EXISTS types")
+        wal = [SealedRows(pa.table({"value": pa.array([value], dtype)}))]
+        with sink.opened(context), pytest.raises(SinkRejected, match=r"output rows into table types\.types: column va"):
+            sink.preflight({"rows": wal[0].schema})
+            sink.prepare(epoch(), wal)
+        assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]
+
+
+#: column of the table, type of the output
+MISFITS = [
+    ("value int", pa.int64()),
+    ("value bigint", pa.uint64()),
+    ("value bigint unsigned", pa.int64()),
+    ("value double", pa.float32()),
+    ("value float", pa.float64()),
+    ("value double(10,2)", pa.float64()),
+    ("value decimal(10,2)", pa.decimal128(10, 3)),
+    ("value decimal(10,3)", pa.decimal128(10, 2)),
+    ("value datetime(3)", pa.timestamp("us")),
+    ("value timestamp(6) NULL", pa.timestamp("us")),
+    ("value timestamp(6) NOT NULL", pa.timestamp("us", "UTC")),
+    ("value char(10)", pa.string()),
+    ("value varchar(10) CHARACTER SET latin1", pa.string()),
+    ("value text", pa.binary()),
+    ("value enum('a')", pa.string()),
+    ("value binary(3)", pa.binary(3)),
+    ("value bigint AUTO_INCREMENT PRIMARY KEY", pa.int64()),
+    ("value bigint AS (other + 1) STORED", pa.int64()),
+]
+
+
+def test_a_column_that_would_change_values_is_refused_by_name(types_dsn: str) -> None:
+    sink, context = sink_of(types_dsn)
+    with sink.opened(context):
+        for column, dtype in MISFITS:
+            execute(types_dsn, f"CREATE OR REPLACE TABLE types ({column}, other bigint, lockstep_epoch bigint)")
+            with pytest.raises(PreflightRefused, match="column value: "):
+                sink.preflight({"rows": pa.schema({"value": dtype})})
+
+
+#: column of the table, value that it can't hold
+TOO_NARROW = [
+    ("varchar(3)", "four"),
+    ("tinytext", "x" * 256),
+    ("varbinary(3)", b"four"),
+    ("tinyblob", b"x" * 256),
+    ("text NOT NULL", None),
+]
+
+
+def test_a_value_that_a_narrower_column_would_cut_is_rejected(types_dsn: str) -> None:
+    sink, context = sink_of(types_dsn)
+    for column, value in TOO_NARROW:
+        execute(types_dsn, f"CREATE OR REPLACE TABLE types (value {column}, lockstep_epoch bigint)")
+        values = pa.array([value], pa.binary() if isinstance(value, bytes) else pa.string())
+        wal = [SealedRows(pa.table({"value": values}))]
+        with sink.opened(context), pytest.raises(SinkRejected, match=r"with 1 warnings: .*'value'"):
+            sink.preflight({"rows": wal[0].schema})
+            sink.prepare(epoch(), wal)
+        assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]
+
+
+def test_moments_with_a_zone_also_fit_a_timestamp_column(types_dsn: str) -> None:
+    execute(types_dsn, "CREATE TABLE types (value timestamp(6) NULL, lockstep_epoch bigint)")
+    moments = pa.array([1, 1_357_000_000 * US + 7, None], pa.timestamp("us", "Europe/Berlin"))
+    rows = pa.table({"value": moments})
+    assert digest(round_trip(types_dsn, rows)) == digest(rows)

@@ -1,0 +1,256 @@
+"""Rows of a MariaDB table by a column that only grows: what the lag waits for, what is noticed, what is refused."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Position
+from lockstep.errors import SourceChanged, SourceRefused, SourceUnavailable
+from lockstep.sources import MariaDbTableSource, SourceContext
+from stack.mariadb import MariaDbServer
+from tests.sources.reading import rows_of
+
+HOUR = timedelta(hours=1)
+EVENTS = """
+    CREATE TABLE events (
+        id bigint AUTO_INCREMENT PRIMARY KEY,
+        name varchar(40) NOT NULL,
+        at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), KEY (at)) CHARACTER SET utf8mb4
+"""
+
+
+class Shop:
+    """A database with an empty table `events`."""
+
+    def __init__(self, server: MariaDbServer, dsn: str) -> None:
+        self.server, self.dsn, self.name = server, dsn, dsn.rpartition("/")[2]
+        self.run(EVENTS)
+
+    def run(self, *statements: str) -> None:
+        """All in one transaction."""
+        connection = self.server.connect(self.name)
+        connection.begin()
+        with connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        connection.commit()
+        connection.close()
+
+    def source(self, table: str = "events", **arguments: Any) -> MariaDbTableSource:
+        given = {"order_by": "id", "settle": timedelta(0), **arguments}
+        source = MariaDbTableSource(table, connection="shop", **given)
+        source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": self.dsn}))
+        return source
+
+
+@pytest.fixture
+def shop(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Shop:
+    return Shop(mariadb_server, mariadb_dsn)
+
+
+def names(source: MariaDbTableSource, position: Position) -> list[str]:
+    return sorted(row["name"] for row in rows_of(source, position))
+
+
+def test_a_row_committed_late_is_lost_by_the_largest_id_and_not_within_the_lag(shop: Shop) -> None:
+    late = shop.server.connect(shop.name)
+    late.begin()
+    late.cursor().execute("INSERT INTO events (name) VALUES ('late')")
+    shop.run("INSERT INTO events (name) VALUES ('early')")
+    naive, settled = shop.source(), shop.source(settle=HOUR, settled_by="at")
+    seen = {source: (found := source.latest(None, None), names(source, found)) for source in (naive, settled)}
+    late.commit()
+    late.close()
+    with pytest.raises(SourceChanged, match="rows came late, with a smaller id"):
+        naive.check(None, seen[naive][0])
+    shop.run("UPDATE events SET at = at - INTERVAL 3 HOUR")
+    read = {source: first + names(source, source.latest(found, None)) for source, (found, first) in seen.items()}
+    assert read[naive] == ["early"]
+    assert read[settled] == ["early", "late"]
+
+
+def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_below_it(shop: Shop) -> None:
+    late = shop.server.connect(shop.name)
+    late.begin()
+    late.cursor().execute("INSERT INTO events (name) VALUES ('late')")
+    # what a transaction says that noted its beginning, lasted 55 minutes and took its id 25 minutes ago
+    shop.run("INSERT INTO events (name, at) VALUES ('of a long one', now() - INTERVAL 80 MINUTE)")
+    source = shop.source(settle=HOUR, settled_by="at")
+    first = source.latest(None, None)
+    assert source.is_empty(None, first)
+    late.commit()
+    late.close()
+    shop.run("UPDATE events SET at = at - INTERVAL 3 HOUR")
+    assert names(source, source.latest(first, None)) == ["late", "of a long one"]
+
+
+def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name, at) VALUES ('old', now() - INTERVAL 3 HOUR), ('young', now())")
+    shop.run("INSERT INTO events (name, at) VALUES ('old, above', now() - INTERVAL 3 HOUR)")
+    source = shop.source(settle=HOUR, settled_by="at")
+    assert names(source, first := source.latest(None, None)) == ["old"]
+    by_time = shop.source(settle=HOUR, order_by="at")
+    assert names(by_time, by_time.latest(None, None)) == ["old", "old, above"]
+    assert source.is_empty(first, source.latest(first, None))
+
+
+def test_age_is_that_of_the_moment_before_the_snapshot_however_late_it_is_asked_for(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name) VALUES ('young')")
+    source = shop.source(settle=HOUR, settled_by="at")
+    with source.session() as session:
+        with session.connection.cursor() as cursor:  # type: ignore[attr-defined]
+            cursor.execute("SET timestamp = UNIX_TIMESTAMP() + 3 * 3600")  # as if the session had taken that long
+        assert session.upto(None) is None
+
+
+def test_a_capped_epoch_goes_on_where_it_ended_and_its_pieces_are_the_whole(shop: Shop) -> None:
+    shop.run(*(f"INSERT INTO events (name) VALUES ('{n}')" for n in range(9)))
+    source = shop.source(max_rows_per_epoch=5)
+    first = source.latest(None, None)
+    second = source.latest(first, None)
+    assert [names(source, first), names(source, second)] == [list("01234"), list("5678")]
+    for parts in (2, 3, 9):
+        assert sorted(row["name"] for row in rows_of(source, first, parts)) == list("01234")
+
+
+def test_an_empty_table_and_deleted_rows(shop: Shop) -> None:
+    source = shop.source()
+    found = source.latest(None, None)
+    assert source.is_empty(None, found)
+    shop.run("INSERT INTO events (name) VALUES ('a'), ('b')")
+    found = source.latest(found, None)
+    shop.run("DELETE FROM events WHERE name = 'a'")
+    with pytest.raises(SourceChanged, match=r"had 2 rows .* and has 1"):
+        source.check(None, found)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "told"),
+    [
+        ("SELECT 1", {"table": "nothing"}, "no such table"),
+        ("SELECT 1", {"order_by": "nothing"}, "no column nothing"),
+        ("SELECT 1", {"order_by": "name"}, "rows are ordered by"),
+        ("SELECT 1", {"columns": ("id", "nope")}, r"no columns \['nope'\]"),
+        ("SELECT 1", {"settle": None}, "give settle="),
+        ("SELECT 1", {"settle": HOUR}, "settled_by= has to name a TIMESTAMP"),
+        ("ALTER TABLE events ADD n int NULL", {"order_by": "n"}, "may be NULL"),
+        ("ALTER TABLE events ADD t time, ADD b bit(3)", {}, r"t \(time\), b \(bit\(3\)\)"),
+        ("ALTER TABLE events ENGINE Aria", {}, "its engine is Aria"),
+        ("SET GLOBAL innodb_flush_log_at_trx_commit = 2", {}, "innodb_flush_log_at_trx_commit = 2"),
+    ],
+)
+def test_what_a_table_lacks_is_named(shop: Shop, change: str, arguments: dict[str, Any], told: str) -> None:
+    shop.run(change)
+    try:
+        with pytest.raises(SourceRefused, match=told):
+            shop.source(**arguments).latest(None, None)
+    finally:
+        shop.run("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
+def accepted_by(refused: pytest.ExceptionInfo[SourceChanged]) -> str:
+    return str(refused.value).partition("accept='")[2].rstrip("'")
+
+
+def test_numbers_that_the_server_gives_again_below_the_cursor_are_refused_before_the_plan(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name) VALUES ('a'), ('b'), ('c')")
+    found = shop.source().latest(None, None)
+    shop.run("DELETE FROM events WHERE name > 'a'")
+    shop.source().latest(found, None)  # numbers go on
+    shop.run("TRUNCATE events")
+    with pytest.raises(SourceChanged, match="up to id 3, and the next id that the server gives is 1"):
+        shop.source().latest(found, None)
+    shop.run("INSERT INTO events (name) VALUES ('never read')")
+    with pytest.raises(SourceChanged, match="the next id that the server gives is 2") as refused:
+        shop.source().latest(found, None)
+    source = shop.source(accept=("what was accepted before", accepted_by(refused)))
+    assert source.is_empty(found, source.latest(found, None))
+    shop.run("INSERT INTO events (id, name) VALUES (4, 'above')")
+    assert names(shop.source(), shop.source().latest(found, None)) == ["above"]
+
+
+def test_a_lower_maximum_is_noticed_where_the_server_gives_no_numbers(shop: Shop) -> None:
+    shop.run("CREATE TABLE given (id bigint PRIMARY KEY, name varchar(9))", "INSERT INTO given VALUES (7, 'x')")
+    found = shop.source("given").latest(None, None)
+    shop.run("UPDATE given SET id = 6")
+    with pytest.raises(SourceChanged, match="its largest id is 6"):
+        shop.source("given").latest(found, None)
+
+
+def test_another_server_of_the_same_default_id_is_no_continuation(shop: Shop, memory_folder: Path) -> None:
+    shop.run("INSERT INTO events (name) VALUES ('here')")
+    found = shop.source().latest(None, None)
+    before = {**found, "server": f"server 1, database {shop.name}, table events"}  # of an older version
+    assert shop.source().latest(before, None)["server"] == found["server"]
+    with MariaDbServer(memory_folder / "another").for_a_while() as other:
+        there = Shop(other, other.create_database(shop.name))
+        there.run("INSERT INTO events (id, name) VALUES (1, 'here'), (2, 'there')")
+        with pytest.raises(SourceChanged, match="now leads to server 1 ") as refused:
+            there.source().latest(found, None)
+        source = there.source(accept=accepted_by(refused))
+        assert names(source, source.latest(found, None)) == ["there"]
+
+
+def test_a_limit_of_the_server_cuts_no_range(shop: Shop) -> None:
+    shop.run("INSERT INTO events (name) SELECT seq FROM seq_1_to_5")
+    shop.run("SET GLOBAL sql_select_limit = 2")
+    try:
+        assert len(names(shop.source(), shop.source().latest(None, None))) == 5
+    finally:
+        shop.run("SET GLOBAL sql_select_limit = DEFAULT")
+
+
+def test_no_message_holds_the_password(shop: Shop) -> None:
+    password = shop.dsn.split(":")[2].partition("@")[0]
+    for dsn in (shop.dsn.replace(password, "wrongsecret"), shop.dsn.replace(f":{shop.server.port}", ":1")):
+        shop.dsn = dsn
+        with pytest.raises((SourceRefused, SourceUnavailable)) as raised:
+            shop.source().latest(None, None)
+        assert password not in str(raised.value) and "wrongsecret" not in str(raised.value)
+
+
+TYPES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
+    "i1": ("tinyint", [("-128", -128)]),
+    "u1": ("tinyint unsigned", [("255", 255)]),
+    "u4": ("int unsigned", [("4294967295", 4294967295)]),
+    "u8": ("bigint unsigned", [("18446744073709551615", Decimal(2**64 - 1))]),
+    "i8": ("bigint", [("-9223372036854775808", -(2**63))]),
+    "f4": ("float", [("0.1", 0.10000000149011612), ("16777217", 16777216.0)]),
+    "f8": ("double", [("0.1", 0.1), ("1.7976931348623157e308", 1.7976931348623157e308)]),
+    "n": ("decimal(38,10)", [("-1234567890123456789012345678.0000000001",) * 2]),
+    "n0": ("decimal(10,0)", [("-7", Decimal(-7))]),
+    "t": ("text", [("''", ""), ("'a''b\\n😀'", "a'b\n😀")]),
+    "e": ("enum('x','y')", [("'y'", "y")]),
+    "y": ("varbinary(9)", [("x'00ff'", b"\x00\xff")]),
+    "d": ("date", [("'9999-12-31'", date(9999, 12, 31))]),
+    "dt": ("datetime(6)", [("'1000-01-01 00:00:00.000001'", datetime(1000, 1, 1, 0, 0, 0, 1))]),
+    "ts": (
+        "timestamp(6) NULL DEFAULT NULL",
+        [("'2013-07-01 12:00:00.999999'", datetime.fromisoformat("2013-07-01 12:00:00.999999+00:00"))],
+    ),
+}
+
+
+def test_values_come_out_exactly(shop: Shop) -> None:
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in TYPES.items())
+    shop.run(f"CREATE TABLE typed (id int AUTO_INCREMENT PRIMARY KEY, {columns}) CHARACTER SET utf8mb4")
+    for name, (_, values) in TYPES.items():
+        for literal, _ in values:
+            shop.run(f"INSERT INTO typed ({name}) VALUES ({literal})")
+    source = shop.source("typed", columns=tuple(TYPES))
+    rows = rows_of(source, source.latest(None, None))
+    for name, (_, values) in TYPES.items():
+        expected = [Decimal(value) if name == "n" else value for _, value in values]
+        assert [row[name] for row in rows if row[name] is not None] == expected, name
+
+
+def test_a_date_that_is_none_stops_the_epoch(shop: Shop) -> None:
+    shop.run("SET sql_mode = ''", "ALTER TABLE events ADD odd date", "INSERT INTO events (odd) VALUES ('0000-00-00')")
+    source = shop.source()
+    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE: column odd"):
+        rows_of(source, source.latest(None, None))
