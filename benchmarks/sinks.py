@@ -63,11 +63,11 @@ class Place:
     def rows(self) -> int:
         return int(self.table.num_rows)
 
-    def publish(self, sink: Sink, connections: dict[str, str]) -> float:
+    def publish(self, described: Sink, connections: dict[str, str]) -> float:
         """Seconds of prepare and publish, every check included; preflight's short transactions come before."""
         sealed = Staging(str(self.folder / "staging")).open(*self.wal)
         epoch = SinkEpoch(next(_epochs), 1, self.wal[1], START, Interval(START, START.replace(day=2)))
-        with sink.opened(SinkContext(DEPLOYMENT, "bench", connections)):
+        with described.opened(SinkContext(DEPLOYMENT, "bench", connections)) as sink:
             sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
             started = time.perf_counter()
             vote = sink.prepare(epoch, sealed.outputs(sink.outputs))
