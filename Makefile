@@ -12,7 +12,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status test kafka lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka up down status check test test-all tier kafka lint wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,8 +57,17 @@ down: ## stop what `make up` started
 status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
-test: lint ## lint, types, import contracts, then every test (WORKERS=4 at once)
-	@$(BIN)/pytest --numprocesses $(WORKERS) --no-loadscope-reorder
+check: ## lint, types, import contracts, quick tests: for every edit, a minute or so
+	@$(MAKE) --no-print-directory tier TIER=check
+
+test: ## the same, and every kind of test: for every change that is to land (WORKERS=4 at once)
+	@$(MAKE) --no-print-directory tier TIER=test
+
+test-all: ## the same, and all that takes long: nightly, and for releases
+	@$(MAKE) --no-print-directory tier TIER=all
+
+tier: lint
+	@$(BIN)/pytest --tier $(TIER) --numprocesses $(WORKERS) --no-loadscope-reorder
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
 	@$(BIN)/python -m stack.kafka

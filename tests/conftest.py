@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +19,7 @@ from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
 from stack.processes import Processes
 from stack.spark import ConnectServer
+from tests.tiers import TESTS, Share, Tier, files, part_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,24 +28,40 @@ if TYPE_CHECKING:
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 _numbers = count(1)
-#: folders that one process runs, as their tests share what takes long to start
-TOGETHER = ("e2e", "spark")
-#: what takes longest comes first, so that no process is left alone with it at the end
-FIRST = ("test_kill_and_zombie.py", "e2e", "spark", "test_faults.py", "sinks")
 
 
-#: one file, too long for one process: its tests go by their first parameter
-APART = "test_kill_and_zombie.py"
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tier", type=Tier, choices=list(Tier), default=Tier.ALL, help="what to run of the given paths (all)"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    tier = config.getoption("tier")
+    return f"tier {tier}: {len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What isn't of the tier isn't even imported."""
+    if collection_path.is_dir() or collection_path.match("test_*.py"):
+        path = PurePosixPath(collection_path.relative_to(TESTS))
+        if not any(file.is_relative_to(path) for file in files(config.getoption("tier"))):
+            return True
+    return None
 
 
 class ByServers(LoadScopeScheduling):
     """Shares the tests out among processes by file, and by folder where they share servers."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = Path(nodeid.partition("::")[0])
-        if file.name == APART:
-            return nodeid.partition("-")[0]
-        return file.parent.name if file.parent.name in TOGETHER else str(file)
+        file = PurePosixPath(nodeid.partition("::")[0])
+        match part_of(file.relative_to(TESTS.name)).share:
+            case Share.FILE:
+                return str(file)
+            case Share.FOLDER:
+                return str(file.parent)
+            case Share.PARAMETER:
+                return nodeid.partition("-")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers:
@@ -52,11 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServe
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
-        names = (item.path.name, item.path.parent.name)
-        return next((place for place, name in enumerate(FIRST) if name in names), len(FIRST))
-
-    items.sort(key=rank)
+    items.sort(key=lambda item: part_of(PurePosixPath(item.path.relative_to(TESTS))).rank)
 
 
 @pytest.fixture(scope="session")

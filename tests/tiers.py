@@ -1,0 +1,90 @@
+"""Which tests run when, and how processes share them out: one table, by folder, with a file where one differs.
+
+A tier holds the one before it. `check` is for every edit: nothing in it waits for a server that takes more than two
+seconds to start, and no file takes more than a few seconds. `test` is for every change that is to land. `all` is the
+rest: whole sweeps, a whole Airflow, the wheel in empty environments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+TESTS = Path(__file__).parent
+
+
+class Tier(StrEnum):
+    """Of a test: the first tier that runs it. Of a run: the last tier whose tests it runs."""
+
+    CHECK = "check"
+    TEST = "test"
+    ALL = "all"
+
+    def holds(self, other: Tier) -> bool:
+        tiers = list(Tier)
+        return tiers.index(other) <= tiers.index(self)
+
+
+class Share(Enum):
+    """What one process runs by itself when several share the tests out."""
+
+    FILE = "file"
+    FOLDER = "folder"  #: as its tests share what takes long to start
+    PARAMETER = "parameter"  #: a file too long for one process: its tests go by their first parameter
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of the suite. `rank`: what takes longest comes first, so that no process is left alone with it at the end."""
+
+    tier: Tier
+    share: Share = Share.FILE
+    rank: int = 9
+
+
+CHECK, TEST, ALL = Tier
+SUITE = {
+    "cli": Part(TEST),
+    "crash": Part(TEST),
+    "crash/test_faults.py": Part(TEST, rank=4),
+    "crash/test_kill_and_zombie.py": Part(TEST, Share.PARAMETER, rank=1),
+    "dags": Part(CHECK, Share.FOLDER),
+    "dags/test_dag_files.py": Part(TEST),
+    "dags/test_driver_lines.py": Part(TEST),
+    "e2e": Part(ALL, Share.FOLDER, rank=2),
+    "ledger": Part(CHECK),
+    "ledger/test_durability.py": Part(TEST),
+    "ledger/test_full_disk.py": Part(TEST),
+    "ledger/test_lost_links.py": Part(TEST),
+    "ledger/test_operator_machine.py": Part(TEST),
+    "ledger/test_races.py": Part(TEST),
+    "model": Part(TEST),
+    "package": Part(ALL),
+    "security": Part(TEST),
+    "simulation": Part(TEST),
+    "sinks": Part(TEST, rank=5),
+    "sources": Part(TEST),
+    "spark": Part(TEST, Share.FOLDER, rank=3),
+    "stack": Part(TEST),
+    "testing": Part(TEST),
+    "unit": Part(CHECK),
+    "unit/test_landing.py": Part(TEST),
+    "wal": Part(CHECK),
+}
+
+
+def part_of(path: PurePosixPath) -> Part:
+    """Of a test file, relative to tests/: the nearest row of the table. KeyError: none of its folders has one."""
+    for place in (path, *path.parents):
+        if str(place) in SUITE:
+            return SUITE[str(place)]
+    raise KeyError(f"{path} has no row in tests/tiers.py")
+
+
+@cache
+def files(tier: Tier) -> list[PurePosixPath]:
+    """The test files that a run of `tier` runs, relative to tests/."""
+    everything = sorted(PurePosixPath(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py"))
+    return [path for path in everything if tier.holds(part_of(path).tier)]
