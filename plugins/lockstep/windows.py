@@ -6,18 +6,11 @@ between epochs is keyed state, so windows and sinks are always of the same epoch
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from lockstep.ddl import fields_of
-from lockstep.epoch import require_name
-from lockstep.errors import InvalidPipeline
-from lockstep.keyed_state import KeyedState
+from lockstep.window_definition import WindowDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,46 +18,9 @@ if TYPE_CHECKING:
     from lockstep.compute.state import StateRows
     from lockstep.compute.windows import Folded
 
-START, END, REVISION = "window_start", "window_end", "revision"  #: columns of the results
-MISSED = "windows_missed"  #: column of a sliding window's late rows
-EMITTED, DUE = "emitted", "due"  #: columns of the state
-_CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
-_DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
-_MOST = 10_000  #: windows that a row can be in
-_ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
-_LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
-
-
-class Function(StrEnum):
-    """What can be folded, part by part and in any order."""
-
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    AVG = "avg"
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """One column of the results: `function` over the SQL expression `argument` ("*": rows), of the Spark `type`."""
-
-    name: str
-    function: Function
-    argument: str
-    type: str
-
-    def kept(self) -> dict[str, str]:
-        """The columns that the state keeps for it, with their types: an average is a sum and a count."""
-        if self.function is not Function.AVG:
-            return {self.name: self.type}
-        decimal = _DECIMAL.fullmatch(self.type)
-        total = f"DECIMAL(38,{decimal[1] or 0})" if decimal else self.type
-        return {f"{self.name}__sum": total, f"{self.name}__count": "BIGINT"}
-
 
 @dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(WindowDefinition):
     """Rows folded into windows by event time: tumbling, or sliding with `slide`.
 
     `schema`: Spark DDL of the key's columns and the aggregates; `key`: names of the former. `time`: column or SQL
@@ -81,77 +37,6 @@ class Windows:
     `name`: of its state and of its balance; `buckets`: see `KeyedState`. Raises `InvalidPipeline`.
     """
 
-    schema: str
-    key: Sequence[str]
-    time: str
-    size: timedelta
-    aggregates: Mapping[str, str]
-    slide: timedelta | None = None
-    offset: timedelta = _ZERO
-    out_of_order: timedelta = _ZERO
-    lateness: timedelta = _ZERO
-    emit: Literal["final", "updates"] = "final"
-    partition: str | None = None
-    idle_epochs: int | None = None
-    name: str = "windows"
-    buckets: int = 16
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", tuple(self.key))
-        require_name("windows", self.watermark_name)
-        self._require_sound_columns()
-        self._require_sound_times()
-        if self.emit not in ("final", "updates"):
-            raise self._refused(f"emit must be 'final' or 'updates', is {self.emit!r}")
-        if self.idle_epochs is not None and (self.partition is None or self.idle_epochs < 1):
-            raise self._refused("idle_epochs must be at least 1, and wants a partition=")
-
-    @property
-    def step(self) -> timedelta:
-        """From one window's start to the next one's."""
-        return self.slide or self.size
-
-    def columns(self) -> dict[str, str]:
-        """The declared types, by their usual names in capitals, by column."""
-        try:
-            fields = fields_of(self.schema)
-        except InvalidPipeline as error:
-            raise self._refused(f"schema={self.schema!r}: {error}") from None
-        if wrong := [field.name for field in fields if not re.fullmatch(r"[A-Za-z]\w*", field.name)]:
-            raise self._refused(
-                f"schema={self.schema!r}: columns {wrong} need quotes: take names of letters and digits"
-            )
-        return {field.name: field.type for field in fields}
-
-    def folds(self) -> list[Aggregate]:
-        """The aggregates, in their order."""
-        types = self.columns()
-        return [self._aggregate(name, text, types[name]) for name, text in self.aggregates.items()]
-
-    def state(self) -> dict[str, KeyedState]:
-        """What the pipeline declares: the open and the kept windows, and the watermark."""
-        types = self.columns()
-        kept = [f"{column} {kind}" for one in self.folds() for column, kind in one.kept().items()]
-        fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
-        fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
-        marks = (
-            "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
-        )
-        return {
-            self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE),
-            self.watermark_name: KeyedState(marks, ["partition"], 1),
-        }
-
-    @property
-    def watermark_name(self) -> str:
-        """The state that holds the watermark."""
-        return f"{self.name}_watermark"
-
-    def definition(self) -> str:
-        """What must not change while windows of it are kept."""
-        times = [f"{name} {getattr(self, name)}" for name in ("size", "step", "offset")]
-        return "; ".join([*times, f"emit {self.emit}", *(f"{one.name} {one.function}" for one in self.folds())])
-
     def fold(self, frame: DataFrame, state: Mapping[str, StateRows], where: str | None = None) -> Folded:
         """Fold the rows of `frame` into the windows of `state`, what the transform was given.
 
@@ -159,62 +44,6 @@ class Windows:
         Raises `BadRecords` for rows with a null in the key, without an event time, or with one whose windows would be
         kept beyond the year 9999; `InvalidPipeline`.
         """
-        from lockstep.compute.windows import fold
+        from lockstep.compute.windows import fold  # Spark is imported where rows are folded, and nowhere else
 
         return fold(self, frame, state, where)
-
-    def _aggregate(self, name: str, text: str, kind: str) -> Aggregate:
-        call = _CALL.fullmatch(text)
-        functions = list(Function)
-        if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
-            raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
-        one = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
-        if (one.argument == "*" and one.function is not Function.COUNT) or not one.argument:
-            raise self._refused(f"aggregate {name}={text!r}: only count takes *")
-        self._require_fit(one)
-        return one
-
-    def _require_fit(self, one: Aggregate) -> None:
-        decimal = _DECIMAL.fullmatch(one.type) is not None
-        match one.function:
-            case Function.COUNT:
-                fits, wanted = one.type == "BIGINT", "BIGINT"
-            case Function.SUM:
-                fits, wanted = one.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
-            case Function.AVG:
-                fits, wanted = one.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
-            case Function.MIN | Function.MAX:
-                return
-        if not fits:
-            raise self._refused(f"{one.name} is a {one.function}: declare it {wanted}, not {one.type}")
-
-    def _require_sound_columns(self) -> None:
-        declared = set(self.columns())
-        if not self.key or not self.aggregates or declared != {*self.key, *self.aggregates}:
-            raise self._refused(
-                f"schema names {sorted(declared)}: it must name each column of the key {list(self.key)} and each "
-                f"aggregate {list(self.aggregates)}, at least one of both, and nothing else"
-            )
-        own = [START, END, REVISION, MISSED, EMITTED, DUE]
-        kept = [column for one in self.folds() if one.function is Function.AVG for column in one.kept()]
-        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *own, *kept])
-        if twice := [name for name, count in counted.items() if count > 1]:
-            raise self._refused(f"the columns {twice} stand twice, or are the windows' own: take other names")
-
-    def _require_sound_times(self) -> None:
-        if self.size <= _ZERO or self.step <= _ZERO or self.size % self.step:
-            raise self._refused(f"size {self.size} must be a whole multiple of slide {self.step}, and both above 0")
-        if self.size // self.step > _MOST:
-            raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
-        if self.out_of_order < _ZERO or self.lateness < _ZERO:
-            raise self._refused("out_of_order and lateness can't be below 0")
-        if max(self.size, abs(self.offset), self.out_of_order, self.lateness) > _LONGEST:
-            raise self._refused("size, offset, out_of_order and lateness can't be above 4000 years")
-
-    def _refused(self, why: str) -> InvalidPipeline:
-        return InvalidPipeline(f"windows {self.name}: {why}")
-
-
-def micros(span: timedelta) -> int:
-    """A time span in microseconds, Spark's own unit."""
-    return span // _TICK

@@ -18,13 +18,13 @@ from lockstep.compute import windows as folding
 from lockstep.compute.balances import Balances, balanced
 from lockstep.compute.lateness import Bounds
 from lockstep.compute.watermarks import Watermark
-from lockstep.compute.window_columns import of_results
+from lockstep.compute.window_columns import final_aggregate
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
-from lockstep.windows import Aggregate, Function
+from lockstep.window_definition import Aggregate, Function
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def test_a_decimal_mean_is_rounded_once(session: SparkSession, scale: int) -> No
     cases = [(2_000_001, 1_000_000), (2, -5), (3, 5), (4, 10**30 + 2), (7, 0), (2_000_001, -1_000_000), (0, None)]
     told = [(number, n, None if total is None else total * unit) for number, (n, total) in enumerate(cases)]
     frame = session.createDataFrame(told, f"number INT, mean__count BIGINT, mean__sum DECIMAL(38,{scale})")
-    mean = of_results(Aggregate("mean", Function.AVG, "value", f"DECIMAL(38,{scale})"))
+    mean = final_aggregate(Aggregate("mean", Function.AVG, "value", f"DECIMAL(38,{scale})"))
     found = {row["number"]: row["mean"] for row in frame.select("number", mean).collect()}
     with localcontext(prec=60, rounding=ROUND_HALF_UP):
         wanted = {number: total and (total / n).quantize(unit) for number, n, total in told}

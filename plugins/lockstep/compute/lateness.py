@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from lockstep.compute.balances import Counted
 from lockstep.compute.watermarks import BEGINNING, FIRST, LAST, Watermark
-from lockstep.compute.window_columns import of_parts
-from lockstep.windows import END, MISSED, START, Windows, micros
+from lockstep.compute.window_columns import merged_aggregates
+from lockstep.window_definition import END, MISSED, START, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ class Bounds:
     step: int
 
     @classmethod
-    def of(cls, windows: Windows, before: Watermark) -> Bounds:
+    def of(cls, windows: WindowDefinition, before: Watermark) -> Bounds:
         forgotten = before.forgetting(windows).forgotten
         return cls(before.bound, forgotten, micros(windows.size), micros(windows.step))
 
@@ -59,7 +59,7 @@ class Bounds:
         """SQL for how many of a row's windows were forgotten."""
         return f"greatest(0L, ({self.last_by(self.forgotten)} - {self.oldest}) div {self.step}L + 1L)"
 
-    def counts(self, windows: Windows) -> dict[str, str]:
+    def counts(self, windows: WindowDefinition) -> dict[str, str]:
         """What is counted of rows as they are read; corrected and partly_late are parts of folded."""
         late = f"{self.newest} <= {self.forgotten}L"
         last = self.last_by(self.closed)
@@ -76,19 +76,21 @@ class Bounds:
             "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
         }
 
-    def expanded(self, windows: Windows, panes: DataFrame) -> DataFrame:
+    def expanded(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
         """Parts of windows that aren't forgotten, from panes."""
         parts = self._spread(windows, panes) if self.size > self.step else panes.withColumnRenamed(PANE, _START)
         start, end = F.timestamp_micros(_START), F.timestamp_micros(F.col(_START) + self.size)
         kept = parts.where(f"{_START} + {self.size}L > {self.forgotten}L")
         return kept.withColumns({START: start, END: end}).drop(_START)
 
-    def _spread(self, windows: Windows, panes: DataFrame) -> DataFrame:
+    def _spread(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
         """Each pane into its windows. A row counts for the newest of them, the last one to close."""
         back = F.explode(F.expr(f"sequence(0L, {self.size - self.step}L, {self.step}L)"))
         spread = panes.withColumn(_BACK, back).withColumn(_START, F.col(PANE) - F.col(_BACK))
         own = F.sum(F.expr(f"CASE WHEN {_BACK} = 0 THEN {ROWS} ELSE 0L END")).alias(ROWS)
-        return spread.groupBy(*windows.key, _START).agg(*(c for one in windows.folds() for c in of_parts(one)), own)
+        return spread.groupBy(*windows.key, _START).agg(
+            *(c for one in windows.aggregate_columns() for c in merged_aggregates(one)), own
+        )
 
     def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> Counted:
         """The rows that missed windows; if there aren't `some`, nothing is read."""
@@ -99,7 +101,7 @@ class Bounds:
         return Counted.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
 
 
-def keepable(windows: Windows) -> str:
+def keepable(windows: WindowDefinition) -> str:
     """SQL for whether a row's event time is of the years 1 to 9999, and its windows are forgotten by their end."""
     return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.size + windows.lateness)}L"
 

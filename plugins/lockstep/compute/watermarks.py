@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.errors import BadRecords, PlanMismatch
-from lockstep.windows import Windows, micros
+from lockstep.window_definition import WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = (micros(limit.replace(tzinfo=UTC) - _EPOCH) for limit in (datetime.min, datetime.max))
 
 
-def named(partition: str) -> Column:
+def partition_name(partition: str) -> Column:
     """What the state calls the partition that this SQL expression gives."""
     return F.coalesce(F.concat(F.lit(_VALUE), F.expr(partition).cast("string")), F.lit(_NULL))
 
@@ -51,7 +51,7 @@ class Watermark:
     forgotten: int = BEGINNING
 
     @classmethod
-    def read(cls, windows: Windows, state: StateRows) -> Watermark:
+    def read(cls, windows: WindowDefinition, state: StateRows) -> Watermark:
         """As the epoch before left it. Raises `PlanMismatch` if its windows were others."""
         rows = state.rows().select(
             "partition",
@@ -87,7 +87,7 @@ class Watermark:
                 "where=, or lower out_of_order"
             ) from error
 
-    def advanced(self, windows: Windows, greatest: Mapping[str, int]) -> Watermark:
+    def advanced(self, windows: WindowDefinition, greatest: Mapping[str, int]) -> Watermark:
         """After an epoch in which these partitions had rows, up to these event times."""
         if not greatest:
             return self.forgetting(windows)
@@ -101,11 +101,11 @@ class Watermark:
         slowest = min(seen.greatest for seen in active) - micros(windows.out_of_order)
         return Watermark(max(self.bound, slowest), {**missed, **came}, self.forgotten).forgetting(windows)
 
-    def forgetting(self, windows: Windows) -> Watermark:
+    def forgetting(self, windows: WindowDefinition) -> Watermark:
         """With what these windows' lateness forgets by now; what was forgotten once stays so."""
         return replace(self, forgotten=max(self.forgotten, self.bound - micros(windows.lateness)))
 
-    def rows(self, spark: SparkSession, windows: Windows) -> DataFrame:
+    def rows(self, spark: SparkSession, windows: WindowDefinition) -> DataFrame:
         """The state's rows of it; before the year 1 no window can have been forgotten."""
         forgotten = self.forgotten if self.forgotten >= FIRST else None
         told = [

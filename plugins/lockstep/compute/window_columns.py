@@ -12,16 +12,16 @@ from pyspark.sql import types as T
 from lockstep.compute.ddl import struct_of
 from lockstep.compute.session import require_ansi
 from lockstep.errors import InvalidPipeline
-from lockstep.windows import Aggregate, Function, Windows
+from lockstep.window_definition import Aggregate, Function, WindowDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def of_rows(one: Aggregate) -> list[Column]:
+def partial_aggregates(one: Aggregate) -> list[Column]:
     """What the state keeps, from rows."""
     argument = F.lit(1) if one.argument == "*" else F.expr(one.argument)
-    kept = one.kept()
+    kept = one.state_columns()
     match one.function:
         case Function.COUNT:
             made = [F.count(argument)]
@@ -36,17 +36,17 @@ def of_rows(one: Aggregate) -> list[Column]:
     return [column.cast(kind).alias(name) for column, (name, kind) in zip(made, kept.items(), strict=True)]
 
 
-def of_parts(one: Aggregate) -> list[Column]:
+def merged_aggregates(one: Aggregate) -> list[Column]:
     """What the state keeps, from parts that keep the same."""
     merge = {Function.MIN: F.min, Function.MAX: F.max}.get(one.function, F.sum)
-    return [merge(F.col(name)).cast(kind).alias(name) for name, kind in one.kept().items()]
+    return [merge(F.col(name)).cast(kind).alias(name) for name, kind in one.state_columns().items()]
 
 
-def of_results(one: Aggregate) -> Column:
+def final_aggregate(one: Aggregate) -> Column:
     """What a result shows, from what the state keeps."""
     if one.function is not Function.AVG:
         return F.col(one.name)
-    total, count = (F.col(name) for name in one.kept())
+    total, count = (F.col(name) for name in one.state_columns())
     found = struct_of(f"mean {one.type}").fields[0].dataType
     rows = F.nullif(count, F.lit(0))
     mean = _rounded_once(total, rows, found.scale) if isinstance(found, T.DecimalType) else total / rows
@@ -64,14 +64,14 @@ def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
     return (total - rest) / rows + up
 
 
-def require_types(windows: Windows, frame: DataFrame, where: str | None) -> None:
+def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None) -> None:
     """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named.
 
     Raises `InvalidPipeline`, `SparkRefused`; Spark's own errors for expressions that it can't resolve.
     """
     require_ansi(frame.sparkSession, f"windows {windows.name}")
     declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
-    folds = [one for one in windows.folds() if one.argument != "*"]
+    folds = [one for one in windows.aggregate_columns() if one.argument != "*"]
     asked = [F.col(_quoted(column)) for column in windows.key]
     asked += [F.expr(text) for text in (windows.time, where or "true", *(one.argument for one in folds))]
     found = [field.dataType for field in frame.select(*(c.alias(f"c{n}") for n, c in enumerate(asked))).schema.fields]

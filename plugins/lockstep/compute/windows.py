@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from lockstep.compute.balances import Balance, Counted, Part, register
 from lockstep.compute.inputs import Observed
 from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
-from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark, named
-from lockstep.compute.window_columns import of_parts, of_results, of_rows, require_types
+from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark, partition_name
+from lockstep.compute.window_columns import final_aggregate, merged_aggregates, partial_aggregates, require_types
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.keyed_state import DELETED
-from lockstep.windows import DUE, EMITTED, END, MISSED, REVISION, START, Windows, micros
+from lockstep.window_definition import DUE, EMITTED, END, MISSED, REVISION, START, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,25 +46,25 @@ class Folded:
     balance: Balance
 
 
-def fold(windows: Windows, frame: DataFrame, state: Mapping[str, StateRows], where: str | None) -> Folded:
+def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateRows], where: str | None) -> Folded:
     """See `Windows.fold`."""
     kept, marks = _states(windows, state)
     _require_free(windows, frame)
     require_types(windows, frame, where)
     before = Watermark.read(windows, marks)
     bounds = Bounds.of(windows, before)
-    rows = _timed(windows, frame, where)
+    rows = _with_event_time(windows, frame, where)
     read = Counted.of(rows, **bounds.counts(windows))
-    parts = _kept(bounds.expanded(windows, _panes(windows, read.frame)))
-    counts = _sound_counts(windows, read)
+    parts = _checkpointed(bounds.expanded(windows, _panes(windows, read.frame)))
+    counts = _require_sound(windows, read)
     after = before.advanced(windows, _greatest(windows, rows, counts.pop("greatest")))
-    merged = _kept(_merged(windows, kept, parts, after))
-    results, changes = _results(windows, merged, after), _changes(windows, merged, after)
+    merged = _checkpointed(_merged(windows, kept, parts, after))
+    results, changes = _results(windows, merged, after), _window_changes(windows, merged, after)
     late = bounds.late(rows, frame.columns, counts.pop("missed") > 0)
     return Folded(
         results=results.frame.drop(ROWS),
         late=late.frame,
-        state=_changed(windows, changes.frame.drop(ROWS), before, after),
+        state=_state_changes(windows, changes.frame.drop(ROWS), before, after),
         watermark=after.at,
         balance=register(
             Balance(
@@ -77,7 +77,7 @@ def fold(windows: Windows, frame: DataFrame, state: Mapping[str, StateRows], whe
     )
 
 
-def _states(windows: Windows, state: Mapping[str, StateRows]) -> tuple[StateRows, StateRows]:
+def _states(windows: WindowDefinition, state: Mapping[str, StateRows]) -> tuple[StateRows, StateRows]:
     for name, declared in windows.state().items():
         if name not in state or state[name].declared != declared:
             raise InvalidPipeline(
@@ -87,12 +87,12 @@ def _states(windows: Windows, state: Mapping[str, StateRows]) -> tuple[StateRows
     return state[windows.name], state[windows.watermark_name]
 
 
-def _require_free(windows: Windows, frame: DataFrame) -> None:
+def _require_free(windows: WindowDefinition, frame: DataFrame) -> None:
     if taken := {PASSES, AT, PANE, ROWS, MISSED} & set(frame.columns):
         raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
 
 
-def _timed(windows: Windows, frame: DataFrame, where: str | None) -> DataFrame:
+def _with_event_time(windows: WindowDefinition, frame: DataFrame, where: str | None) -> DataFrame:
     """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
     passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
     at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
@@ -101,12 +101,12 @@ def _timed(windows: Windows, frame: DataFrame, where: str | None) -> DataFrame:
     return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, pane)
 
 
-def _panes(windows: Windows, rows: DataFrame) -> DataFrame:
-    columns = [column for one in windows.folds() for column in of_rows(one)]
+def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
+    columns = [column for one in windows.aggregate_columns() for column in partial_aggregates(one)]
     return rows.where(PASSES).groupBy(*windows.key, PANE).agg(*columns, F.count(F.lit(1)).alias(ROWS))
 
 
-def _sound_counts(windows: Windows, read: Counted) -> dict[str, int]:
+def _require_sound(windows: WindowDefinition, read: Counted) -> dict[str, int]:
     counts = read.counts()
     untimed, keyless, unkeepable = counts.pop("untimed"), counts.pop("keyless"), counts.pop("unkeepable")
     if untimed or keyless:
@@ -124,18 +124,18 @@ def _sound_counts(windows: Windows, read: Counted) -> dict[str, int]:
     return counts
 
 
-def _greatest(windows: Windows, rows: DataFrame, greatest: int) -> dict[str, int]:
+def _greatest(windows: WindowDefinition, rows: DataFrame, greatest: int) -> dict[str, int]:
     """The greatest event time of each partition that had rows."""
     if greatest == BEGINNING:
         return {}
     if windows.partition is None:
         return {WHOLE: greatest}
-    name = named(windows.partition).alias("name")
+    name = partition_name(windows.partition).alias("name")
     found = rows.where(PASSES).groupBy(name).agg(F.max(AT).alias("greatest"))
     return {row["name"]: row["greatest"] for row in found.collect()}
 
 
-def _merged(windows: Windows, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
+def _merged(windows: WindowDefinition, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
     """Each window that this epoch touches or that falls due, with what the epoch before left of it."""
     key = [*windows.key, START]
     old = kept.of(parts.select(*key))
@@ -143,7 +143,7 @@ def _merged(windows: Windows, kept: StateRows, parts: DataFrame, after: Watermar
         old = old.unionByName(kept.until(after.at)).dropDuplicates(key)
     old = old.drop(DUE).withColumns({ROWS: F.lit(0).cast("long"), _FRESH: F.lit(False)})
     fresh = parts.withColumns({EMITTED: F.lit(None).cast("int"), _FRESH: F.lit(True)})
-    columns = [column for one in windows.folds() for column in of_parts(one)]
+    columns = [column for one in windows.aggregate_columns() for column in merged_aggregates(one)]
     merged = old.unionByName(fresh).groupBy(*key)
     return merged.agg(F.max(END).alias(END), *columns, *(F.max(c).alias(c) for c in (EMITTED, _FRESH, ROWS)))
 
@@ -156,20 +156,27 @@ def _is_gone(after: Watermark) -> str:
     return f"unix_micros({END}) <= {after.forgotten}L"
 
 
-def _emits(windows: Windows, after: Watermark) -> str:
+def _emits(windows: WindowDefinition, after: Watermark) -> str:
     if windows.emit == "updates":
         return _FRESH
     return f"({_is_closed(after)} AND ({_FRESH} OR coalesce({EMITTED}, 0) = 0))"
 
 
-def _results(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
+def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> Counted:
     emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
     gone = F.expr(f"CASE WHEN {_is_gone(after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
-    columns: list[Column | str] = [*windows.key, START, END, *map(of_results, windows.folds()), REVISION, gone]
+    columns: list[Column | str] = [
+        *windows.key,
+        START,
+        END,
+        *map(final_aggregate, windows.aggregate_columns()),
+        REVISION,
+        gone,
+    ]
     return Counted.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
 
 
-def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
+def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> Counted:
     """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
@@ -180,12 +187,14 @@ def _changes(windows: Windows, merged: DataFrame, after: Watermark) -> Counted:
     return Counted.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
 
 
-def _changed(windows: Windows, changes: DataFrame, before: Watermark, after: Watermark) -> dict[str, DataFrame]:
+def _state_changes(
+    windows: WindowDefinition, changes: DataFrame, before: Watermark, after: Watermark
+) -> dict[str, DataFrame]:
     if after == before:
         return {windows.name: changes}
     return {windows.name: changes, windows.watermark_name: after.rows(changes.sparkSession, windows)}
 
 
-def _kept(frame: DataFrame) -> DataFrame:
+def _checkpointed(frame: DataFrame) -> DataFrame:
     """Computed now, once."""
     return Observed.of(frame, rows="count(1)").checkpointed()
