@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from xdist.remote import Producer
@@ -204,7 +204,7 @@ def spark(spark_connect: str) -> Iterator[SparkSession]:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session = ConnectSession.builder.remote(spark_connect).create()
-    yield session
+    yield cast("SparkSession", session)  # all that tests call is there too
     session.stop()
 
 

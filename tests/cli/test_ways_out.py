@@ -8,8 +8,7 @@ import shlex
 
 import psycopg2
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
 from lockstep.epoch import RunKey

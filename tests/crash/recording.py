@@ -125,8 +125,9 @@ class _Connection(psycopg2.extensions.connection):
         self.changes: list[str] = []
 
     def cursor(self, *arguments: Any, **keywords: Any) -> Any:
-        factory = keywords.pop("cursor_factory", None) or self.cursor_factory or psycopg2.extensions.cursor
-        return super().cursor(*arguments, cursor_factory=_recorded_cursor(factory), **keywords)
+        default: Any = self.cursor_factory  # None until somebody sets it, whatever its stub says
+        factory = keywords.pop("cursor_factory", None) or default or psycopg2.extensions.cursor
+        return super().cursor(*arguments, cursor_factory=type("Cursor", (_Cursor, factory), {}), **keywords)
 
     def commit(self) -> None:
         super().commit()
@@ -152,16 +153,17 @@ class _Connection(psycopg2.extensions.connection):
             self.changes.clear()
 
 
-def _recorded_cursor(factory: type) -> type:
-    class Cursor(factory):  # type: ignore[misc]
-        def execute(self, query: Any, *arguments: Any, **keywords: Any) -> Any:
-            result = super().execute(query, *arguments, **keywords)
-            self.connection.note((self.query or b"").decode(errors="replace"))
-            return result
+class _Cursor(psycopg2.extensions.cursor):
+    """Goes before the class of cursor that was asked for."""
 
-        def copy_expert(self, query: Any, *arguments: Any, **keywords: Any) -> Any:
-            result = super().copy_expert(query, *arguments, **keywords)
-            self.connection.note("COPY")
-            return result
+    def execute(self, query: Any, *arguments: Any, **keywords: Any) -> None:
+        super().execute(query, *arguments, **keywords)
+        self._note((self.query or b"").decode(errors="replace"))
 
-    return Cursor
+    def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
+        super().copy_expert(sql, file, size)
+        self._note("COPY")
+
+    def _note(self, statement: str) -> None:
+        assert isinstance(self.connection, _Connection)
+        self.connection.note(statement)

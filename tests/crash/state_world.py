@@ -213,11 +213,11 @@ class StateWorld:
         assert last is not None
         states = runtime.states()
         kept = runtime.ledger.sealed_epochs("adding", last.id - 1)
-        live = {
-            states.path_of(name, file)
-            for epoch in kept
-            for name, file in runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state.files()
-        }
+        live = set()
+        for epoch in kept:
+            sealed = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
+            assert sealed is not None
+            live |= {states.path_of(name, file) for name, file in sealed.files()}
         root = self.folder / "staging"
         assert {str(path.relative_to(root)) for path in root.glob("*/*/state/**/*.parquet")} == live
         assert not list(root.glob("*/*/epoch=*/*"))

@@ -50,6 +50,10 @@ def test_no_two_side_effects_of_going_back_fall_between_the_same_crash_points(
     world.require_exactly_once(day)
 
 
+def _fail(request_uri: str) -> None:
+    raise ZeroDivisionError
+
+
 ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase comes here to repair
 ONLY_TWO_PHASE = {"prepare.after_counts"}
 ONLY_DAMAGED = {point.value for point in CrashPoint if point.startswith("restage.")}
@@ -63,7 +67,7 @@ def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytes
         run = RunKey("points", f"all {day}")
         world.run_task("begin", run, day)
         with pytest.raises(ZeroDivisionError):
-            world.run_task("stage", run, day, lambda uri: 1 / 0)  # leaves a folder to roll back
+            world.run_task("stage", run, day, _fail)  # leaves a folder to roll back
         tasks = world.tasks()
         for task in (*tasks[: tasks.index(last) + 1], "abort", "recover"):
             reached |= {what for kind, what in _record(world, monkeypatch, task, run, day).events if kind == "point"}

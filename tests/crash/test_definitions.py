@@ -12,13 +12,14 @@ from lockstep.errors import PlanMismatch
 from lockstep.pipeline import Pipeline
 from lockstep.roles import operate
 from lockstep.roles.begin import begin
+from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from tests.crash.world import Numbers, Tens, World, untouched
 
 
-def _with_sinks(world: World, *sinks: object) -> World:
+def _with_sinks(world: World, *sinks: Sink) -> World:
     old = world.pipeline
-    return replace(world, pipeline=Pipeline(old.name, old.sources, old.transform, sinks))  # type: ignore[arg-type]
+    return replace(world, pipeline=Pipeline(old.name, old.sources, old.transform, sinks))
 
 
 def test_a_sink_that_came_later_is_no_business_of_a_decided_epoch(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -417,7 +418,7 @@ def test_a_sink_that_is_down_after_the_decision_is_published_when_it_is_back(
 # --- means ---
 
 
-def _fork(work: partial[None]) -> int:
+def _fork(work: Callable[[], object]) -> int:
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -428,7 +429,7 @@ def _fork(work: partial[None]) -> int:
     return pid
 
 
-def _stubbornly(work: partial[object]) -> None:
+def _stubbornly(work: Callable[[], object]) -> None:
     tries = Retrying(
         retry=retry_if_exception_type((Retryable, Fenced)),
         stop=stop_after_delay(60),

@@ -6,10 +6,10 @@ compares the multiset of rows in every sink with what a crash-free run shows.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -26,11 +26,11 @@ def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     day = next(world.days)
     hits = []
     for task in world.tasks():
-        reached: Counter[CrashPoint] = Counter()
-        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        reached: list[CrashPoint] = []
+        stop = crash.observe(reached.append)
         world.run_task(task, RunKey("dry", f"day {day}"), day)
         stop()
-        hits += hits_of(task, reached)
+        hits += hits_of(task, Counter(reached))
     world.require_exactly_once(day)
     monkeypatch.delenv("LOCKSTEP_TESTING")
     assert len(hits) > 40
@@ -80,7 +80,7 @@ def test_every_row_is_shown_once_wherever_a_process(
     action: Action,
     resume: str,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: os.PathLike[str],
+    tmp_path: Path,
     subtests: pytest.Subtests,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
@@ -93,8 +93,8 @@ def test_every_row_is_shown_once_wherever_a_process(
     assert world.recover().problems == []
     world.require_tidy()
     shown = world.shown()
-    for hit, day in days.items():
-        with subtests.test(f"{hit} after the sweep"):
+    for struck, day in days.items():
+        with subtests.test(f"{struck} after the sweep"):
             for place, rows in shown.items():
                 assert rows[day] == Counter(rows_of_day(day)), place
 
@@ -104,12 +104,12 @@ def _strike(
     hit: Hit,
     action: Action,
     resume: Callable[[World, RunKey, int, str], None],
-    folder: os.PathLike[str],
+    folder: Path,
 ) -> int:
     day = next(world.days)
     run = RunKey("crash", f"{hit} {day}")
     tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
-    victim = sacrifice(tasks, hit, action, _log_in(folder))
+    victim = sacrifice(tasks, hit, action, folder / "victim.log")
     try:
         assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
         if hit.task.startswith(("begin", "stage", "prepare")):
@@ -123,9 +123,3 @@ def _strike(
     finally:
         victim.kill()
     return day
-
-
-def _log_in(folder: os.PathLike[str]):  # type: ignore[no-untyped-def]
-    from pathlib import Path
-
-    return Path(folder) / "victim.log"

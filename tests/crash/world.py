@@ -39,6 +39,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources.base import Source
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -330,7 +331,7 @@ def interval_of(day: int) -> Interval:
     return Interval(start, start + timedelta(days=1))
 
 
-def make_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, protocol: str) -> World:
+def make_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, protocol: ProtocolName) -> World:
     """A world whose pipeline writes to Postgres by `protocol` and to files, decided together."""
     migrate(ledger_dsn)
     World.execute(

@@ -18,7 +18,7 @@ from lockstep.orchestration.launching import ConnectLauncher, SubmitLauncher, la
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
-text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), min_size=1, max_size=20)
+text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
 
 
 @given(password=text, user=text)

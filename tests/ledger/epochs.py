@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg2.extensions
 
-from lockstep.epoch import Attempt, Claim, Epoch, Interval, Plan, RunKey, SourceRange, Vote
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Plan, Position, RunKey, SourceRange, Vote
 from lockstep.ledger import Ledger
 from lockstep.states import Role
 
@@ -26,7 +26,9 @@ def day(number: int, days: int = 1) -> Interval:
     return Interval(start, start + timedelta(days=days))
 
 
-def a_plan(start: Any = None, end: Any = 10, sinks: Sequence[str] = SINKS, source: str = "landing") -> Plan:
+def a_plan(
+    start: Position | None = None, end: Position = 10, sinks: Sequence[str] = SINKS, source: str = "landing"
+) -> Plan:
     return Plan({source: SourceRange(start, end)}, {sink: {"type": "test", "arguments": {}} for sink in sinks})
 
 
@@ -100,6 +102,10 @@ def published(ledger: Ledger, epoch: Epoch) -> Epoch:
     return epoch
 
 
+#: brings a planned epoch to a later state
+Finish = Callable[[Ledger, Epoch], Epoch]
+
+
 def cleaned(ledger: Ledger, epoch: Epoch) -> Epoch:
     return ledger.record_cleanup(published(ledger, epoch), Role.CLEANUP)
 
@@ -128,7 +134,7 @@ class Sql:
         self.connection.rollback()
 
     @contextmanager
-    def unwatched(self):  # type: ignore[no-untyped-def]
+    def unwatched(self) -> Iterator[None]:
         """Without the ledger's triggers: how a test puts rows where no legal way leads."""
         self("SET session_replication_role = replica")
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -76,7 +77,7 @@ class LosingProxy:
         _hang_up(client, upstream, wait=False)
 
 
-def _chunks(source: socket.socket):  # type: ignore[no-untyped-def]
+def _chunks(source: socket.socket) -> Iterator[bytes]:
     while True:
         try:
             data = source.recv(65536)

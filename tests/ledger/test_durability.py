@@ -11,6 +11,7 @@ import pytest
 from lockstep.epoch import Attempt, Identity
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.transaction import Transaction
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, planned, vote, voted
@@ -47,11 +48,11 @@ def set_off(dsn: str, scope: str) -> None:
 def setting(ledger: Ledger) -> str:
     """synchronous_commit inside a transaction of the ledger."""
 
-    def look(tx):  # type: ignore[no-untyped-def]
+    def look(tx: Transaction) -> str:
         tx._cursor.execute("SHOW synchronous_commit")
-        return tx._cursor.fetchone()["synchronous_commit"]
+        return str(tx._cursor.fetchall()[0]["synchronous_commit"])
 
-    return str(ledger._connection.run(Role.COMMIT, look))
+    return ledger._connection.run(Role.COMMIT, look)
 
 
 @pytest.mark.parametrize("scope", ["ROLE postgres IN DATABASE {}", "DATABASE {}"])

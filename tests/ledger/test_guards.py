@@ -15,6 +15,7 @@ from tests.ledger.epochs import (
     HASH,
     RUN,
     SINKS,
+    Finish,
     Sql,
     attempt_of,
     cleaned,
@@ -215,7 +216,7 @@ def test_what_stays_after_cleanup_tells_what_was_published(ledger: Ledger) -> No
 
 
 @pytest.mark.parametrize("finish", [committed, published, cleaned])
-def test_the_attempt_of_a_decided_epoch_is_not_raised(ledger: Ledger, finish) -> None:  # type: ignore[no-untyped-def]
+def test_the_attempt_of_a_decided_epoch_is_not_raised(ledger: Ledger, finish: Finish) -> None:
     epoch = finish(ledger, planned(ledger))
     assert ledger.raise_attempt(FLIGHTS, epoch.id, Role.ABORT, reason="too late") == epoch
     assert ledger.take_over(FLIGHTS, epoch.id, RUN) == epoch

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ from tests.ledger.proxy import LosingProxy
 
 COMMIT = b"COMMIT"
 SECRET = "s3cret"
+Lose = Callable[[], None]
 
 
 @pytest.fixture
@@ -54,9 +56,10 @@ def remote(ledger: Ledger, proxy: LosingProxy, sql: Sql) -> Iterator[Ledger]:
 
 
 @pytest.fixture(params=["answer", "request"])
-def lose(request: pytest.FixtureRequest, remote: Ledger, proxy: LosingProxy) -> Iterator[None]:
+def lose(request: pytest.FixtureRequest, remote: Ledger, proxy: LosingProxy) -> Iterator[Lose]:
     """The next COMMIT is lost: on its way to the server, or its answer on the way back."""
-    yield lambda: getattr(proxy, f"lose_{request.param}")(COMMIT)
+    lose = {"answer": proxy.lose_answer, "request": proxy.lose_request}[request.param]
+    yield partial(lose, COMMIT)
     assert proxy.cuts == 1
 
 
@@ -66,14 +69,14 @@ def history(sql: Sql, target: str) -> int:
     return found
 
 
-def test_a_decision_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_decision_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = voted(ledger, planned(ledger))
     lose()
     assert remote.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
     assert history(sql, "committed") == 1
 
 
-def test_a_plan_whose_answer_is_lost_is_found(remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_plan_whose_answer_is_lost_is_found(remote: Ledger, lose: Lose, sql: Sql) -> None:
     lose()
     epoch = remote.plan_epoch(FLIGHTS, a_plan(), whole_files({"landing": ["a"]}), RUN, interval=day(1), after=None)
     assert epoch is not None
@@ -81,7 +84,7 @@ def test_a_plan_whose_answer_is_lost_is_found(remote: Ledger, lose, sql: Sql) ->
     assert history(sql, "planned") == 1
 
 
-def test_a_cursor_plan_whose_answer_is_lost_is_found(remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_cursor_plan_whose_answer_is_lost_is_found(remote: Ledger, lose: Lose, sql: Sql) -> None:
     lose()
     epoch = remote.plan_epoch(CLICKS, a_plan(), {}, RUN, interval=None, after=0)
     assert epoch is not None
@@ -89,14 +92,14 @@ def test_a_cursor_plan_whose_answer_is_lost_is_found(remote: Ledger, lose, sql: 
     assert history(sql, "planned") == 1
 
 
-def test_a_seal_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_seal_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = planned(ledger)
     lose()
     assert remote.seal_epoch(attempt_of(epoch), "folder", HASH, {}, "v1").wal == "folder"
     assert history(sql, "staged") == 1
 
 
-def test_a_vote_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_vote_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = seal(ledger, planned(ledger))
     token = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
     lose()
@@ -104,7 +107,7 @@ def test_a_vote_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lo
     assert history(sql, "prepared") == 1
 
 
-def test_a_publication_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_publication_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = show(ledger, committed(ledger, planned(ledger)), SINKS[0])
     found = ledger.participants(FLIGHTS, epoch.id)[SINKS[1]].vote
     assert found is not None
@@ -114,7 +117,7 @@ def test_a_publication_whose_answer_is_lost_is_found(ledger: Ledger, remote: Led
     assert history(sql, ParticipantState.PUBLISHED) == len(SINKS) + 1
 
 
-def test_a_discarded_seal_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose, sql: Sql) -> None:  # type: ignore[no-untyped-def]
+def test_a_discarded_seal_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = seal(ledger, planned(ledger))
     lose()
     discarded = remote.discard_seal(attempt_of(epoch), "torn")
@@ -122,7 +125,9 @@ def test_a_discarded_seal_whose_answer_is_lost_is_found(ledger: Ledger, remote: 
     assert remote.find_run(RUN) == attempt_of(discarded)
 
 
-def test_a_take_over_whose_answer_is_lost_ends_with_the_runs_own_attempt(ledger: Ledger, remote: Ledger, lose) -> None:  # type: ignore[no-untyped-def]
+def test_a_take_over_whose_answer_is_lost_ends_with_the_runs_own_attempt(
+    ledger: Ledger, remote: Ledger, lose: Lose
+) -> None:
     epoch = planned(ledger)
     lose()
     taken = remote.take_over(FLIGHTS, epoch.id, RUN)
@@ -130,7 +135,7 @@ def test_a_take_over_whose_answer_is_lost_ends_with_the_runs_own_attempt(ledger:
     assert ledger.epoch(FLIGHTS, epoch.id).attempt == taken.attempt
 
 
-def test_a_void_and_a_replan_whose_answer_is_lost_are_found(ledger: Ledger, remote: Ledger, lose) -> None:  # type: ignore[no-untyped-def]
+def test_a_void_and_a_replan_whose_answer_is_lost_are_found(ledger: Ledger, remote: Ledger, lose: Lose) -> None:
     epoch, other = planned(ledger), planned(ledger, 2, OTHER_RUN)
     lose()
     assert remote.void_epoch(FLIGHTS, epoch.id, "no").state is EpochState.VOID

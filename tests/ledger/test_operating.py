@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lockstep.epoch import Epoch
 from lockstep.errors import Fenced, IllegalTransition, NotPrepared, SourceClaimed
 from lockstep.ledger import Ledger
 from lockstep.states import EpochState, Role
@@ -12,6 +13,7 @@ from tests.ledger.epochs import (
     FLIGHTS,
     OTHER_RUN,
     RUN,
+    Finish,
     Sql,
     a_plan,
     attempt_of,
@@ -49,7 +51,7 @@ def test_void_fences_what_runs(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("finish", DECIDING)
-def test_a_decided_epoch_is_neither_voided_nor_replanned(ledger: Ledger, finish) -> None:  # type: ignore[no-untyped-def]
+def test_a_decided_epoch_is_neither_voided_nor_replanned(ledger: Ledger, finish: Finish) -> None:
     epoch = finish(ledger, planned(ledger))
     with pytest.raises(IllegalTransition, match="only an undecided epoch"):
         ledger.void_epoch(FLIGHTS, epoch.id, "no")
@@ -127,8 +129,10 @@ def test_replan_takes_no_source_away_that_a_later_epoch_goes_on_with(ledger: Led
         ledger.replan_epoch(CLICKS, 2, a_plan(20, 30), {}, "more")
 
 
-def clicked_from(ledger: Ledger, start: int):  # type: ignore[no-untyped-def]
-    return ledger.plan_epoch(CLICKS, a_plan(start, start + 10), {}, RUN, interval=None, after=3)
+def clicked_from(ledger: Ledger, start: int) -> Epoch:
+    epoch = ledger.plan_epoch(CLICKS, a_plan(start, start + 10), {}, RUN, interval=None, after=3)
+    assert epoch is not None
+    return epoch
 
 
 def test_resolve_points_a_decided_sink_to_its_new_target_and_notes_it(ledger: Ledger, sql: Sql) -> None:

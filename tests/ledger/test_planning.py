@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.epoch import Claim, Epoch, Identity, RunKey
+from lockstep.epoch import Claim, Epoch, Identity, Interval, RunKey
 from lockstep.errors import IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
 from lockstep.ledger import Ledger
 from tests.ledger.epochs import (
@@ -33,7 +33,7 @@ def test_an_equal_interval_is_found_not_planned_again(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("interval", [day(1, 2), day(2, 3), day(1, 9), day(3)])
-def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, interval) -> None:  # type: ignore[no-untyped-def]
+def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, interval: Interval) -> None:
     ledger.plan_epoch(FLIGHTS, a_plan(), {}, RUN, interval=day(2, 3), after=None)
     if interval == day(2, 3):
         interval = day(4, 4)
@@ -90,8 +90,8 @@ def test_a_cursor_epoch_starts_where_the_last_one_ends(ledger: Ledger) -> None:
 def test_a_source_that_was_away_goes_on_where_it_ended(ledger: Ledger) -> None:
     """Epoch 2 has another source only; and epoch 3, in which the first one is back, is given up."""
 
-    def follow(after: int, *range: int | None, source: str = "landing") -> Epoch | None:
-        return ledger.plan_epoch(CLICKS, a_plan(*range, source=source), {}, RUN, interval=None, after=after)
+    def follow(after: int, start: int | None, end: int, source: str = "landing") -> Epoch | None:
+        return ledger.plan_epoch(CLICKS, a_plan(start, end, source=source), {}, RUN, interval=None, after=after)
 
     clicked(ledger, 0)
     follow(1, None, 7, source="weather")

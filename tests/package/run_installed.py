@@ -61,7 +61,7 @@ def by_submit(master: str) -> Launch:
 
         application = Path(submit.__file__).with_name("stage_epoch.py")
         program = Path(sys.executable).with_name("spark-submit")
-        command = [program, "--master", master, "--conf", "spark.ui.enabled=false"]
+        command: list[str | Path] = [program, "--master", master, "--conf", "spark.ui.enabled=false"]
         for setting in ("spark.driver.host", "spark.driver.bindAddress"):
             command += ["--conf", f"{setting}=127.0.0.1"]
         subprocess.run([*command, application, "--request", request_uri], check=True)

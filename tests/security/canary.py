@@ -29,7 +29,7 @@ class Canary:
         return self.word.join(["", "@", ":", "/", "%", "'", "\\", " ", "#", "?", "&", '"', ""])
 
     def dsn(self, admin: str, user: str) -> str:
-        return make_dsn(**{**parse_dsn(admin), "user": user, "password": self.password})
+        return str(make_dsn(**{**parse_dsn(admin), "user": user, "password": self.password}))
 
     def uri(self, admin: str, user: str) -> str:
         parts = parse_dsn(admin)

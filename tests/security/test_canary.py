@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 import typer.main
-from click.testing import Result
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from lockstep.cli import app
@@ -100,7 +100,9 @@ def ways(world: World, canary: Canary, ledger_dsn: str, warehouse_dsn: str) -> W
 def commands() -> set[tuple[str, ...]]:
     """The names of all that the command line can do."""
     found: set[tuple[str, ...]] = set()
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+    lockstep = typer.main.get_command(app)
+    assert isinstance(lockstep, TyperGroup)
+    for name, command in lockstep.commands.items():
         below = getattr(command, "commands", None)
         found |= {(name, inner) for inner in below} if below else {(name,)}
     return found
@@ -120,7 +122,7 @@ def test_no_command_tells_a_password(
         for command, arguments in COMMANDS.items():
             for form in ([], ["--json"]):
                 with caplog.at_level(logging.DEBUG):
-                    done: Result = CliRunner().invoke(app, [*command, *arguments, *form])
+                    done = CliRunner().invoke(app, [*command, *arguments, *form])
                 said = f"{done.output}\n{done.stderr}\n{done.exception!r}"
                 told += [f"{way}: {' '.join(command)}: {line}" for line in canary.told(said)]
                 codes.add(done.exit_code)

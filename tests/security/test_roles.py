@@ -52,7 +52,7 @@ class Granted:
 
     def dsn(self, role: str) -> str:
         admin = self.warehouse if role in ("lockstep_writer", "orders_reader") else self.ledger
-        return make_dsn(**{**parse_dsn(admin), "user": role, "password": PASSWORD})
+        return str(make_dsn(**{**parse_dsn(admin), "user": role, "password": PASSWORD}))
 
     def world(self) -> World:
         pipeline = Pipeline(

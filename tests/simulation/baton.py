@@ -99,7 +99,7 @@ def stand(place: str, *, faulty: bool = False) -> Order:
 @contextmanager
 def standing_at_crash_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    stop = crash.observe(lambda point: stand(point.value) and None)
+    stop = crash.observe(lambda point: stand(point.value))
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import pyarrow.parquet as pq
@@ -117,7 +117,9 @@ def require_resolved(world: World, servers: dict[str, Server]) -> None:
 
 def require_shown_once(world: World, servers: dict[str, Server]) -> None:
     """I4, I5, I6, I7, I19: in every sink, each epoch's rows once, all of one execution; nothing of the undecided."""
-    rows = {name: {shown.epoch: shown.rows for shown in server.shown} for name, server in servers.items()}
+    rows: dict[str, Mapping[int, Sequence[Row]]] = {
+        name: {shown.epoch: shown.rows for shown in server.shown} for name, server in servers.items()
+    }
     if "files" in world.sink_names:
         rows["files"] = _rows_of_files(world)
     for epoch in world.epochs():

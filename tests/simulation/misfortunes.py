@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
@@ -179,5 +179,5 @@ def _after_the_decision(chaos: Chaos, number: int) -> dict[str, Callable[[], obj
 def _resolve(chaos: Chaos, number: int, name: str) -> object:
     """A person who looks, and says what is true."""
     shown = any(shown.epoch == number for shown in chaos.servers[name].shown)
-    word = "applied" if shown else "not-applied"
+    word: Literal["applied", "not-applied"] = "applied" if shown else "not-applied"
     return operate.resolve(chaos.world.runtime(), number, name, word, "a person looked")

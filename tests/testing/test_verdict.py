@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -84,12 +84,12 @@ def test_a_sink_is_found_to_keep_what_it_keeps(verdict: Verdict, kept: Guarantee
 
 
 class PlantedFiles(module_of("test_transactional_file_sink").FilesUnderTest):  # type: ignore[misc]
-    def __init__(self, folder: Path, kind: type[Sink]) -> None:
+    def __init__(self, folder: Path, kind: Callable[..., Sink]) -> None:
         super().__init__(folder)
         self.kind = kind
 
     def sink_in(self, name: str) -> Sink:
-        return self.kind("files", output=OUTPUT, path=str(self.folder / name))  # type: ignore[call-arg]
+        return self.kind("files", output=OUTPUT, path=str(self.folder / name))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Airflow DAGs of the end-to-end tests; their retries follow each other quickly."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from lockstep import epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
 from tests.e2e.pipelines import held, mistaken, mistaken_submitted, orders, refused, scheduled, submitted, watched
 
-QUICK = {"retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2), "retries": 40}
-YEAR = {
+QUICK: dict[str, Any] = {"retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2), "retries": 40}
+YEAR: dict[str, Any] = {
     "schedule": "@daily",
     "start_date": datetime(2024, 1, 1, tzinfo=UTC),
     "end_date": datetime(2024, 12, 31, tzinfo=UTC),
