@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -21,6 +21,7 @@ import pyarrow as pa
 from lockstep.epoch import Interval, Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.extras import naming
+from lockstep.home import absolute
 
 if TYPE_CHECKING:
     from lockstep.sinks.open_sink import OpenSink
@@ -131,11 +132,21 @@ class Sink(ABC):
 
     A sink is built from plain arguments that stand in the plan: `arguments()` gives them back, JSON and free of
     secrets, so that any process can build the same sink years later with `Sink.from_spec`. Those that are `operational`
-    don't: see there. `open` connects: what it returns subclasses one of the two templates, `TwoPhaseCommitSink` and
-    `WriteAheadSink`.
+    don't: see there. Best it is a frozen dataclass:
+
+        @dataclass(frozen=True)
+        class MySink(Sink):
+            name: str
+            output: str
+            path: str
+
+            def open(self, context): return OpenMySink(self, context)
+
+    `open` connects: what it returns subclasses one of the two templates, `TwoPhaseCommitSink` and `WriteAheadSink`.
     """
 
-    name: str = ""
+    name: str
+    output: str  #: of a sink that takes one output of the transform; others say `outputs`
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
@@ -143,22 +154,35 @@ class Sink(ABC):
     #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
     #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.
     operational: ClassVar[frozenset[str]] = frozenset()
+    #: Arguments of a dataclass that are paths: made absolute, from LOCKSTEP_HOME, so that any process means the same.
+    local_paths: ClassVar[frozenset[str]] = frozenset()
     #: those that stand in the plan all the same, as an older version froze them
     planned: Mapping[str, Json] = MappingProxyType({})
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
 
+    def __post_init__(self) -> None:
+        """Check what a dataclass was made with; one that checks more calls this first. Raises `InvalidPipeline`."""
+        require_name("sink", self.name)
+        for argument in self.local_paths:
+            object.__setattr__(self, argument, absolute(getattr(self, argument)))
+
     # --- identity ---
 
     @property
-    @abstractmethod
     def outputs(self) -> tuple[str, ...]:
         """The names of the transform's outputs that this sink takes."""
+        return (self.output,)
 
-    @abstractmethod
     def arguments(self) -> dict[str, Json]:
-        """The constructor's keyword arguments, JSON, without secrets and with absolute paths."""
+        """The constructor's keyword arguments, JSON, without secrets, paths absolute; of a dataclass: its fields.
+
+        Raises `InvalidPipeline` for a field that is no JSON.
+        """
+        if not is_dataclass(self):
+            raise NotImplementedError(f"{type(self).__name__} is no dataclass: say in `arguments` what it is made with")
+        return {one.name: _as_json(self, one.name) for one in fields(self) if one.init}
 
     def spec(self) -> Json:
         """What the plan freezes of this sink."""
@@ -182,7 +206,8 @@ class Sink(ABC):
         """
         cls, given = _class_of(spec), spec["arguments"]
         found = cls(**{**given, **{name: value for name, value in settings.items() if name in cls.operational}})
-        found.planned = {name: value for name, value in given.items() if name in cls.operational}
+        planned = {name: value for name, value in given.items() if name in cls.operational}
+        object.__setattr__(found, "planned", planned)
         return found
 
     @property
@@ -208,6 +233,23 @@ class Sink(ABC):
             yield sink
         finally:
             sink.close()
+
+
+def _as_json(sink: Sink, argument: str) -> Json:
+    value = getattr(sink, argument)
+    try:
+        return json.loads(json.dumps(value, allow_nan=False, default=_plain))
+    except (TypeError, ValueError) as error:
+        raise InvalidPipeline(
+            f"sink {sink.name}: {argument} is {type(value).__name__}, which can't stand in a plan as JSON: give plain "
+            f"values, or have {type(sink).__name__}.arguments say it otherwise ({error})"
+        ) from error
+
+
+def _plain(value: object) -> Json:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON")
 
 
 _HOME = "lockstep.sinks"
