@@ -25,7 +25,7 @@ from lockstep.errors import LockstepError
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.ledger import Ledger
-from lockstep.roles.verify import verify
+from lockstep.operations.verify import verify
 from lockstep.runtime import Runtime
 from lockstep.states import SHOWN
 from lockstep.wal.staging import Staging

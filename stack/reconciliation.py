@@ -22,7 +22,7 @@ from pyarrow import csv
 
 from lockstep import files
 from lockstep.epoch import Epoch, Json
-from lockstep.roles.verify import Verification, verify
+from lockstep.operations.verify import Verification, verify
 from lockstep.runtime import Runtime
 from stack.landing import SOURCES, open_data
 

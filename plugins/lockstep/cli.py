@@ -36,23 +36,26 @@ from lockstep.cli_tables import (
     show_verifications,
 )
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import InvalidPipeline, LockstepError, Retryable, UnknownEpoch
+from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
+from lockstep.operations.override import clear_override
+from lockstep.operations.override import override as override_sink
+from lockstep.operations.redefine import redefine as redefine_pipeline
+from lockstep.operations.renumber import renumber as renumber_pipeline
+from lockstep.operations.replan import replan as replan_epoch
+from lockstep.operations.replan import void as void_epoch
+from lockstep.operations.resolve import resolve as resolve_epoch
+from lockstep.operations.savepoint import export as export_savepoint
+from lockstep.operations.savepoint import start as start_from_savepoint
+from lockstep.operations.savepoint import summarize
+from lockstep.operations.verify import verify as verify_epoch
 from lockstep.pipeline import Pipeline
-from lockstep.roles import operate
 from lockstep.roles.abort import abort_epoch
-from lockstep.roles.override import clear_override
-from lockstep.roles.override import override as override_sink
 from lockstep.roles.recover import forget as forget_pipeline
 from lockstep.roles.recover import recover as recover_pipeline
-from lockstep.roles.renumber import renumber as renumber_pipeline
 from lockstep.roles.restage import restage as restage_epoch
-from lockstep.roles.savepoint import export as export_savepoint
-from lockstep.roles.savepoint import start as start_from_savepoint
-from lockstep.roles.savepoint import summary_of
-from lockstep.roles.verify import verify as verify_epoch
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sources.files.changed import changed_files
@@ -179,7 +182,9 @@ def abort(
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
         before = runtime.ledger.epoch(pipeline, epoch)
         if before.state in DECIDED:
-            raise operate.refusal(before, "abort")
+            raise IllegalTransition(
+                f"can't abort {before}: it is {before.state}; the decision stands, every sink will show it"
+            )
         _say(as_json, "aborted", abort_epoch(runtime, epoch, Role.OPERATOR, reason=reason))
 
 
@@ -195,7 +200,7 @@ def replan(
 ) -> None:
     """Freeze an undecided epoch anew: today's range, today's sinks."""
     with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
-        _say(as_json, "replanned", operate.replan(runtime, epoch, reason))
+        _say(as_json, "replanned", replan_epoch(runtime, epoch, reason))
 
 
 @app.command(epilog="For instance: lockstep redefine flights --reason 'another database'")
@@ -209,7 +214,7 @@ def redefine(
 ) -> None:
     """Take a definition for the pipeline of its name, though it shares no source and no sink with what ran so far."""
     with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
-        operate.redefine(runtime, reason)
+        redefine_pipeline(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
 
 
@@ -245,7 +250,7 @@ def void(
 ) -> None:
     """Give an undecided epoch's range up, for good: nothing will ever read it."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
-        _say(as_json, "voided", operate.void(runtime, epoch, reason))
+        _say(as_json, "voided", void_epoch(runtime, epoch, reason))
 
 
 @app.command(epilog="For instance: lockstep forget fligths --reason 'a typing error'")
@@ -277,7 +282,7 @@ def resolve(
 ) -> None:
     """Say what became of a decided epoch in a sink, where nobody can prove it."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
-        _say(as_json, "resolved", operate.resolve(runtime, epoch, sink, word.value, reason))
+        _say(as_json, "resolved", resolve_epoch(runtime, epoch, sink, word.value, reason))
 
 
 @app.command(epilog="For instance: lockstep override clicks kafka transaction_timeout=3600 --reason 'a slow day'")
@@ -337,7 +342,7 @@ def export(
 ) -> None:
     """Copy an epoch's state, and the positions it was read up to, to a folder of its own."""
     with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
-        _print(as_json, summary_of(export_savepoint(runtime, to, epoch)), show_savepoint)
+        _print(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
 
 
 @savepoints.command(epilog="For instance: lockstep savepoint start clicks --from /mnt/savepoints/clicks")
@@ -351,7 +356,7 @@ def start(
 ) -> None:
     """Have a pipeline that has no epoch yet go on where a savepoint ends."""
     with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
-        _print(as_json, summary_of(start_from_savepoint(runtime, source)), show_savepoint)
+        _print(as_json, summarize(start_from_savepoint(runtime, source)), show_savepoint)
 
 
 @app.command(epilog="For instance: LOCKSTEP_LEDGER=postgresql://me@db/ledger lockstep migrate")

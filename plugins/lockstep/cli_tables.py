@@ -14,9 +14,9 @@ from rich.table import Table
 from lockstep.epoch import Interval, Json, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.settings import Override
+from lockstep.operations.renumber import Renumbering
+from lockstep.operations.verify import Verification
 from lockstep.roles.recover import RecoveryReport
-from lockstep.roles.renumber import Renumbering
-from lockstep.roles.verify import Verification
 from lockstep.sources.tables.source import HELD_BY
 from lockstep.states import DECIDED, EpochState, ParticipantState
 

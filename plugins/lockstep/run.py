@@ -19,7 +19,6 @@ from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
-from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, finish_decided
@@ -27,6 +26,7 @@ from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, SHOWN
+from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 from lockstep.ways_out import NOTEBOOK
 

@@ -134,11 +134,11 @@ class Runtime:
             kept = self.definition.sink_settings().get(planned.name, kept)
         return kept["arguments"] if kept and current_type(kept["type"]) == planned.spec()["type"] else {}
 
-    def told(self, epoch: Epoch, token: int) -> SinkEpoch:
+    def sink_epoch(self, epoch: Epoch, token: int) -> SinkEpoch:
         """What a sink is told of a sealed epoch."""
         return SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
 
-    def rows_of(self, epoch: Epoch, sink: Sink | OpenSink) -> SealedOutputs:
+    def sealed_outputs(self, epoch: Epoch, sink: Sink | OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
 

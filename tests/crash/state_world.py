@@ -23,7 +23,6 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
-from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
@@ -31,6 +30,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sources.base import Source
+from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging

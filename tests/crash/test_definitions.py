@@ -9,8 +9,8 @@ import pytest
 
 from lockstep.epoch import Position, RunKey
 from lockstep.errors import PlanMismatch
+from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
-from lockstep.roles import operate
 from lockstep.roles.begin import begin
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
@@ -56,7 +56,7 @@ def test_an_undecided_epoch_whose_sinks_changed_names_replan(world: World) -> No
     fewer = _with_sinks(world, world.pipeline.sinks[1])
     with pytest.raises(PlanMismatch, match="lockstep replan numbers"):
         fewer.run(RunKey("new", f"{day}"), day)
-    operate.replan(fewer.runtime(), world.epoch_of(day).id, "the warehouse moves out")
+    replan(fewer.runtime(), world.epoch_of(day).id, "the warehouse moves out")
     fewer.run(RunKey("new", f"{day}"), day)
     assert fewer.shown_in_files(day)
     assert not fewer.shown_in_warehouse(day)
@@ -84,7 +84,7 @@ def test_what_an_old_prepare_leaves_in_a_sink_that_was_replanned_away_is_swept(w
     world.run_until(RunKey("old", f"{day}"), day, "prepare.files")
     [gid] = world.prepared()
     fewer = _with_sinks(world, world.pipeline.sinks[1])
-    operate.replan(fewer.runtime(), world.epoch_of(day).id, "the warehouse moves out")
+    replan(fewer.runtime(), world.epoch_of(day).id, "the warehouse moves out")
     assert fewer.prepared() == []
     _prepare(world.warehouse_dsn, gid)  # what the old process does when it goes on
     assert fewer.recover().problems == []

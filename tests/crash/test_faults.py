@@ -30,8 +30,8 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.ledger import Ledger
+from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
-from lockstep.roles.verify import verify
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
 from tests.crash.world import Numbers, World, interval_of, make_world

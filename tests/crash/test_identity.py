@@ -12,8 +12,8 @@ import pytest
 from lockstep import run_epoch
 from lockstep.epoch import Plan, RunKey
 from lockstep.errors import InvalidPipeline, NameTaken, RunMismatch
+from lockstep.operations.redefine import redefine
 from lockstep.pipeline import Pipeline
-from lockstep.roles import operate
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.stage import stage
@@ -172,7 +172,7 @@ def test_another_definition_is_taken_once_a_person_says_so(world: World) -> None
     old.run(RunKey("moved", f"{before}"), before)
     with pytest.raises(NameTaken):
         new.run(RunKey("moved", f"{after}"), after)
-    operate.redefine(new.runtime(), "the landing zone and the lake moved")
+    redefine(new.runtime(), "the landing zone and the lake moved")
     new.run(RunKey("moved", f"{after}"), after)
     assert new.state_of(after) == "cleaned"
     [found] = world.execute(

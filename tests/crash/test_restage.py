@@ -14,11 +14,11 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Position, RunKey
 from lockstep.errors import IllegalTransition, RestageRefused, SourceChanged, WalCorrupt
-from lockstep.roles.job import Launch
+from lockstep.operations.verify import verify
 from lockstep.roles.restage import restage
-from lockstep.roles.sweep import sweep_folders
-from lockstep.roles.verify import verify
 from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.steps.stage_job import Launch
+from lockstep.steps.sweep import sweep_folders
 from tests.crash.victims import Action, hits_of, sacrifice
 from tests.crash.world import Numbers, World, write_backwards, write_others, write_parquet
 

@@ -15,9 +15,9 @@ import pytest
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, SinkUnavailable
 from lockstep.ledger import Ledger
-from lockstep.roles import operate
+from lockstep.operations.renumber import Renumbering, renumber
+from lockstep.operations.replan import void
 from lockstep.roles.begin import begin
-from lockstep.roles.renumber import Renumbering, renumber
 from stack.postgres import PostgresServer
 from tests.crash.world import World, interval_of, make_world, rows_of_day
 
@@ -116,7 +116,7 @@ def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refuse
     for day in FORGOTTEN:
         with pytest.raises(LedgerConflict, match=rf"can't be taken, the target shows epoch {day + 1} .*lockstep void"):
             restored.run(_run(day), day)
-        operate.void(restored.runtime(), restored.epoch_of(day).id, "it is shown by the ledger that was lost")
+        void(restored.runtime(), restored.epoch_of(day).id, "it is shown by the ledger that was lost")
     _require_nothing_twice(restored, *range(6))
     assert all(restored.shown()["warehouse"][day] for day in FORGOTTEN)
     assert restored.recover().problems == []
@@ -239,7 +239,7 @@ def test_a_write_ahead_sink_gives_no_vote_to_what_its_target_shows_by_another_wo
         (*owner, number, manifest or "1" * 64),
     )
     if manifest is None:
-        span = world.runtime().told(epoch, 1).span
+        span = world.runtime().sink_epoch(epoch, 1).span
         world.execute(
             world.warehouse_dsn,
             "INSERT INTO lockstep_range VALUES (%s, %s, %s, %s, %s, 999999)",

@@ -18,7 +18,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import LedgerConflict, OutOfOrder, PlanMismatch, RestageRefused
 from lockstep.ledger import Ledger
-from lockstep.roles.operate import void
+from lockstep.operations.replan import void
 from lockstep.roles.restage import restage
 from lockstep.states import UNDECIDED
 from lockstep.wal.object_storage import ObjectStorage

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.roles.counting import rows_in_words
+from lockstep.steps.wording import describe_rows
 from tests.crash.world import World
 
 
@@ -29,5 +29,5 @@ def test_each_step_that_moves_rows_says_how_many_and_how_long_it_took(
 
 
 def test_rows_are_told_by_output_and_none_too() -> None:
-    assert rows_in_words({"flights": 1842, "delays": 1}) == "flights 1,842 rows, delays 1 row"
-    assert rows_in_words({"flights": 0}) == "flights 0 rows"
+    assert describe_rows({"flights": 1842, "delays": 1}) == "flights 1,842 rows, delays 1 row"
+    assert describe_rows({"flights": 0}) == "flights 0 rows"

@@ -30,7 +30,6 @@ from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
-from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
@@ -41,6 +40,7 @@ from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources.base import Source
+from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging

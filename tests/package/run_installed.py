@@ -19,11 +19,11 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
-from lockstep.roles.job import Launch
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
+from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)

@@ -17,8 +17,8 @@ from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import migrate
 from lockstep.ledger.report import Report
+from lockstep.operations.verify import verify
 from lockstep.pipeline import Pipeline
-from lockstep.roles.verify import verify
 from lockstep.sinks import FileSink, PostgresSink
 from stack.postgres import PostgresServer
 from tests.crash.world import Numbers, World, rows_of_day, untouched

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from lockstep import errors
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import IllegalTransition
-from lockstep.roles.verify import verify
+from lockstep.operations.verify import verify
 from lockstep.sinks.base import Publication
 from lockstep.sinks.files import files
 from lockstep.states import DECIDED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState

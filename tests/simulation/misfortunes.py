@@ -10,7 +10,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from lockstep.roles import operate
+from lockstep.operations.replan import replan, void
+from lockstep.operations.resolve import resolve
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.recover import recover
 from lockstep.states import EpochState, Role
@@ -167,8 +168,8 @@ def _before(chaos: Chaos, number: int) -> dict[str, Callable[[], object]]:
     runtime, why = chaos.world.runtime(), "a person"
     return {
         "abort": partial(abort_epoch, runtime, number, Role.OPERATOR, reason=why),
-        "replan": partial(operate.replan, runtime, number, why),
-        "void": partial(operate.void, runtime, number, why),
+        "replan": partial(replan, runtime, number, why),
+        "void": partial(void, runtime, number, why),
     }
 
 
@@ -180,4 +181,4 @@ def _resolve(chaos: Chaos, number: int, name: str) -> object:
     """A person who looks, and says what is true."""
     shown = any(shown.epoch == number for shown in chaos.servers[name].shown)
     word: Literal["applied", "not-applied"] = "applied" if shown else "not-applied"
-    return operate.resolve(chaos.world.runtime(), number, name, word, "a person looked")
+    return resolve(chaos.world.runtime(), number, name, word, "a person looked")

@@ -10,10 +10,11 @@ import pytest
 
 from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger, guards
-from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage, sweep
+from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import SinkEpoch
 from lockstep.states import EpochState, Role
+from lockstep.steps import sweep
 from tests.simulation.misfortunes import Kind, Taste
 from tests.simulation.servers import Server, Session
 from tests.simulation.simulating import NONE, SimulationFailed, simulate

@@ -16,9 +16,9 @@ from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
+from lockstep.operations.override import clear_override, override
 from lockstep.postgres.connection import Database
 from lockstep.roles.begin import begin
-from lockstep.roles.override import clear_override, override
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.append_only.http import HttpSink

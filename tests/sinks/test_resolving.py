@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.epoch import Epoch
 from lockstep.errors import LedgerConflict
-from lockstep.roles.operate import resolve
+from lockstep.operations.resolve import resolve
 from lockstep.sinks.append_only.stdout import StdoutSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink

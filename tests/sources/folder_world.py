@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from lockstep import files
 from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger, migrate
+from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
-from lockstep.roles.operate import replan
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import recover

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep import Pipeline, files, run_epoch
 from lockstep.ledger import Ledger
-from lockstep.roles.verify import verify
+from lockstep.operations.verify import verify
 from lockstep.runtime import Runtime
 from lockstep.sinks import ByColumns, ByTime, FileSink
 from lockstep.sources import FileSource

@@ -14,7 +14,7 @@ from lockstep import Pipeline, enrich, files, recover, run_epoch
 from lockstep.crash import CrashInjected
 from lockstep.errors import InvalidPipeline, StageFailed
 from lockstep.ledger import Ledger
-from lockstep.roles.verify import verify
+from lockstep.operations.verify import verify
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource

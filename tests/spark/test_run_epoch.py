@@ -16,7 +16,7 @@ from lockstep import Pipeline, files, run_epoch
 from lockstep.epoch import EpochReport
 from lockstep.errors import BadRecords, SourceChanged, SourceNotReady
 from lockstep.ledger import Ledger
-from lockstep.roles.operate import replan
+from lockstep.operations.replan import replan
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import FileSource

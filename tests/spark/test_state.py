@@ -33,11 +33,11 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.ledger import Ledger, migrate
+from lockstep.operations.savepoint import export, start
 from lockstep.roles.begin import begin
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.recover import recover
-from lockstep.roles.savepoint import export, start
 from lockstep.roles.stage import stage
 from lockstep.run import in_process
 from lockstep.runtime import Runtime

@@ -7,9 +7,9 @@ import logging
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import RunMismatch
-from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED, Role
+from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
 

@@ -21,16 +21,16 @@ from lockstep.errors import (
     TooManyInFlight,
     WalCorrupt,
 )
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.identity import require_known_markers, require_same_pipeline
-from lockstep.roles.state import check_own_state
-from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.changed import changed_files, shown
 from lockstep.sources.files.late import late_files
 from lockstep.states import DECIDED, UNDECIDED, EpochState
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.identity import require_known_markers, require_same_pipeline
+from lockstep.steps.keyed_state import check_own_state
+from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
@@ -52,7 +52,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     epoch = _open(runtime, run, interval)
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
-        epoch = confirmed(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
+        epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
     _tell_late_and_changed(runtime, epoch)
     return epoch
@@ -154,7 +154,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
     return runtime.ledger.plan_epoch(
         pipeline.name,
         plan,
-        claims_of(runtime, plan),
+        find_claims(runtime, plan),
         run,
         interval=interval,
         after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
@@ -186,7 +186,7 @@ def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None
     return runtime.ledger.source_end(runtime.pipeline, source, before=last.id if last else 1)
 
 
-def claims_of(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
+def find_claims(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
     """The files of a plan, per source."""
     claims = {name: _claims(runtime, name, found) for name, found in plan.sources.items()}
     return {name: files for name, files in claims.items() if files}

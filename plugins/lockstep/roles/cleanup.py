@@ -9,10 +9,10 @@ from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.state import release_state
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState, Role
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.keyed_state import release_state
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         left = f": {ways_out.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
-    return confirmed(partial(_clean, runtime, epoch, epoch.wal, role), partial(_cleaned, runtime, epoch))
+    return confirm_alarm(partial(_clean, runtime, epoch, epoch.wal, role), partial(_cleaned, runtime, epoch))
 
 
 def _cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:

@@ -9,15 +9,15 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.counting import rows_in_words
-from lockstep.roles.lease import kept
-from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, Role
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.lease import hold_lease
+from lockstep.steps.sweep import sweep_sink
+from lockstep.steps.wording import describe_rows
 from lockstep.wal.reading import SealedWal
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
     runtime.ledger.require_current(attempt)
     runtime.ledger.require_predecessor_decided(epoch)
     try:
-        return confirmed(
+        return confirm_alarm(
             partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name)),
             partial(runtime.ledger.require_running, attempt),
         )
@@ -47,7 +47,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
 
 
 def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink) -> Vote:
-    with kept(runtime.ledger, attempt, Role.PREPARE), described.opened(runtime.sink_context()) as sink:
+    with hold_lease(runtime.ledger, attempt, Role.PREPARE), described.opened(runtime.sink_context()) as sink:
         voted = _standing_vote(runtime, attempt, epoch, sink)
         return voted or _vote(runtime, attempt, epoch, sink)
 
@@ -57,7 +57,7 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenS
     found: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
     if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
         return None
-    told = runtime.told(epoch, found.vote.token)
+    told = runtime.sink_epoch(epoch, found.vote.token)
     if isinstance(sink, TwoPhaseCommitSink) and not sink.is_pending(sink.txn_of(told, found.vote)):
         return None
     _log.info("%s: %s has voted already", epoch, sink.name)
@@ -69,7 +69,7 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> V
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.PREPARE, sink.name)
     reach(CrashPoint.PREPARE_AFTER_TOKEN)
-    return confirmed(
+    return confirm_alarm(
         partial(_vote_as, runtime, attempt, epoch, sink, wal, token),
         partial(runtime.ledger.require_running, attempt, sink.name, token),
     )
@@ -84,7 +84,7 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
         runtime.ledger.take_turn(attempt, sink.name, token)
     reach(CrashPoint.PREPARE_AFTER_TURN)
     sweep_sink(runtime, sink, only=epoch.id, below=token)
-    told = runtime.told(epoch, token)
+    told = runtime.sink_epoch(epoch, token)
     sink.refuse_shown(told)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
     vote = sink.prepare(told, wal.outputs(sink.outputs))
@@ -92,7 +92,7 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     reach(CrashPoint.PREPARE_BEFORE_VOTE)
     runtime.ledger.record_vote(attempt, sink.name, vote)
     reach(CrashPoint.PREPARE_AFTER_VOTE)
-    _log.info("%s: %s voted after %.1f s: %s", epoch, sink.name, time.monotonic() - began, rows_in_words(vote.rows))
+    _log.info("%s: %s voted after %.1f s: %s", epoch, sink.name, time.monotonic() - began, describe_rows(vote.rows))
     return vote
 
 

@@ -13,14 +13,14 @@ from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.counting import rows_in_words
-from lockstep.roles.sweep import sweep_sink
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Publication
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, ParticipantState, Role
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.sweep import sweep_sink
+from lockstep.steps.wording import describe_rows
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
         return epoch
     show = partial(_show, runtime, epoch, participant, role)
     with _way_out_named(epoch, sink_name):
-        return confirmed(show, partial(_meanwhile, runtime, epoch, participant, role))
+        return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, role))
 
 
 @contextmanager
@@ -87,19 +87,19 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
 def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
     began = time.monotonic()
     runtime.ledger.require_predecessor_published(epoch, sink.name)
-    if sink.numbers_rows and not sink.has_shown(runtime.told(epoch, vote.token)):
+    if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
         _require_whole(runtime, epoch, sink)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
     epoch = runtime.ledger.epoch(epoch.pipeline, epoch.id)  # once the token shows, it isn't staged again unseen
     if isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
-    publication = sink.publish(runtime.told(epoch, token), vote, runtime.rows_of(epoch, sink))
+    publication = sink.publish(runtime.sink_epoch(epoch, token), vote, runtime.sealed_outputs(epoch, sink))
     reach(CrashPoint.PUBLISH_BEFORE_RECORD)
     reason = _why_repaired(sink, age) if publication is Publication.REPAIRED else ""
     epoch = runtime.ledger.record_publication(epoch, sink.name, vote.token, publication.value, role, reason)
     reach(CrashPoint.PUBLISH_AFTER_RECORD)
-    seconds, rows = time.monotonic() - began, rows_in_words(vote.rows)
+    seconds, rows = time.monotonic() - began, describe_rows(vote.rows)
     _log.info("%s: %s shows it (%s) after %.1f s: %s", epoch, sink.name, publication, seconds, rows)
     return epoch
 

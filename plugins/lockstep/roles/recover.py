@@ -13,10 +13,10 @@ from lockstep.errors import LockstepError, OutOfOrder, PublishBusy
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.cleanup import clean
 from lockstep.roles.publish import publish_decided
-from lockstep.roles.sweep import sweep_folders, sweep_sink
 from lockstep.runtime import Runtime
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
+from lockstep.steps.sweep import sweep_folders, sweep_sink
 
 _log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, RestageRefused, Retryable, WalCorrupt
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.job import Launch, write_wal
-from lockstep.roles.state import StateBefore, state_before
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.keyed_state import BaseState, find_base_state
+from lockstep.steps.stage_job import Launch, write_wal
 from lockstep.wal.manifest import Manifest
 
 _log = logging.getLogger(__name__)
@@ -32,7 +32,9 @@ def restage(runtime: Runtime, epoch_id: int, launch: Launch, reason: str, refere
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     _require_damaged(runtime, epoch)
-    return confirmed(partial(_restage, runtime, epoch, launch, reason, reference), partial(_meanwhile, runtime, epoch))
+    return confirm_alarm(
+        partial(_restage, runtime, epoch, launch, reason, reference), partial(_meanwhile, runtime, epoch)
+    )
 
 
 def restage_if_needed(runtime: Runtime, epoch: Epoch, launch: Launch, reference: str) -> Epoch:
@@ -58,7 +60,7 @@ def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
         return False
     try:
         with sink.opened(runtime.sink_context()):
-            return sink.is_pending(sink.txn_of(runtime.told(epoch, vote.token), vote))
+            return sink.is_pending(sink.txn_of(runtime.sink_epoch(epoch, vote.token), vote))
     except Retryable:  # who can't be asked may need it
         return False
 
@@ -87,7 +89,7 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
 
 
 def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, reference: str) -> Epoch:
-    before = state_before(runtime, epoch)
+    before = find_base_state(runtime, epoch)
     _require_state_stays(runtime, epoch, before)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR)
@@ -104,7 +106,7 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     return changed
 
 
-def _require_state_stays(runtime: Runtime, epoch: Epoch, before: StateBefore | None) -> None:
+def _require_state_stays(runtime: Runtime, epoch: Epoch, before: BaseState | None) -> None:
     """Later epochs go on from the state that the decided manifest names: without it there is no way."""
     if epoch.based_on is None and before is None:
         return

@@ -12,14 +12,14 @@ from lockstep import ways_out
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, LockstepError
-from lockstep.roles.alarm import confirmed
-from lockstep.roles.counting import outputs_in_words
-from lockstep.roles.job import Launch, write_wal
-from lockstep.roles.lease import kept
 from lockstep.roles.restage import restage_if_needed
-from lockstep.roles.state import StateBefore, state_before
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
+from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.keyed_state import BaseState, find_base_state
+from lockstep.steps.lease import hold_lease
+from lockstep.steps.stage_job import Launch, write_wal
+from lockstep.steps.wording import describe_outputs
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
     if (staged := _staged(runtime, attempt)) is not None:
         return restage_if_needed(runtime, staged, launch, reference)
     try:
-        return confirmed(
+        return confirm_alarm(
             partial(_stage_once, runtime, attempt, launch, reference), partial(_meanwhile, runtime, attempt)
         )
     except AlreadyDecided:
@@ -61,11 +61,11 @@ def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
 
 def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str) -> Epoch:
     epoch = runtime.epoch_of(attempt)
-    before = state_before(runtime, epoch)
+    before = find_base_state(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.STAGE)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
-    with kept(runtime.ledger, attempt, Role.STAGE), _way_out_named(epoch):
+    with hold_lease(runtime.ledger, attempt, Role.STAGE), _way_out_named(epoch):
         return _stage(runtime, attempt, epoch, token, launch, reference, before)
 
 
@@ -76,7 +76,7 @@ def _stage(
     token: int,
     launch: Launch,
     reference: str,
-    before: StateBefore | None,
+    before: BaseState | None,
 ) -> Epoch:
     began = time.monotonic()
     written = write_wal(runtime, epoch, token, launch, reference, before)
@@ -91,7 +91,7 @@ def _stage(
         manifest.state.based_on if manifest.state else None,
     )
     reach(CrashPoint.STAGE_AFTER_SEAL)
-    _log.info("%s is staged after %.1f s: %s", epoch, time.monotonic() - began, outputs_in_words(manifest))
+    _log.info("%s is staged after %.1f s: %s", epoch, time.monotonic() - began, describe_outputs(manifest))
     if sealed.wal != written.folder:
         _log.info("%s: another execution sealed first; %s is rubbish", epoch, written.folder)
     return sealed

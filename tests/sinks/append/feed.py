@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
+from lockstep.operations.verify import Verification, verify
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -18,7 +19,6 @@ from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.roles.stage import stage
-from lockstep.roles.verify import Verification, verify
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.wal.staging import Staging

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.cli_connections import variable_of
 from lockstep.errors import PublishBlocked, SinkRejected
-from lockstep.roles.operate import resolve
+from lockstep.operations.resolve import resolve
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.postgres import PostgresSink

@@ -1,12 +1,11 @@
-"""What a person may do to an epoch that is stuck: refused where unsafe, and written to the history with its reason."""
+"""resolve: a person says what became of a decided epoch in one sink; refused where the target proves the contrary."""
 
 from __future__ import annotations
 
 import logging
 from typing import Literal
 
-from lockstep import ways_out
-from lockstep.epoch import Epoch, Identity, Vote
+from lockstep.epoch import Epoch, Vote
 from lockstep.errors import (
     IllegalTransition,
     LedgerConflict,
@@ -18,35 +17,12 @@ from lockstep.errors import (
     UnknownEpoch,
     WalCorrupt,
 )
-from lockstep.roles.begin import claims_of, make_plan
-from lockstep.roles.identity import REDEFINED, identity_of
-from lockstep.roles.sweep import roll_back
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee, Publication
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState, ParticipantState, Role
 
 _log = logging.getLogger(__name__)
-
-
-def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Give an undecided epoch's range up for good. Raises `IllegalTransition` for a decided one."""
-    epoch = runtime.ledger.void_epoch(runtime.pipeline, epoch_id, reason)
-    roll_back(runtime, epoch)
-    return epoch
-
-
-def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks. Raises `IllegalTransition` for a decided one."""
-    old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    before = None
-    if runtime.defined.identity is Identity.CURSOR:
-        _require_last(runtime, old)
-        before = runtime.ledger.epoch_before(runtime.pipeline, epoch_id)
-    plan = make_plan(runtime, old.interval, before, replaced=old)
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims_of(runtime, plan), reason)
-    roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
-    return epoch
 
 
 def resolve(
@@ -81,16 +57,6 @@ def resolve(
     return epoch
 
 
-def redefine(runtime: Runtime, reason: str) -> None:
-    """Take the definition for the pipeline that goes by its name, though it shares no source and no sink with it."""
-    runtime.ledger.change_pipeline(runtime.pipeline, REDEFINED, identity_of(runtime.defined), reason)
-
-
-def refusal(epoch: Epoch, verb: str) -> IllegalTransition:
-    """Why a decided epoch stays as it is."""
-    return IllegalTransition(f"can't {verb} {epoch}: it is {epoch.state}; the decision stands, every sink will show it")
-
-
 def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote) -> None:
     """Look first: where the target proves that nothing was applied, no word can say so, as long as it still can be."""
     try:
@@ -119,7 +85,7 @@ def _proof_of_absence(runtime: Runtime, sink: OpenSink, epoch: Epoch, vote: Vote
     if sink.find_marker(epoch.id) is not None:
         return None
     try:
-        sink.refuse_shown(runtime.told(epoch, vote.token))
+        sink.refuse_shown(runtime.sink_epoch(epoch, vote.token))
     except LedgerConflict as shown:
         _log.info("%s", shown)
         return None
@@ -133,12 +99,3 @@ def _is_readable(runtime: Runtime, epoch: Epoch) -> bool:
         _log.warning("%s can't be shown any more, so a person's word counts: %s", epoch, error)
         return False
     return True
-
-
-def _require_last(runtime: Runtime, epoch: Epoch) -> None:
-    last = runtime.ledger.last_epoch(runtime.pipeline)
-    if last is not None and last.id != epoch.id:
-        raise IllegalTransition(
-            f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "
-            f"up: {ways_out.void(epoch.pipeline, epoch.id)}"
-        )

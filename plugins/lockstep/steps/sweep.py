@@ -53,7 +53,7 @@ def sweep_sink(runtime: Runtime, sink: OpenSink, *, only: int | None = None, bel
 
 
 def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int) -> bool:
-    epoch = known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
+    epoch = require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
@@ -97,7 +97,7 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
     for epoch_id, token, folder in listed:
         if only is not None and epoch_id != only:
             continue
-        epoch = known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
+        epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
         if _is_rubbish(epoch, token, folder):
             runtime.staging.discard(folder)
             swept += 1
@@ -109,7 +109,7 @@ def _sweep_states(runtime: Runtime, only: int | None) -> int:
     for found in states.executions():
         if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
             continue
-        epoch = known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
+        epoch = require_known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
         if _is_rubbish_state(epoch, found.token):
             states.discard(found)
             swept += 1
@@ -129,7 +129,7 @@ def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
     return token < epoch.attempt and folder != epoch.wal
 
 
-def known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
+def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
     """The epoch of something that lies around. Raises `LedgerConflict` if this ledger doesn't know it or the token."""
     try:
         known = runtime.ledger.epoch(runtime.pipeline, epoch)

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def kept(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
+def hold_lease(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
     """Renew the attempt's lease now, then from a thread, on a connection of its own, until the block is left."""
     ledger.renew_lease(attempt, role)
     done = threading.Event()

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 
 from lockstep.epoch import Identity, Json
 from lockstep.errors import IllegalTransition
-from lockstep.roles.identity import renumbered_upto
 from lockstep.roles.recover import known_sinks
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Marker, Sink
 from lockstep.states import DECIDED
+from lockstep.steps.identity import last_renumbered_token
 from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Ren
 def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
-    numbers = [(0, renumbered_upto(runtime)), *_numbers(left)]
+    numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
     for described in _sinks(runtime):
         with described.opened(runtime.sink_context()) as sink:
             sink.preflight(None)

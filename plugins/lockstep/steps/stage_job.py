@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
-from lockstep.roles.state import StateBefore, sealed_state, state_blamed, state_request
 from lockstep.runtime import Runtime
 from lockstep.sources.base import Source
 from lockstep.states import DECIDED
+from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
@@ -35,7 +35,7 @@ def write_wal(
     token: int,
     launch: Launch,
     reference: str,
-    before: StateBefore | None,
+    before: BaseState | None,
     *,
     keeps_state: bool = True,
 ) -> Written:
@@ -54,7 +54,7 @@ def write_wal(
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    with state_blamed(runtime, before):
+    with blame_state(runtime, before):
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
@@ -76,7 +76,7 @@ def write_wal(
 
 
 def _request(
-    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: StateBefore | None
+    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: BaseState | None
 ) -> StageRequest:
     return StageRequest(
         pipeline=reference,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed, StagingUnavailable, WalCorrupt
 from lockstep.keyed_state import KeyedState
-from lockstep.roles.sweep import known_epoch
 from lockstep.runtime import Runtime
+from lockstep.steps.sweep import require_known_epoch
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import StateRequest
 from lockstep.wal.savepoint import START, Savepoint
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class StateBefore:
+class BaseState:
     """What an epoch's state is made from. `based_on`: the manifest hash of the epoch before, "" without one."""
 
     based_on: str
@@ -30,7 +30,7 @@ class StateBefore:
     savepoint: str | None = None
 
 
-def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
+def find_base_state(runtime: Runtime, epoch: Epoch) -> BaseState | None:
     """The decided versions that `epoch` goes on from; None for a pipeline that has no state, and never had.
 
     Raises `OutOfOrder` while the epoch before is undecided, `PlanMismatch` for a state that would be lost, `WalCorrupt`
@@ -45,7 +45,7 @@ def state_before(runtime: Runtime, epoch: Epoch) -> StateBefore | None:
     manifest = _manifest_of(runtime, before)
     versions = manifest.state.versions if manifest.state else {}
     _require_none_lost(runtime, epoch, versions)
-    return StateBefore(manifest.hash, _declared(runtime, versions))
+    return BaseState(manifest.hash, _declared(runtime, versions))
 
 
 def _hands_on_state(runtime: Runtime) -> bool:
@@ -55,14 +55,14 @@ def _hands_on_state(runtime: Runtime) -> bool:
     return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_state(runtime.pipeline)
 
 
-def _started(runtime: Runtime, epoch: Epoch) -> StateBefore:
+def _started(runtime: Runtime, epoch: Epoch) -> BaseState:
     """What a pipeline's first epoch begins with: nothing, or a savepoint."""
     found = runtime.ledger.savepoint(runtime.pipeline)
     if found is None:
-        return StateBefore("", {})
+        return BaseState("", {})
     savepoint = Savepoint.from_json(found)
     _require_none_lost(runtime, epoch, savepoint.versions)
-    return StateBefore("", _declared(runtime, savepoint.versions), savepoint.hash)
+    return BaseState("", _declared(runtime, savepoint.versions), savepoint.hash)
 
 
 def _declared(runtime: Runtime, versions: Mapping[str, StateVersion]) -> dict[str, StateVersion]:
@@ -78,7 +78,7 @@ def _require_none_lost(runtime: Runtime, epoch: Epoch, before: Mapping[str, Stat
         )
 
 
-def state_request(runtime: Runtime, epoch: Epoch, token: int, before: StateBefore) -> StateRequest:
+def state_request(runtime: Runtime, epoch: Epoch, token: int, before: BaseState) -> StateRequest:
     """What the Spark job of execution `token` is told."""
     staging, states = runtime.staging, runtime.states()
     return StateRequest(
@@ -93,7 +93,7 @@ def state_request(runtime: Runtime, epoch: Epoch, token: int, before: StateBefor
 
 
 @contextmanager
-def state_blamed(runtime: Runtime, before: StateBefore | None) -> Iterator[None]:
+def blame_state(runtime: Runtime, before: BaseState | None) -> Iterator[None]:
     """When the job fails, look whether the state that it reads is still as it was sealed: `WalCorrupt` if not."""
     try:
         yield
@@ -109,7 +109,7 @@ def state_blamed(runtime: Runtime, before: StateBefore | None) -> Iterator[None]
 
 
 def sealed_state(
-    runtime: Runtime, epoch: Epoch, token: int, written: Mapping[str, WrittenState], before: StateBefore | None
+    runtime: Runtime, epoch: Epoch, token: int, written: Mapping[str, WrittenState], before: BaseState | None
 ) -> SealedState | None:
     """The versions that this execution made, durable and checked."""
     if before is None:
@@ -150,7 +150,7 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
         return
     for execution in found:
         if execution.epoch != START:  # of the savepoint it began with
-            known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
+            require_known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
     live = frozenset(
         states.path_of(name, file)
         for kept in runtime.ledger.sealed_epochs(runtime.pipeline, oldest)

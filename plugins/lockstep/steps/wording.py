@@ -9,12 +9,12 @@ from lockstep.wal.manifest import Manifest
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
-def rows_in_words(rows: Mapping[str, int]) -> str:
+def describe_rows(rows: Mapping[str, int]) -> str:
     """`flights 842 rows, delays 1 row`."""
     return ", ".join(f"{name} {_many(count, 'row')}" for name, count in rows.items()) or "nothing"
 
 
-def outputs_in_words(manifest: Manifest) -> str:
+def describe_outputs(manifest: Manifest) -> str:
     """`flights 842 rows in 2 files of 61 kB`, for each output."""
     return ", ".join(
         f"{name} {_many(output.rows, 'row')} in {_many(len(output.files), 'file')} of {_size(output.bytes)}"

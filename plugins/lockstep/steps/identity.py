@@ -64,7 +64,7 @@ def require_known_markers(runtime: Runtime, sink: OpenSink) -> None:
     """Raise `LedgerConflict` if the newest markers of `sink` are of epochs that this ledger has not decided, or carry
     tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is known."""
     for marker in sink.newest_markers():  # before the ledger is read: what is visible was decided earlier
-        if not _is_known(runtime, marker) and marker.token > renumbered_upto(runtime):
+        if not _is_known(runtime, marker) and marker.token > last_renumbered_token(runtime):
             raise LedgerConflict(
                 f"sink {sink.name} shows epoch {marker.epoch} of pipeline {runtime.pipeline} (token {marker.token}, "
                 f"manifest {marker.manifest_hash[:12]}), which this ledger hasn't decided so: the ledger is older than "
@@ -74,7 +74,7 @@ def require_known_markers(runtime: Runtime, sink: OpenSink) -> None:
             )
 
 
-def renumbered_upto(runtime: Runtime) -> int:
+def last_renumbered_token(runtime: Runtime) -> int:
     """The largest token that anything carried when a person last looked; 0 if nobody ever did."""
     found = runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED)
     return int(found["token"]) if found else 0
@@ -89,7 +89,7 @@ def _is_known(runtime: Runtime, marker: Marker) -> bool:
     return decided and bool(runtime.ledger.issued(runtime.pipeline, marker.epoch, [marker.token]))
 
 
-def identity_of(pipeline: Pipeline) -> Json:
+def describe_identity(pipeline: Pipeline) -> Json:
     """What the ledger keeps of a definition that a person has taken for the pipeline."""
     places = _of_definition(pipeline)
     return {"sources": sorted(places.sources), "reads": sorted(places.reads or ()), "writes": sorted(places.writes)}

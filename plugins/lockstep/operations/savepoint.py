@@ -71,7 +71,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     return found
 
 
-def summary_of(found: Savepoint) -> Json:
+def summarize(found: Savepoint) -> Json:
     """What a person is told: from which epoch it is, its positions, and each state's rows and bytes."""
     return {
         "pipeline": found.pipeline,

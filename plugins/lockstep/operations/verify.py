@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError, TargetUnreadable, WalCorrupt
-from lockstep.roles.alarm import confirmed
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Guarantee
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.steps.alarms import confirm_alarm
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest, OutputManifest
 
@@ -56,7 +56,7 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     """
     if epoch.state not in DECIDED:
         return []
-    return confirmed(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+    return confirm_alarm(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
 
 
 def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
@@ -66,7 +66,7 @@ def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
 
 
 def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
-    manifest = manifest_of(runtime, epoch)
+    manifest = read_manifest(runtime, epoch)
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
     found: list[Verification] = []
     for name, participant in participants.items():
@@ -76,7 +76,7 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     return found
 
 
-def manifest_of(runtime: Runtime, epoch: Epoch) -> Manifest:
+def read_manifest(runtime: Runtime, epoch: Epoch) -> Manifest:
     """The manifest that the ledger decided: in the WAL, or kept beside it after cleanup."""
     if epoch.state is not EpochState.CLEANED:
         return open_wal(runtime.staging, epoch).manifest
@@ -120,7 +120,7 @@ def _replaced(
         return _counted(sink, sealed.name, sealed.rows - rows)
     [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
     try:
-        found = sink.standing(runtime.told(epoch, 0), batches)
+        found = sink.standing(runtime.sink_epoch(epoch, 0), batches)
     except LockstepError as error:
         return f"its keys can't be looked up: {error}", None, 0
     note = f"{found.overwritten} rows overwritten since"
