@@ -7,19 +7,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from stack.kafka import BROKER, KafkaBroker
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
 from stack.processes import Processes
 from stack.spark import ConnectServer
-from tests.tiers import TESTS, Share, Tier, files, part_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,49 +24,8 @@ if TYPE_CHECKING:
 #: each Java program lives for seconds, or compiles what it runs once: the second compiler never earns what it costs
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
+pytest_plugins = ["tests.suite"]
 _numbers = count(1)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--tier", type=Tier, choices=list(Tier), default=Tier.ALL, help="what to run of the given paths (all)"
-    )
-
-
-def pytest_report_header(config: pytest.Config) -> str:
-    tier = config.getoption("tier")
-    return f"tier {tier}: {len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py"
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What isn't of the tier isn't even imported."""
-    if collection_path.is_dir() or collection_path.match("test_*.py"):
-        path = PurePosixPath(collection_path.relative_to(TESTS))
-        if not any(file.is_relative_to(path) for file in files(config.getoption("tier"))):
-            return True
-    return None
-
-
-class ByServers(LoadScopeScheduling):
-    """Shares the tests out among processes by file, and by folder where they share servers."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = PurePosixPath(nodeid.partition("::")[0])
-        match part_of(file.relative_to(TESTS.name)).share:
-            case Share.FILE:
-                return str(file)
-            case Share.FOLDER:
-                return str(file.parent)
-            case Share.PARAMETER:
-                return nodeid.partition("-")[0]
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers:
-    return ByServers(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: part_of(PurePosixPath(item.path.relative_to(TESTS))).rank)
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,7 @@ SUITE = {
     "model": Part(TEST),
     "package": Part(ALL),
     "security": Part(TEST),
+    "security/test_canary.py": Part(ALL),
     "simulation": Part(TEST),
     "sinks": Part(TEST, rank=5),
     "sources": Part(TEST),

@@ -18,6 +18,7 @@ else:
     SEEDS = list(range(int(os.environ.get("LOCKSTEP_SEEDS", "40"))))
 
 
+@pytest.mark.cover(12)  # neighbours differ in what kind of world they have
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_a_seed_brings_every_row_is_shown_once(
     seed: int, simulated_ledger: str, memory: Path, standing: None

@@ -42,6 +42,7 @@ from lockstep.testing.under_test import (
 OnStep = Callable[[str], None]
 END = "the end"  #: a story's last step
 Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
+Select = Callable[[list[str], signal.Signals], list[int]]  #: at which steps to take an action
 
 
 # --- the ledger's part -----------------------------------------------------------------------------------------------
@@ -161,10 +162,23 @@ def reached_points(on_step: OnStep) -> None:
     crash.observe(on_step)
 
 
-def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: signal.Signals, rows: int) -> list[str]:
+def all_steps(steps: list[str], action: signal.Signals) -> list[int]:
+    """A Select: each step."""
+    return list(range(len(steps)))
+
+
+def sweep_every_step(
+    target: SinkUnderTest,
+    story: Story,
+    trace: Trace,
+    action: signal.Signals,
+    rows: int,
+    select: Select = all_steps,
+) -> list[str]:
     """Run `story` once for each of its steps, take `action` there, finish in a second process, and compare.
 
-    Returns the steps' names. AssertionError names the step at which rows were lost, doubled or left behind.
+    Returns the names of all its steps, also of those that `select` leaves out. AssertionError names the step at which
+    rows were lost, doubled or left behind.
     """
     with tempfile.TemporaryDirectory() as folder:
         rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
@@ -172,14 +186,15 @@ def sweep_every_step(target: SinkUnderTest, story: Story, trace: Trace, action: 
         finish(done[0])  # whatever is made once for a target
         steps = steps_of(story, trace, done[1], Path(folder, "steps"))
         finish(done[1])
-        for index, step in enumerate(steps):
+        for index in select(steps, action):
             round = next(rounds)
             try:
                 _interrupted(round, story, trace, index, action)
                 done.append(round)
                 _compare(round, done)
             except AssertionError as error:
-                raise AssertionError(f"{story.__name__}, {action.name} at step {index} ({step}): {error}") from error
+                at = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
+                raise AssertionError(f"{at}: {error}") from error
         return steps
 
 

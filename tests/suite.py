@@ -1,0 +1,109 @@
+"""How pytest runs the suite: the tests of a tier, shared out among processes, and sweeps whole or as a seeded cover."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path, PurePosixPath
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.cover import Cover
+from tests.tiers import TESTS, Share, Tier, files, part_of
+
+SEEDS = 1000
+COVER = "cover"  #: a property of a test's report: how much of its sweep it ran
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("suite")
+    group.addoption(
+        "--tier", type=Tier, choices=list(Tier), default=Tier.ALL, help="what to run of the given paths (all)"
+    )
+    group.addoption(
+        "--cover-seed", type=int, help="sweep by the cover of this seed: the whole sweeps run without it in tier all"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cover(size): in a cover, only so many of the test's parameters run")
+    if config.option.tier is not Tier.ALL and config.option.cover_seed is None:
+        config.option.cover_seed = random.randrange(SEEDS)  # processes that share the tests out are told
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    tier, seed = config.option.tier, config.option.cover_seed
+    sweeps = "whole" if seed is None else f"as the cover of seed {seed}, which --cover-seed {seed} repeats"
+    return [f"tier {tier}: {len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py", f"sweeps: {sweeps}"]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What isn't of the tier isn't even imported."""
+    if collection_path.is_relative_to(TESTS) and (collection_path.is_dir() or collection_path.match("test_*.py")):
+        path = PurePosixPath(collection_path.relative_to(TESTS))
+        if not any(file.is_relative_to(path) for file in files(config.option.tier)):
+            return True
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: part_of(PurePosixPath(item.path.relative_to(TESTS))).rank)
+    swept: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("cover"):
+            swept[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+    left_out = set()
+    for (_, size), cases in swept.items():
+        cover = Cover(config.option.cover_seed)
+        run = cover.sample(cases, size)
+        run[0].user_properties.append((COVER, [cover.run, cover.swept]))
+        left_out |= set(cases) - set(run)
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture
+def cover(request: pytest.FixtureRequest) -> Iterator[Cover]:
+    """For a test that sweeps: its share of what is swept."""
+    found = Cover(request.config.option.cover_seed)
+    yield found
+    if found.swept:
+        request.node.user_properties.append((COVER, [found.run, found.swept]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if getattr(report, "when", None) == "teardown":
+            for name, value in report.user_properties:
+                if name == COVER:
+                    count = counts[report.nodeid.partition("[")[0]]
+                    count[:] = [have + more for have, more in zip(count, value, strict=True)]
+    partly = {test: count for test, count in counts.items() if count[0] < count[1]}
+    if partly:
+        terminalreporter.section("swept by a cover")
+    for test, (run, swept) in sorted(partly.items()):
+        terminalreporter.line(f"{run} of {swept}: {test}")
+
+
+class ByServers(LoadScopeScheduling):
+    """Shares the tests out as `tests/tiers.py` says."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = PurePosixPath(nodeid.partition("::")[0])
+        match part_of(file.relative_to(TESTS.name)).share:
+            case Share.FILE:
+                return str(file)
+            case Share.FOLDER:
+                return str(file.parent)
+            case Share.PARAMETER:
+                return nodeid.partition("-")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers:
+    return ByServers(config, log)
