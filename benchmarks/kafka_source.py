@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 
 from benchmarks.ways import Way
 from lockstep import Pipeline
-from lockstep.compute.session import connect
 from lockstep.compute.stage import stage_epoch
 from lockstep.epoch import SourceRange
 from lockstep.errors import SourceRefused, SourceUnavailable
@@ -24,6 +23,7 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource, SourceContext
+from lockstep.spark.session import connect
 from lockstep.wal.request import StageRequest
 from lockstep.wal.staging import Staging
 from stack.kafka import KafkaBroker

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.paths import Place
-from lockstep.compute.session import connect
 from lockstep.ledger import migrate
+from lockstep.spark.session import connect
 from stack.errors import StackError
 from stack.postgres import HOST, SUPERUSER, PostgresServer
 from stack.processes import Processes

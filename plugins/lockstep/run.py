@@ -110,8 +110,8 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
 
     def launch(request_uri: str) -> None:
         with naming("Spark"):
-            from lockstep.compute.session import session
             from lockstep.compute.stage import run_request
+            from lockstep.spark.session import session
 
         with session(spark) as opened:
             run_request(request_uri, opened, pipeline.opened({} if connections is None else connections))

@@ -32,7 +32,6 @@ from pyspark.sql.types import StructType
 
 from lockstep import Pipeline, files
 from lockstep.compute.sequence import SequenceDataSource
-from lockstep.compute.stream_ranges import RangeReader
 from lockstep.crash import observe
 from lockstep.epoch import RunKey, SourceRange
 from lockstep.kafka.reading import at_hand, committed_reader
@@ -48,6 +47,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource, MariaDbTableSource, PostgresTableSource, SequenceSource, Source
 from lockstep.sources.tables import TableSource
+from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging

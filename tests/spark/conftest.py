@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lockstep.compute.session import connect
+from lockstep.spark.session import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

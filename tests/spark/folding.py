@@ -50,7 +50,7 @@ class Epochs:
         return told
 
     def before(self) -> dict[str, StateRows]:
-        from lockstep.compute.ddl import struct_of
+        from lockstep.spark.ddl import struct_of
 
         declared = self.windows.state()
         empty = {name: self.spark.createDataFrame([], struct_of(one.schema)) for name, one in declared.items()}

@@ -13,11 +13,11 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
-from lockstep.compute.ddl import struct_of
 from lockstep.epoch import Position, SourceRange
 from lockstep.errors import InvalidPipeline, SourceUnavailable
 from lockstep.pipeline import Pipeline
 from lockstep.sources import DataSourceSource, SequenceSource, Source, SourceContext
+from lockstep.spark.ddl import struct_of
 from tests.spark.pipelines import Nowhere
 from tests.spark.staged import stage
 

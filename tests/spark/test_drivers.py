@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lockstep.compute.session import cancel, connect, require_versions
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
+from lockstep.spark.session import cancel, connect, require_versions
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
@@ -157,7 +157,7 @@ def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(session: SparkSe
 
 KILLED = """
 import sys
-from lockstep.compute.session import connect
+from lockstep.spark.session import connect
 from lockstep.compute.stage import stage_epoch
 from tests.spark.staged import csv, request_of
 from tests.spark.pipelines import pipeline_of
@@ -191,7 +191,7 @@ def test_a_killed_client_leaves_a_folder_without_a_result(
 
 LEFT_OPEN = """
 import sys
-from lockstep.compute.session import connect
+from lockstep.spark.session import connect
 first, second = connect(sys.argv[1]), connect(sys.argv[1])
 first.range(1).collect()
 """
@@ -208,14 +208,14 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
 
 def test_versions_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"pyspark": "4.2.0", "pyspark-client": "4.3.0"}
-    monkeypatch.setattr("lockstep.compute.session.version", found.__getitem__)
+    monkeypatch.setattr("lockstep.spark.session.version", found.__getitem__)
     with pytest.raises(SparkRefused, match=r"pyspark-client 4\.3\.0"):
         connect("sc://127.0.0.1:9")
 
 
 def test_a_patch_release_is_never_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.__version__", "4.2.7")
-    monkeypatch.setattr("lockstep.compute.session.version", lambda _: "4.2.7")
+    monkeypatch.setattr("lockstep.spark.session.version", lambda _: "4.2.7")
     require_versions()
 
 
@@ -224,7 +224,7 @@ def test_another_release_or_two_of_them_are_refused_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, pyspark: str, client: str
 ) -> None:
     monkeypatch.setattr("pyspark.__version__", pyspark)
-    monkeypatch.setattr("lockstep.compute.session.version", {"pyspark": pyspark, "pyspark-client": client}.__getitem__)
+    monkeypatch.setattr("lockstep.spark.session.version", {"pyspark": pyspark, "pyspark-client": client}.__getitem__)
     wanted = "4.2.1" if pyspark == "4.2.1" else "4.2.*"
     with pytest.raises(SparkRefused) as refused:
         require_versions()

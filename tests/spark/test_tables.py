@@ -19,9 +19,7 @@ from pyspark.sql.connect.functions import spark_partition_id
 
 from lockstep import run_epoch
 from lockstep.cli_connections import EnvironmentConnections, variable_of
-from lockstep.compute.partitions import ship
 from lockstep.compute.sequence import SequenceDataSource
-from lockstep.compute.stream_ranges import RangeReader, _frozen
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
@@ -29,6 +27,8 @@ from lockstep.sinks import PostgresSink
 from lockstep.sources import MariaDbTableSource, PostgresTableSource, SourceContext
 from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
+from lockstep.spark.partitions import ship
+from lockstep.spark.stream_ranges import RangeReader, _frozen
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageResult
 from stack.mariadb import MariaDbServer

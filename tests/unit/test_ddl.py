@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep.compute.ddl import struct_of
 from lockstep.ddl import Field, fields_of
 from lockstep.errors import InvalidPipeline
+from lockstep.spark.ddl import struct_of
 from lockstep.windows import Windows
 
 SCHEMAS = {

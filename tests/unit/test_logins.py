@@ -93,7 +93,7 @@ def test_what_a_reader_says_of_its_uri_is_told_without_pieces_of_the_password(
     def failing(*arguments: object) -> None:
         raise ValueError(f"no host {uri.partition('@')[2]} of {uri} with {password}, {re.split('[@:/?]', password)}")
 
-    monkeypatch.setattr("lockstep.compute.stream_ranges.next_range", failing)
+    monkeypatch.setattr("lockstep.spark.stream_ranges.next_range", failing)
     source = DataSourceSource("somewhere:Reader", connection_options={"uri": "there"})
     with pytest.raises(SourceUnavailable) as raised:
         asked(source)(uri)
@@ -108,7 +108,7 @@ def test_a_password_behind_its_name_is_not_told(value: str, monkeypatch: pytest.
     def failing(*arguments: object) -> None:
         raise ValueError('found hush, or hu\\"sh mute')
 
-    monkeypatch.setattr("lockstep.compute.stream_ranges.next_range", failing)
+    monkeypatch.setattr("lockstep.spark.stream_ranges.next_range", failing)
     with pytest.raises(SourceUnavailable) as raised:
         asked(DataSourceSource("somewhere:Reader", connection_options={"uri": "there"}))(value)
     assert "***" in str(raised.value)

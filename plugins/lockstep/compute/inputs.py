@@ -11,10 +11,10 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from lockstep.compute.session import is_remote
 from lockstep.epoch import SourceRange
 from lockstep.sources.base import Source
 from lockstep.sources.records import BAD, FILE, WHY, Records, RecordSource
+from lockstep.spark.session import is_remote
 from lockstep.wal.manifest import SourceCount
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job

@@ -15,14 +15,14 @@ from lockstep.compute.bad_records import settle
 from lockstep.compute.balances import Balances, balanced
 from lockstep.compute.by_value import ship_by_value
 from lockstep.compute.enrich import Enrichments, asked_once, collected
-from lockstep.compute.failures import translated
 from lockstep.compute.inputs import Input, Observed
-from lockstep.compute.session import tagged
 from lockstep.compute.state import StateRows, states_of
 from lockstep.compute.state_writing import StateWriter
 from lockstep.compute.transforming import ByName, called, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
+from lockstep.spark.failures import translated
+from lockstep.spark.session import tagged
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from lockstep.compute.ddl import struct_of
-from lockstep.compute.session import require_ansi
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.keyed_state import DELETED, KeyedState
+from lockstep.spark.ddl import struct_of
+from lockstep.spark.session import require_ansi
 from lockstep.wal.request import StateRequest
 from lockstep.wal.state_manifest import StateFile, StateVersion
 from lockstep.wal.state_staging import BUCKET

@@ -21,10 +21,10 @@ from pyspark.sql.types import (
 )
 
 from lockstep.compute.inputs import Observed
-from lockstep.compute.session import require_ansi
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
+from lockstep.spark.session import require_ansi
 from lockstep.wal.state_staging import BUCKET, WrittenState
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lockstep.compute.ddl import struct_of
-from lockstep.compute.session import require_ansi
 from lockstep.errors import InvalidPipeline
+from lockstep.spark.ddl import struct_of
+from lockstep.spark.session import require_ansi
 from lockstep.window_definition import Aggregate, Function, WindowDefinition
 
 if TYPE_CHECKING:

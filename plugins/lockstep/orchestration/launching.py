@@ -66,8 +66,8 @@ class ConnectLauncher:
         self._running: tuple[Any, int] | None = None
 
     def __call__(self, request_uri: str) -> None:
-        from lockstep.compute.session import connect
         from lockstep.compute.stage import run_request
+        from lockstep.spark.session import connect
 
         session = connect(self.url())
         self._running = session, read_request(request_uri).token
@@ -80,7 +80,7 @@ class ConnectLauncher:
         return str(SparkConnectHook(self._conn_id).get_connection_url())
 
     def cancel(self) -> None:
-        from lockstep.compute.session import cancel
+        from lockstep.spark.session import cancel
 
         if self._running is not None:
             cancel(*self._running)

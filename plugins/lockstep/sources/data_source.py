@@ -64,7 +64,7 @@ class DataSourceSource(Source):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
-        from lockstep.compute.stream_ranges import next_range, without
+        from lockstep.spark.stream_ranges import next_range, without
 
         options = self._all_options()
         before = start["end"] if start is not None else None
@@ -85,7 +85,7 @@ class DataSourceSource(Source):
 
         What the reader raises there comes as a `RuntimeError` without the values of `connection_options`.
         """
-        from lockstep.compute.stream_ranges import frame_of_range
+        from lockstep.spark.stream_ranges import frame_of_range
 
         options, between = self._all_options(), (end["start"], end["end"])
         return frame_of_range(spark, self.data_source, options, self.schema, *between, self._secrets(options))

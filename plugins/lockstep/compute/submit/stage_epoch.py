@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.cli_connections import EnvironmentConnections
-from lockstep.compute.session import connect
 from lockstep.compute.stage import run_request
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
+from lockstep.spark.session import connect
 from lockstep.wal.request import read_request, write_error
 
 if TYPE_CHECKING:

@@ -241,7 +241,7 @@ class TableSource(Source):
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
-        from lockstep.compute.partitions import frame_of
+        from lockstep.spark.partitions import frame_of
 
         self._require_same_column(end)
         with self.session() as session:

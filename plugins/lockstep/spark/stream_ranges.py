@@ -28,9 +28,9 @@ from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper, _streamR
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from lockstep.compute.ddl import struct_of
-from lockstep.compute.partitions import ship
 from lockstep.errors import InvalidPipeline
+from lockstep.spark.ddl import struct_of
+from lockstep.spark.partitions import ship
 
 Offset = dict[str, Any]
 _LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
