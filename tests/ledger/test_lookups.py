@@ -61,6 +61,7 @@ HOT = [
     "find_claimants",
     "find_executions",
     "list_participants",
+    "list_publishers",
     "list_transitions",
     "list_epochs",
 ]
@@ -76,8 +77,9 @@ ROWS = [
     " SELECT 'flights', n, 'cleaned', n, '{{}}', 'w', repeat('a', 64), tstzrange("
     " '2013-01-01'::timestamptz + (n - 1) * interval '1 d', '2013-01-01'::timestamptz + n * interval '1 d')"
     " FROM generate_series(1, {days}) n",
-    "INSERT INTO lockstep.participant (pipeline, epoch, sink, state)"
-    " SELECT 'clicks', n, 'warehouse', 'pending' {series}",
+    "INSERT INTO lockstep.participant (pipeline, epoch, sink, state, attempt, token, target_id, publication)"
+    " SELECT 'clicks', n, 'warehouse', CASE WHEN n > {last} THEN 'prepared' ELSE 'published' END, n, n, 't',"
+    " CASE WHEN n > {last} THEN NULL ELSE 'committed' END {series}",
     "INSERT INTO lockstep.run SELECT 'clicks', 'run ' || n, 'clicks', n, n {series}",
     "INSERT INTO lockstep.claim SELECT 'clicks', 'landing', 'file ' || n, n {series}",
     "INSERT INTO lockstep.execution SELECT n, 'clicks', n, NULL, n, 'begin', 'tester' {series}",

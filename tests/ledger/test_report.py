@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep.ledger import Ledger
-from lockstep.ledger.report import EpochStatus, Report, to_json
+from lockstep.ledger.report import PATIENCE, EpochStatus, Report, to_json
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
     CLICKS,
@@ -136,6 +136,60 @@ def test_a_decided_epoch_names_the_sinks_that_have_not_published(ledger: Ledger,
     show(ledger, committed(ledger, planned(ledger)), "warehouse")
     assert status(report, patience=timedelta(hours=1))[1].stuck is None
     assert (status(report)[1].stuck or "").startswith("decided, not published in delays:")
+
+
+def let_time_pass(sql: Sql) -> None:
+    """An hour, for whatever was decided or published, and for who is at publishing it."""
+    with sql.unwatched():
+        sql("UPDATE lockstep.epoch SET changed_at = changed_at - interval '1 h'")
+        sql(
+            "UPDATE lockstep.participant SET changed_at = changed_at - interval '1 h',"
+            " lease_until = lease_until - interval '1 h'"
+        )
+
+
+def test_a_decided_epoch_is_not_stuck_while_somebody_publishes_it_however_long_that_takes(
+    ledger: Ledger, report: Report, sql: Sql
+) -> None:
+    epoch = committed(ledger, planned(ledger))
+    show(ledger, epoch, "warehouse")
+    let_time_pass(sql)
+    assert status(report, patience=PATIENCE)[1].stuck is not None
+    assert ledger.renew_publisher(epoch, "delays", Role.PUBLISH)
+    assert status(report, patience=PATIENCE)[1].stuck is None
+    let_time_pass(sql)
+    assert (status(report, patience=PATIENCE)[1].stuck or "").startswith("decided, not published in delays:")
+
+
+def test_who_publishes_in_one_sink_is_no_sign_of_life_in_another(ledger: Ledger, report: Report, sql: Sql) -> None:
+    epoch = committed(ledger, planned(ledger))
+    let_time_pass(sql)
+    ledger.renew_publisher(epoch, "delays", Role.PUBLISH)
+    assert status(report, patience=PATIENCE)[1].stuck is not None
+
+
+def test_an_epoch_whose_predecessor_is_being_published_or_just_was_is_not_stuck(
+    ledger: Ledger, report: Report, sql: Sql
+) -> None:
+    first, _, _ = [committed(ledger, clicked(ledger, after, sinks=["delays"])) for after in range(3)]
+    let_time_pass(sql)
+    assert {number for number, one in status(report, CLICKS, PATIENCE).items() if one.stuck} == {1, 2, 3}
+    ledger.renew_publisher(first, "delays", Role.PUBLISH)
+    assert not any(one.stuck for one in status(report, CLICKS, PATIENCE).values())
+    let_time_pass(sql)
+    show(ledger, first, "delays")
+    stuck = {number: one.stuck for number, one in status(report, CLICKS, PATIENCE).items()}
+    assert stuck[2] is None
+    let_time_pass(sql)
+    assert {number for number, one in status(report, CLICKS, PATIENCE).items() if one.stuck} == {1, 2, 3}
+
+
+def test_there_is_no_sign_of_life_but_for_what_is_decided_and_not_yet_published(ledger: Ledger) -> None:
+    undecided, shown = voted(ledger, planned(ledger, 1)), published(ledger, planned(ledger, 2))
+    assert not ledger.renew_publisher(undecided, "delays", Role.PUBLISH)
+    assert not ledger.renew_publisher(shown, "delays", Role.PUBLISH)
+    half = show(ledger, committed(ledger, planned(ledger, 3)), "delays")
+    assert not ledger.renew_publisher(half, "delays", Role.PUBLISH)
 
 
 def test_an_epoch_that_waits_names_the_one_before(ledger: Ledger, report: Report, sql: Sql) -> None:

@@ -160,6 +160,20 @@ class Ledger(Beginning, Operating):
 
     # --- publish, cleanup ---
 
+    def renew_publisher(self, epoch: Epoch, sink: str, role: Role) -> bool:
+        """Tell `lockstep status` that somebody is at publishing the decided epoch; nothing else rests on it.
+
+        False when there is nothing to publish any more.
+        """
+
+        def work(tx: Transaction) -> bool:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            if row["state"] != EpochState.COMMITTED:
+                return False
+            return tx.do("renew_publisher", **guards.key(epoch), sink=sink, lease=steps.LEASE) == 1
+
+        return self._connection.run(role, work)
+
     def record_publication(
         self, epoch: Epoch, sink: str, token: int, publication: str, role: Role, reason: str = ""
     ) -> Epoch:

@@ -89,8 +89,9 @@ class Report(Looking):
     def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
         """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
 
-        An epoch is stuck when it waits for a person or for recovery. A decided one: it has not moved for `patience`. An
-        undecided one: its attempt was voided, or nobody has been at it for `patience` (a retry may come).
+        An epoch is stuck when it waits for a person or for recovery. A decided one: for `patience` it has not moved and
+        nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
+        `patience` (a retry may come).
         """
         return [self._pipeline(row, limit, patience) for row in self._look_all("list_pipelines")]
 
@@ -128,8 +129,9 @@ class Report(Looking):
 
     def _status(self, row: Row, patience: timedelta) -> EpochStatus:
         epoch = to_epoch(row)
-        found = self._look_all("list_participants", pipeline=epoch.pipeline, epoch=epoch.id)
+        found = self._look_all("list_publishers", pipeline=epoch.pipeline, epoch=epoch.id)
         participants = tuple(to_participant(participant) for participant in found)
+        silent = any(one["silence"] > patience for one in found if one["state"] != ParticipantState.PUBLISHED)
         before = (
             self._look("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id) if row["span"] is None else None
         )
@@ -140,7 +142,7 @@ class Report(Looking):
             f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
             row["leased"],
             participants,
-            _stuck(epoch, row, participants, to_epoch(before) if before else None, patience),
+            _stuck(epoch, row, participants, to_epoch(before) if before else None, patience, silent),
             row["attempts"],
         )
 
@@ -165,17 +167,20 @@ def to_json(value: object) -> Json:
 
 
 def _stuck(
-    epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None, patience: timedelta
+    epoch: Epoch,
+    row: Row,
+    participants: tuple[Participant, ...],
+    before: Epoch | None,
+    patience: timedelta,
+    silent: bool,
 ) -> str | None:
     if epoch.state in UNDECIDED:
         return _stuck_undecided(epoch, row, participants, before, patience)
-    if row["age"] <= patience:
-        return None
-    if epoch.state is EpochState.COMMITTED:
+    if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         waits = f"; epoch {before.id} before it is {before.state}" if before and before.state in _UNPUBLISHED else ""
         return f"decided, not published in {', '.join(missing)}{waits}: {ways_out.recover(epoch.pipeline)} publishes it"
-    if epoch.state is EpochState.PUBLISHED:
+    if epoch.state is EpochState.PUBLISHED and row["age"] > patience:
         return f"its WAL is not deleted: {ways_out.recover(epoch.pipeline)} deletes it"
     return None
 

@@ -19,6 +19,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.lease import hold_publisher_lease
 from lockstep.steps.sweep import sweep_sink
 from lockstep.steps.wording import describe_rows
 
@@ -78,7 +79,7 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:
-            with _advised(epoch):
+            with _advised(epoch), hold_publisher_lease(runtime.ledger, epoch, sink.name, role):
                 epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
         sweep_sink(runtime, sink, only=epoch.id)
     return epoch

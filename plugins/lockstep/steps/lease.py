@@ -1,13 +1,13 @@
-"""The lease: tells other runs' `begin` that somebody is at work. Nothing else rests on it."""
+"""The lease: tells other runs' `begin`, and people, that somebody is at work. Nothing else rests on it."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lockstep.epoch import Attempt
+from lockstep.epoch import Attempt, Epoch
 from lockstep.errors import LockstepError
 from lockstep.ledger import Ledger
 from lockstep.states import Role
@@ -18,10 +18,26 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def hold_lease(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
-    """Renew the attempt's lease now, then from a thread, on a connection of its own, until the block is left."""
+    """Renew the attempt's lease now, then every RENEWAL seconds until the block is left."""
     ledger.renew_lease(attempt, role)
+    name = f"{attempt.pipeline} epoch {attempt.epoch}"
+    with _renewing(ledger, name, lambda own: own.renew_lease(attempt, role)):
+        yield
+
+
+@contextmanager
+def hold_publisher_lease(ledger: Ledger, epoch: Epoch, sink: str, role: Role) -> Iterator[None]:
+    """Show every RENEWAL seconds that the decided epoch is being published, until the block is left: an alarm for what
+    takes long would be a false one."""
+    with _renewing(ledger, f"{epoch} in {sink}", lambda own: own.renew_publisher(epoch, sink, role)):
+        yield
+
+
+@contextmanager
+def _renewing(ledger: Ledger, name: str, renew: Callable[[Ledger], bool]) -> Iterator[None]:
+    """From a thread, on a connection of its own."""
     done = threading.Event()
-    thread = threading.Thread(target=_renew, args=(ledger.again(), attempt, role, done), daemon=True, name="lease")
+    thread = threading.Thread(target=_renew, args=(ledger.again(), name, renew, done), daemon=True, name="lease")
     thread.start()
     try:
         yield
@@ -30,12 +46,12 @@ def hold_lease(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
         thread.join(timeout=RENEWAL)
 
 
-def _renew(ledger: Ledger, attempt: Attempt, role: Role, done: threading.Event) -> None:
+def _renew(ledger: Ledger, name: str, renew: Callable[[Ledger], bool], done: threading.Event) -> None:
     try:
         while not done.wait(RENEWAL):
-            if not ledger.renew_lease(attempt, role):
+            if not renew(ledger):
                 return
     except LockstepError as error:
-        _log.warning("the lease on %s epoch %s is not renewed any more: %s", attempt.pipeline, attempt.epoch, error)
+        _log.warning("the lease on %s is not renewed any more: %s", name, error)
     finally:
         ledger.close()
