@@ -21,14 +21,12 @@ from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, S
 class OpenSink(ABC):
     """What `Sink.open` returns: one process' connection to a target. Subclass one of the two templates, not this."""
 
+    name: str  #: the sink's
+
     def __init__(self, sink: Sink) -> None:
-        self.sink = sink
+        self.sink, self.name = sink, sink.name
 
     # --- as described ---
-
-    @property
-    def name(self) -> str:
-        return self.sink.name
 
     @property
     def outputs(self) -> tuple[str, ...]:
