@@ -64,12 +64,12 @@ class Place:
         sink = KafkaSink("rows", output="flights", topic=self.topic(), connection="to", **more)
         sealed = Staging(str(self.folder / "staging")).open(*self.wals[wal])
         epoch = SinkEpoch(next(_numbers), 1, self.wals[wal][1], START, Interval(START, START.replace(day=2)))
-        with sink.opened(SinkContext(DEPLOYMENT, "bench", {"to": self.broker.bootstrap})):
-            sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
+        with sink.opened(SinkContext(DEPLOYMENT, "bench", {"to": self.broker.bootstrap})) as live:
+            live.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
             begun = time.perf_counter()
-            vote = sink.prepare(epoch, sealed.outputs(sink.outputs))
+            vote = live.prepare(epoch, sealed.outputs(sink.outputs))
             voted = time.perf_counter()
-            sink.publish(epoch, vote, sealed.outputs(sink.outputs))
+            live.publish(epoch, vote, sealed.outputs(sink.outputs))
             return time.perf_counter() - (begun if prepare else voted)
 
 

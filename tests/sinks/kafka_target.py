@@ -24,12 +24,12 @@ SECONDS_TO_SETTLE = 3.0
 
 
 class KafkaUnderTest(SinkUnderTest):
-    """Topics with names of their own. `kind`: the sink's class. `more`: its arguments."""
+    """Topics with names of their own. `more`: the sink's arguments."""
 
     votes_with_data = False
 
-    def __init__(self, broker: KafkaBroker, kind: type[KafkaSink] = KafkaSink, **more: Any) -> None:
-        self.broker, self.kind, self.more = broker, kind, more
+    def __init__(self, broker: KafkaBroker, **more: Any) -> None:
+        self.broker, self.more = broker, more
         self.topic = self._new_topic()
         self.markers = f"{self.topic}.markers"
         self.guarantee = Guarantee(more.get("guarantee", Guarantee.EXACTLY_ONCE))
@@ -44,7 +44,7 @@ class KafkaUnderTest(SinkUnderTest):
 
     def _sink(self, topic: str) -> KafkaSink:
         defaults: dict[str, Any] = {"key": "name", "transaction_timeout": 20}
-        return self.kind(
+        return KafkaSink(
             "rows",
             output=OUTPUT,
             topic=topic,
@@ -55,8 +55,8 @@ class KafkaUnderTest(SinkUnderTest):
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         sink = self._sink(self._new_topic())
-        with sink.opened(self.context()):
-            sink.preflight(None)
+        with sink.opened(self.context()) as live:
+            live.preflight(None)
         return sink, self.context()
 
     def connections(self) -> dict[str, str]:

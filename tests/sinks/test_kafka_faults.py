@@ -14,9 +14,9 @@ import pytest
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
+from lockstep.kafka.limits import AFTER, BEFORE, EITHER, Limit, TopicLimits
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.kafka.fit import AFTER, BEFORE, EITHER, Limit, Limits
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
@@ -186,9 +186,9 @@ def test_a_record_that_would_be_too_old_when_it_is_sent_gets_no_vote_or_a_warnin
 @pytest.mark.parametrize(
     ("settings", "before", "after"),
     [
-        ({EITHER: "5000", BEFORE: str(2**63 - 1), AFTER: str(2**63 - 1)}, Limit(EITHER, 5000), Limit(EITHER, 5000)),
-        ({EITHER: "5000", BEFORE: "7000"}, Limit(BEFORE, 7000), Limit(EITHER, 5000)),
-        ({AFTER: str(HOUR)}, None, Limit(AFTER, HOUR)),
+        ({EITHER: "5000", BEFORE: str(2**63 - 1), AFTER: str(2**63 - 1)}, (EITHER, 5000), (EITHER, 5000)),
+        ({EITHER: "5000", BEFORE: "7000"}, (BEFORE, 7000), (EITHER, 5000)),
+        ({AFTER: str(HOUR)}, None, (AFTER, HOUR)),
         ({AFTER: str(HOUR), "message.timestamp.type": "LogAppendTime"}, None, None),
         ({}, None, None),
     ],
@@ -197,7 +197,7 @@ def test_a_record_that_would_be_too_old_when_it_is_sent_gets_no_vote_or_a_warnin
 def test_how_far_a_time_may_be_from_now_is_read_as_brokers_read_it(
     settings: dict[str, str], before: Limit | None, after: Limit | None
 ) -> None:
-    limits = Limits.of("t", 1, settings)
+    limits = TopicLimits.of("t", 1, settings)
     assert (limits.before, limits.after) == (before, after)
 
 
@@ -274,6 +274,22 @@ def test_nothing_of_a_connection_is_told() -> None:
         pass
     assert secret not in str(raised.value)
     assert secret not in str(sink.spec())
+
+
+def test_an_error_in_open_leaves_no_client() -> None:
+    """Each has threads of its own."""
+    sink = KafkaSink(
+        "rows", output="rows", topic="t", connection="kafka", guarantee="at_least_once", committer="postgres:nowhere"
+    )
+    before = _threads()
+    with pytest.raises(InvalidPipeline, match="nowhere") as raised:
+        sink.open(_context("127.0.0.1:1"))
+    assert _threads() <= before, raised
+
+
+def _threads() -> set[str]:
+    """Those that the system knows: a client's are none of Python's."""
+    return {task.name for task in Path("/proc/self/task").iterdir()}
 
 
 @pytest.mark.parametrize(

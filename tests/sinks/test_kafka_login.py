@@ -15,6 +15,7 @@ from lockstep.kafka.connection import settings_of
 from lockstep.orchestration.connections import AirflowConnections, dsn_of
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.kafka.open_sink import OpenKafkaSink
 from lockstep.testing.under_test import DEPLOYMENT
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import asking_for
@@ -38,8 +39,8 @@ def connection(broker: KafkaBroker, password: str = PASSWORD) -> str:
 def look(broker: KafkaBroker) -> object:
     sink = KafkaSink("rows", output="rows", topic="nothing", connection="kafka")
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", AirflowConnections())) as opened:
-        assert isinstance(opened, KafkaSink)
-        return opened._cluster.id()
+        assert isinstance(opened, OpenKafkaSink)
+        return opened.cluster.id()
 
 
 def test_the_login_of_an_airflow_connection_opens_a_broker_that_asks_for_one(

@@ -12,16 +12,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from lockstep.sinks.base import Batches, SinkEpoch
-from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.committer import KafkaSession
-from lockstep.sinks.write_ahead import Session
+from lockstep.sinks.kafka.records import Records
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.under_test import epoch, opened, prepare
 from stack.kafka import KafkaBroker
@@ -108,21 +106,20 @@ def test_a_reader_of_committed_records_never_sees_half_an_epoch(kafka_broker: Ka
     assert not seen_while_sent(KafkaUnderTest(kafka_broker)).parts()
 
 
-class TransactionForEachBatch(KafkaSink):
+def test_a_sink_with_several_transactions_an_epoch_is_seen_to_show_parts(
+    kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a sink does that fears long transactions."""
+    send = KafkaSession.send
 
-    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        assert isinstance(session, KafkaSession)
-        for records in self._columns.records(batches, self._origin(batches.output, epoch.id)):
-            session.send(records)
-            for transaction in session.open.values():
-                transaction.commit()
-                transaction.begin()
-        return True
+    def send_in_a_transaction_of_its_own(session: KafkaSession, records: Records) -> None:
+        send(session, records)
+        for transaction in session.open.values():
+            transaction.commit()
+            transaction.begin()
 
-
-def test_a_sink_with_several_transactions_an_epoch_is_seen_to_show_parts(kafka_broker: KafkaBroker) -> None:
-    assert seen_while_sent(KafkaUnderTest(kafka_broker, kind=TransactionForEachBatch)).parts()
+    monkeypatch.setattr(KafkaSession, "send", send_in_a_transaction_of_its_own)
+    assert seen_while_sent(KafkaUnderTest(kafka_broker)).parts()
 
 
 def test_a_sink_without_transactions_is_seen_to_show_parts(kafka_broker: KafkaBroker, tmp_path: Path) -> None:

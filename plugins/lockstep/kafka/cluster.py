@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from lockstep.kafka.connection import Asker, Settings, client, code_of
@@ -34,7 +41,7 @@ class Cluster:
 
     def __init__(self, settings: Settings, who: Asker) -> None:
         self._admin = AdminClient(client(settings))
-        self._who = who
+        self.who = who
         self._made: set[str] = set()
 
     def close(self) -> None:
@@ -43,7 +50,7 @@ class Cluster:
 
     def topic(self, name: str) -> Topic | None:
         """None if there is no such topic."""
-        with self._who.naming(f"looking at topic {name}"):
+        with self.who.naming(f"looking at topic {name}"):
             try:
                 found = self._patiently(name, lambda: self._described(name))
             except KafkaException as error:
@@ -78,7 +85,7 @@ class Cluster:
     def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
         """With the cluster's own number of replicas; fine if it is there. From now on this client knows it."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
-        with self._who.naming(f"creating topic {name}"):
+        with self.who.naming(f"creating topic {name}"):
             try:
                 self._admin.create_topics([topic], request_timeout=SECONDS)[name].result(SECONDS)
             except KafkaException as error:
@@ -86,17 +93,17 @@ class Cluster:
                     raise
         self._made.add(name)
         if self.topic(name) is None:
-            raise self._who.unavailable(f"{self._who.name}: topic {name} was created, and no broker knows it")
+            raise self.who.unavailable(f"{self.who.name}: topic {name} was created, and no broker knows it")
 
     def topic_settings(self, name: str) -> Mapping[str, str]:
-        with self._who.naming(f"reading the settings of topic {name}"):
+        with self.who.naming(f"reading the settings of topic {name}"):
             return self._patiently(name, lambda: self._settings(ResourceType.TOPIC, name))
 
     def broker_settings(self) -> Mapping[str, str]:
         """Of any one broker: those that matter here are the same in all."""
-        with self._who.naming("asking for the brokers"):
+        with self.who.naming("asking for the brokers"):
             broker = next(iter(self._admin.list_topics(timeout=SECONDS).brokers))
-        with self._who.naming("reading a broker's settings"):
+        with self.who.naming("reading a broker's settings"):
             return self._settings(ResourceType.BROKER, str(broker))
 
     def _settings(self, kind: ResourceType, name: str) -> Mapping[str, str]:
@@ -136,25 +143,37 @@ class Cluster:
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
             return {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
 
-        with self._who.naming(f"asking for offsets of {topic}"):
+        with self.who.naming(f"asking for offsets of {topic}"):
             return self._patiently(topic, ask)
+
+    def all_ends(self, topic: str) -> dict[int, int]:
+        """The ends of every partition, open transactions included. Raises the asker's `refused` if there is no such
+        topic."""
+        return self.ends(topic, range(self.require_topic(topic).partitions))
+
+    def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
+        """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
+        places = [TopicPartition(topic, n, end) for topic, offsets in ends.items() for n, end in offsets.items()]
+        with self.who.naming(f"committing offsets of group {group}"):
+            asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            asked[group].result(SECONDS)
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""
-        with self._who.naming("listing the topics"):
+        with self.who.naming("listing the topics"):
             return sorted(name for name in self._admin.list_topics(timeout=SECONDS).topics if name[:2] != "__")
 
     def id(self) -> str:
         """What tells this cluster from another one at the same address."""
-        with self._who.naming("asking for the cluster"):
+        with self.who.naming("asking for the cluster"):
             return str(self._admin.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id)
 
     def require_topic(self, name: str) -> Topic:
         """Raises the asker's `refused` if there is none."""
         found = self.topic(name)
         if found is None:
-            raise self._who.refused(
-                f"{self._who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
+            raise self.who.refused(
+                f"{self.who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
             )
         return found
 

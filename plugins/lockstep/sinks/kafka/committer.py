@@ -1,24 +1,35 @@
-"""KafkaSink's marker committer: an epoch's markers and records in the same transactions, one for each shard."""
+"""KafkaSink's marker committer: an epoch's markers and records in the same transactions, one for each shard.
+
+First `init_transactions`, then the marker is looked for, then the records, the marker last: it makes others wait who
+look for theirs.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.limits import limits_of
+from lockstep.kafka.producers import NO_TIME, Record, Route, TransactionalProducer
 from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
-from lockstep.sinks.kafka.records import Record, Records
-from lockstep.sinks.kafka.transaction import ShardTransaction, transactional_id
+from lockstep.sinks.kafka.records import Records
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
-if TYPE_CHECKING:
-    from lockstep.sinks.kafka.sink import KafkaSink
+
+def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
+    """Stable per (deployment, pipeline, sink, shard). With intervals by epoch, or parallel ones fence each other."""
+    whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
+    one = f"-{epoch.id}" if epoch.interval is not None else ""
+    return f"lockstep-{whose}{one}-{shard}"
 
 
 @dataclass
@@ -26,7 +37,7 @@ class KafkaSession:
     """The transactions of those shards that have not been committed by anyone yet."""
 
     shards: int
-    open: dict[int, ShardTransaction] = field(default_factory=dict)
+    open: dict[int, TransactionalProducer] = field(default_factory=dict)
     rows: int = 0
     starts: dict[int, int] = field(default_factory=dict)
 
@@ -60,8 +71,10 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     guarantee = Guarantee.EXACTLY_ONCE
 
-    def __init__(self, sink: KafkaSink, markers: MarkerTopic) -> None:
-        self._sink, self._markers = sink, markers
+    def __init__(self, cluster: Cluster, route: Route, markers: MarkerTopic, shards: int, planned_shards: int) -> None:
+        """`planned_shards`: with which epochs were sent whose markers tell of none."""
+        self._cluster, self._route, self._markers = cluster, route, markers
+        self._shards, self._planned_shards = shards, planned_shards
 
     def create_resource(self) -> None:
         self._markers.create()
@@ -78,11 +91,11 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         no marker then, decides with how many shards the epoch is sent."""
         hint = self.shards_of(self._found(epoch, wait=False))
         with ExitStack() as stack:
-            opened = [self._opened(stack, epoch, number) for number in range(max(hint, self._sink.shards))]
+            opened = list(self._producers(stack, epoch, max(hint, self._shards)))
             committed = self._found(epoch)  # only now: whatever an older process had open has ended
             session = KafkaSession(self.shards_of(committed))
             if session.shards > len(opened):
-                raise PublishBusy(f"sink {self._sink.name}: somebody else has begun to publish it with more shards")
+                raise PublishBusy(f"{self._route.who}: somebody else has begun to publish it with more shards")
             for number in range(session.shards):
                 if number not in committed:
                     session.open[number] = opened[number]
@@ -93,23 +106,23 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def shards_of(self, found: Mapping[int, ShardMarker]) -> int:
         """With how many shards an epoch is sent: once one of them stands, with as many as that one was sent with."""
-        by_plan = self._sink.planned.get("shards", 1)
-        told = {marker.shards or by_plan for marker in found.values()} or {self._sink.shards}
+        told = {marker.shards or self._planned_shards for marker in found.values()} or {self._shards}
         if len(told) > 1:
-            raise OutcomeUnknown(f"sink {self._sink.name}: the markers of one epoch tell of {sorted(told)} shards")
+            raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch tell of {sorted(told)} shards")
         return int(told.pop())
 
-    def _opened(self, stack: ExitStack, epoch: SinkEpoch, shard: int) -> ShardTransaction:
-        transaction = stack.enter_context(closing(self._transaction(epoch, shard)))
-        transaction.open()
-        return transaction
-
-    def _transaction(self, epoch: SinkEpoch, shard: int) -> ShardTransaction:
-        return self._sink.transaction(transactional_id(self._sink.owner, epoch, shard))
+    def _producers(self, stack: ExitStack, epoch: SinkEpoch, shards: int) -> Iterator[TransactionalProducer]:
+        """One for each shard, open."""
+        most_bytes = limits_of(self._cluster, self._route.topic, self._route.settings).batch_bytes
+        for number in range(shards):
+            id = _transactional_id(self._markers.owner, epoch, number)
+            producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
+            producer.open()
+            yield producer
 
     def _begin(self, session: KafkaSession) -> None:
         self._markers.require_lasting()
-        session.starts = self._sink.ends()
+        session.starts = self._cluster.all_ends(self._route.topic)
         for transaction in session.open.values():
             transaction.begin()
 
@@ -123,11 +136,11 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         """The markers, last: while one stands in an open transaction, nobody can tell what stands behind it."""
         assert isinstance(session, KafkaSession)
         if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
-            raise PublishBlocked(f"sink {self._sink.name}: not every record of epoch {epoch.id} was handed over")
+            raise PublishBlocked(f"{self._route.who}: not every record of epoch {epoch.id} was handed over")
         marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
         for number, transaction in session.open.items():
             key = self._markers.key(epoch.id, number)
-            transaction.send_marker(self._markers.name, key, marker, self._markers.partition)
+            transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None))
 
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
@@ -138,14 +151,14 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
         for shown in self._markers.find(epoch.id, wait=False).values():
             if shown.manifest_hash != epoch.manifest_hash:
-                raise shown_before(self._sink.name, epoch, shown.of_epoch(epoch.id))
+                raise shown_before(self._markers.owner.sink, epoch, shown.of_epoch(epoch.id))
         self._refuse_span(epoch)
 
     def _refuse_span(self, epoch: SinkEpoch) -> None:
         """What has been read so far."""
         shown = self.find_span(epoch.span) if epoch.span is not None else None
         if shown is not None and shown.epoch != epoch.id:
-            raise shown_before(self._sink.name, epoch, shown)
+            raise shown_before(self._markers.owner.sink, epoch, shown)
 
     def find_span(self, span: str) -> Marker | None:
         return next((marker for marker in self.all() if marker.span == span), None)
@@ -165,9 +178,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         if not found or len(found) < self.shards_of(found):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
-            raise OutcomeUnknown(
-                f"sink {self._sink.name}: the shards of epoch {epoch} carry markers of several manifests"
-            )
+            raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")
         return found[0].of_epoch(epoch)
 
     def _found(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
@@ -175,7 +186,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         for marker in found.values():
             if marker.manifest_hash != epoch.manifest_hash:
                 raise LedgerConflict(
-                    f"sink {self._sink.name}: epoch {epoch.id} carries the marker of manifest "
+                    f"{self._route.who}: epoch {epoch.id} carries the marker of manifest "
                     f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
                 )
         if not found:

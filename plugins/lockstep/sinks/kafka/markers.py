@@ -9,17 +9,14 @@ any more, so that a second look begins there.
 from __future__ import annotations
 
 import json
-import time
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+from dataclasses import dataclass
 
 from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.connection import Asker, Settings
-from lockstep.kafka.reading import at_hand, committed_reader
+from lockstep.kafka.connection import Settings
+from lockstep.kafka.reading import committed_records
 from lockstep.sinks.base import Marker
 from lockstep.sinks.handles import SinkName
 
@@ -54,25 +51,17 @@ class ShardMarker:
         return Marker(epoch, self.token, self.manifest_hash, self.span)
 
 
-@dataclass
-class _Seen:
-    """This sink's markers that stand before `end`, by epoch and shard."""
-
-    end: int = 0
-    markers: dict[int, dict[int, ShardMarker]] = field(default_factory=dict)
-
-
 class MarkerTopic:
     """One cluster's markers."""
 
     def __init__(self, cluster: Cluster, settings: Settings, name: str, owner: SinkName, patience: float) -> None:
         """`patience`: seconds to wait for other transactions to end."""
-        self._cluster, self._settings, self.name = cluster, settings, name
-        self._owner, self._patience = owner, patience
-        self._who = Asker(f"sink {owner.sink}")
+        self._cluster, self._who, self._settings, self.name = cluster, cluster.who, settings, name
+        self.owner, self._patience = owner, patience
         whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
         self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
-        self._seen = _Seen()
+        self._end_read = 0
+        self._read: dict[int, dict[int, ShardMarker]] = {}  # what stands before that, by epoch and shard
 
     def create(self) -> Topic:
         """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
@@ -115,12 +104,12 @@ class MarkerTopic:
     def every(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
         """This sink's committed markers by epoch and shard; otherwise as `find`."""
         end, prefix = self._end(stable=not wait), b"%s/" % self._prefix
-        for key, value in self._committed(self._seen.end, end):
+        for key, value in self._committed(self._end_read, end):
             if key.startswith(prefix):
                 epoch, shard = map(int, key.removeprefix(prefix).split(b"/"))
-                self._seen.markers.setdefault(epoch, {})[shard] = ShardMarker.from_bytes(value)
-        self._seen.end = max(self._seen.end, end)
-        return self._seen.markers
+                self._read.setdefault(epoch, {})[shard] = ShardMarker.from_bytes(value)
+        self._end_read = max(self._end_read, end)
+        return self._read
 
     def _end(self, *, stable: bool) -> int:
         try:
@@ -131,21 +120,13 @@ class MarkerTopic:
 
     def _committed(self, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
         """Every committed record from `start` on and before `end`; ends once none of them can be decided otherwise."""
-        if start >= end:
-            return
-        deadline = time.monotonic() + self._patience
-        place = TopicPartition(self.name, self.partition, start or OFFSET_BEGINNING)
-        with self._who.naming(f"reading {self.name}"), committed_reader(self._settings, [place]) as reader:
-            while time.monotonic() < deadline:
-                for message in at_hand(reader, deadline):
-                    error = message.error()
-                    if error is None:
-                        yield message.key(), message.value()
-                    elif error.code() != KafkaError._PARTITION_EOF:
-                        raise KafkaException(error)
-                    elif message.offset() >= end:
-                        return
-        raise PublishBusy(
-            f"{self._who.name}: a transaction is open in {self.name}, and may hide this epoch's marker: waited "
-            f"{self._patience:.0f} s for it to end; it ends with its timeout at the latest"
-        )
+        starts, ends = {self.partition: start}, {self.partition: end}
+        with self._who.naming(f"reading {self.name}"):
+            try:
+                for messages in committed_records(self._settings, self.name, starts, ends, self._patience):
+                    yield from ((message.key(), message.value()) for message in messages)
+            except TimeoutError:
+                raise PublishBusy(
+                    f"{self._who.name}: a transaction is open in {self.name}, and may hide this epoch's "
+                    f"marker: waited {self._patience:.0f} s for it to end; it ends with its timeout at the latest"
+                ) from None

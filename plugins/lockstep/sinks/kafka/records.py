@@ -16,18 +16,12 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
+from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.base import Batches
-from lockstep.sinks.kafka.bodies import json_columns
-from lockstep.sinks.kafka.objects import json_objects
+from lockstep.sinks.kafka.json_rows import json_columns, json_objects
 
 HEADER = ENVELOPE
-#: What a producer takes for "now" and "as the partitioner says".
-NO_TIME, NO_PARTITION = 0, -1
-
-#: Key, value, partition, milliseconds since 1970, header; a tuple, as making anything else of a row takes longer than
-#: sending it.
-Record = tuple[bytes | None, bytes | None, int, int, bytes | None]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from lockstep.errors import (
     SourceRefused,
     SourceUnavailable,
 )
+from lockstep.kafka.redaction import hide_login
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka.decoding import Decoding
 from lockstep.sources.kafka.ranges import (
@@ -31,7 +32,6 @@ from lockstep.sources.kafka.ranges import (
     taken_up,
 )
 from lockstep.sources.kafka.records import read_ranges
-from lockstep.sources.kafka.redaction import hide_login
 from lockstep.sources.kafka.starts import Start, check_start, first_offsets
 from lockstep.sources.records import Records, RecordSource
 
@@ -236,11 +236,10 @@ class KafkaSource(RecordSource):
 
     def published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
-        from lockstep.kafka.groups import commit_offsets
-
         if self.group is not None:
             ends = {name: {n: e for n, (_, e) in range.partitions.items()} for name, range in _ranges(end).items()}
-            commit_offsets(self._settings, self._asker, self.group, ends)
+            with self._cluster() as cluster:
+                cluster.commit_offsets(self.group, ends)
 
     # --- reading ---
 

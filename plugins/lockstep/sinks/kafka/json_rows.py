@@ -1,19 +1,21 @@
-"""Rows as JSON objects, a column at a time: what `append_only.records` writes a row at a time, byte for byte.
+"""Rows as JSON objects and back, a column at a time: what `append_only.records` writes a row at a time, byte for byte.
 
 Arrow makes the text of what is common, Python of the rest, and one join makes the objects.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from lockstep.errors import SinkRejected
+from lockstep.errors import SinkRejected, TargetUnreadable
 from lockstep.sinks.append_only.records import json_text
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -103,3 +105,20 @@ def _one_by_one(column: pa.Array, where: str) -> pa.Array:
     except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
         raise SinkRejected(f"{where}: a value can't be read: {type(error).__name__}: {str(error)[:200]}") from error
     return pa.array([None if one is None else json_text(one, where) for one in values], pa.string())
+
+
+def json_columns(bodies: Sequence[bytes | None], schema: pa.Schema) -> dict[str, pa.Array]:
+    """The columns of `schema` that the bodies have. Raises `TargetUnreadable`."""
+    rows = [json.loads(body or b"{}") for body in bodies]
+    return {field.name: _column([row.get(field.name) for row in rows], field) for field in schema}
+
+
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    dtype = field.type
+    if types.is_nested(dtype) or types.is_duration(dtype) or types.is_time(dtype):
+        raise TargetUnreadable(f"column {field.name} is {dtype}, which can't be read back from JSON exactly")
+    if types.is_binary(dtype) or types.is_large_binary(dtype):
+        return pa.array([None if one is None else base64.b64decode(one) for one in values], dtype)
+    if types.is_temporal(dtype) or types.is_decimal(dtype):
+        return pa.array(values, pa.string()).cast(dtype)
+    return pa.array(values, dtype)
