@@ -21,10 +21,10 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
+from lockstep.mariadb import connection as mariadb_connection
 from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb import connection as mariadb_connection
 from lockstep.sinks.mariadb.write_ahead import MariaDbWriteAheadSink
 from lockstep.sinks.mariadb.xa import MariaDbTwoPhaseSink
 from lockstep.testing.sealed_rows import SealedRows
