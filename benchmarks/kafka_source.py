@@ -58,12 +58,14 @@ class Place:
 
     def staged(self, transform: Callable[..., Any], *, seal: bool = False, **source: Any) -> float:
         """Seconds of a stage job, its counts compared with what was sent; with `seal`, of what the task adds too."""
-        pipeline = _pipeline(transform, source, self.broker.bootstrap)
+        pipeline = _pipeline(transform, source)
         token, staging = next(_tokens), Staging(str(self.folder / "staging"))
         place = staging.folder(DEPLOYMENT, "bench", token, token)
         staging.create(place)
         started = time.perf_counter()
-        found = pipeline.sources["events"]
+        connections = {"kafka": self.broker.bootstrap}
+        context = SourceContext("bench", "events", lambda paths: set(), connections)
+        found = pipeline.sources["events"].open(context)
         ranges = {"events": SourceRange(None, found.latest(None, None))}
         request = StageRequest(
             pipeline="",
@@ -74,7 +76,7 @@ class Place:
             sources=ranges,
             timestamp=datetime.now(UTC),
         )
-        result = stage_epoch(self.spark, pipeline, request)
+        result = stage_epoch(self.spark, pipeline, request, connections)
         if seal:
             found.check(None, ranges["events"].end)
             staging.seal(
@@ -93,12 +95,10 @@ class Place:
         return seconds
 
 
-def _pipeline(transform: Callable[..., Any], source: Mapping[str, Any], bootstrap: str) -> Pipeline:
+def _pipeline(transform: Callable[..., Any], source: Mapping[str, Any]) -> Pipeline:
     events = KafkaSource(TOPIC, connection="kafka", **source)
     sink = FileSink("out", output="rows", path="nowhere")
-    pipeline = Pipeline(name="bench", sources={"events": events}, transform=transform, sinks=[sink])
-    events.open(SourceContext("bench", "events", lambda paths: set(), {"kafka": bootstrap}))
-    return pipeline
+    return Pipeline(name="bench", sources={"events": events}, transform=transform, sinks=[sink])
 
 
 def as_it_is(inputs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from lockstep.epoch import Identity, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.keyed_state import KeyedState
 from lockstep.sinks.base import Sink
-from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.base import Source
 
 #: (inputs) -> outputs, or with state (inputs, state) -> (outputs, changes); each a mapping of DataFrames by name
 Transform: TypeAlias = Callable[..., Any]
@@ -88,14 +88,6 @@ class Pipeline:
     def outputs(self) -> tuple[str, ...]:
         """Every output that some sink takes, in a stable order."""
         return tuple(dict.fromkeys(output for sink in self.sinks for output in sink.outputs))
-
-    def opened(self, connections: Mapping[str, str]) -> Pipeline:
-        """The same with open copies of its sources, for whoever reads their frozen ranges."""
-        sources = {
-            name: source.opened(SourceContext.for_reading(self.name, name, connections))
-            for name, source in self.sources.items()
-        }
-        return replace(self, sources=sources)
 
     def sink_specs(self) -> dict[str, object]:
         """What a plan freezes of the sinks."""

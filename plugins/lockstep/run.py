@@ -114,7 +114,7 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
             from lockstep.spark.session import session
 
         with session(spark) as opened:
-            run_request(request_uri, opened, pipeline.opened({} if connections is None else connections))
+            run_request(request_uri, opened, pipeline, {} if connections is None else connections)
 
     return launch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +15,8 @@ from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch, current_type
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.base import SourceContext
+from lockstep.sources.open_source import OpenSource
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging
@@ -79,8 +81,8 @@ class Runtime:
         """For a source that is asked about frozen ranges; to plan it needs to know more."""
         return SourceContext(self.pipeline, name, partial(self.ledger.claimed, self.pipeline, name), self.connections)
 
-    def source(self, name: str) -> Source:
-        """A source that is open, of this caller's own, for questions about frozen ranges."""
+    def open_source(self, name: str) -> AbstractContextManager[OpenSource]:
+        """A source for questions about frozen ranges, until the block ends."""
         return self.defined.sources[name].opened(self.source_context(name))
 
     def states(self) -> StateStaging:

@@ -17,6 +17,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sources import OpenSource, SourceContext
 from tests.cli.conftest import Lockstep
 from tests.crash.world import Tens, World, untouched
 
@@ -50,7 +51,7 @@ def test_another_identity_is_refused_before_a_source_is_asked(world: World) -> N
     world.run_task("begin", RUN, 0)
 
     class Silent(Tens):
-        def latest(self, *_: object) -> object:
+        def open(self, context: SourceContext) -> OpenSource:
             raise AssertionError("nobody may ask a source of the wrong identity")
 
     other = Pipeline("numbers", {"numbers": Silent()}, untouched, world.pipeline.sinks)

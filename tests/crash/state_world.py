@@ -29,7 +29,7 @@ from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
-from lockstep.sources.base import Source
+from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -46,6 +46,11 @@ class Counted(Source):
 
     identity = Identity.CURSOR
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenCounted()
+
+
+class OpenCounted(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return (start or 0) + ROWS
 

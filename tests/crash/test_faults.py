@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -32,9 +32,10 @@ from lockstep.errors import (
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
+from lockstep.sources import OpenSource, SourceContext
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
-from tests.crash.world import Numbers, World, interval_of, make_world
+from tests.crash.world import Numbers, OpenNumbers, World, interval_of, make_world
 from tests.small_disk import small_disk
 
 TWO_PHASE = pytest.mark.parametrize("world", ["two_phase"], indirect=True)
@@ -121,11 +122,21 @@ def test_a_source_that_changed_is_an_alarm_where_nobody_else_has_planned(world: 
     assert world.state_of(day) is None
 
 
+@dataclass(frozen=True)
 class Overtaken(Numbers):
     """By the time it looks again, another run has moved the epoch, and what it saw before is there no more."""
 
-    def __init__(self, world: World, day: int | None) -> None:
-        self.world, self.day = world, day
+    world: World
+    day: int | None
+
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenOvertaken(self.world, self.day)
+
+
+@dataclass(frozen=True)
+class OpenOvertaken(OpenNumbers):
+    world: World
+    day: int | None
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         if self.day is not None:

@@ -17,11 +17,12 @@ from lockstep.errors import IllegalTransition, RestageRefused, SourceChanged, Wa
 from lockstep.operations.verify import verify
 from lockstep.roles.restage import restage
 from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.sources import OpenSource, SourceContext
 from lockstep.steps.stage_job import Launch
 from lockstep.steps.sweep import sweep_folders
 from tests.cover import Cover
 from tests.crash.victims import Action, hits_of, sacrifice
-from tests.crash.world import Numbers, World, write_backwards, write_others, write_parquet
+from tests.crash.world import Numbers, OpenNumbers, World, write_backwards, write_others, write_parquet
 
 DAMAGES = ("flipped", "no file", "no manifest", "no folder")
 
@@ -135,6 +136,11 @@ def test_the_ledger_itself_refuses_rows_that_were_not_sealed(world: World) -> No
 
 
 class Changed(Numbers):
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenChanged()
+
+
+class OpenChanged(OpenNumbers):
     def check(self, start: Position | None, end: Position) -> None:
         raise SourceChanged("the file is another one")
 

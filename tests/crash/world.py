@@ -39,7 +39,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sources.base import Source
+from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -56,6 +56,11 @@ class Numbers(Source):
 
     identity = Identity.INTERVAL
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenNumbers()
+
+
+class OpenNumbers(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         assert interval is not None
         return {"day": (interval.start - FIRST_DAY).days}
@@ -69,6 +74,11 @@ class Tens(Source):
 
     identity = Identity.CURSOR
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenTens()
+
+
+class OpenTens(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return (start or 0) + 10
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lockstep.epoch import Identity, Interval, Position
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.files import FileSink
-from lockstep.sources.base import Source
+from lockstep.sources import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,11 @@ class Days(Source):
 
     identity = Identity.INTERVAL
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenDays()
+
+
+class OpenDays(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return str(interval)
 

@@ -20,7 +20,7 @@ from lockstep.ledger.transaction import LedgerConnection, Transaction
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink
-from lockstep.sources.base import Source
+from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.states import Role
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -44,6 +44,11 @@ class Days(Source):
 
     identity = Identity.INTERVAL
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenDays()
+
+
+class OpenDays(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         assert interval is not None
         number = (interval.start - FIRST_DAY).days
@@ -53,7 +58,7 @@ class Days(Source):
         raise AssertionError("the simulator stages without Spark")
 
 
-class Counting(Days):
+class Counting(Source):
     """Goes on for ever: an epoch takes ROWS positions, or more when there is more by the time it is planned."""
 
     identity = Identity.CURSOR
@@ -61,9 +66,17 @@ class Counting(Days):
     def __init__(self) -> None:
         self.extra = 0  #: what has arrived since
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenCounting(self)
+
+
+class OpenCounting(OpenDays):
+    def __init__(self, source: Counting) -> None:
+        self.source = source
+
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         first = start[1] if start else 0
-        return [first, first + ROWS + self.extra]
+        return [first, first + ROWS + self.source.extra]
 
 
 def positions(found: SourceRange) -> range:

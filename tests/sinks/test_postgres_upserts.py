@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.disclosure import SHOW_ROWS
-from lockstep.epoch import Identity, Interval, Position, Vote
+from lockstep.epoch import Identity, Interval, Vote
 from lockstep.errors import (
     InvalidPipeline,
     KeysHeld,
@@ -29,7 +29,7 @@ from lockstep.errors import (
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources.base import Source
+from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
@@ -443,10 +443,7 @@ def test_an_epoch_of_a_day_takes_nothing_from_another_day_that_holds_its_keys(ds
 class Days(Source):
     identity = Identity.INTERVAL
 
-    def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        return None
-
-    def read(self, spark: Any, start: Position | None, end: Position) -> Any:
+    def open(self, context: SourceContext) -> OpenSource:
         raise NotImplementedError
 
 

@@ -228,9 +228,9 @@ def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(
     here, there = land(tmp_path / "here" / "1.csv"), land(tmp_path / "there" / "1.csv")
     claims = {str(here): Claim(str(here), size=12, mtime_ns=1)}
     source = FileSource(str(there.parent), schema=SCHEMA)
-    source.open(SourceContext("p", "s", claims.keys().__and__, claims=lambda asked: {p: claims[p] for p in asked}))
-    with pytest.raises(SourceChanged, match=r"read below .*/here"):
-        source.latest({"files": [{"path": str(here), "size": 12, "mtime_ns": 1}]}, None)
+    context = SourceContext("p", "s", claims.keys().__and__, claims=lambda asked: {p: claims[p] for p in asked})
+    with source.opened(context) as live, pytest.raises(SourceChanged, match=r"read below .*/here"):
+        live.latest({"files": [{"path": str(here), "size": 12, "mtime_ns": 1}]}, None)
 
 
 # --- names ---

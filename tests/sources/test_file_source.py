@@ -28,8 +28,7 @@ def daily(folder: Path, **arguments: Any) -> FileSource:
 
 def watched(folder: Path | str, taken: Iterable[str] = (), **arguments: Any) -> FileSource:
     source = FileSource(str(folder), schema=SCHEMA, **arguments)
-    source.open(SourceContext("pipeline", "source", lambda paths: set(paths) & set(taken)))
-    return source
+    return source.open(SourceContext("pipeline", "source", lambda paths: set(paths) & set(taken)))
 
 
 def land(path: Path, text: str = "id,name\n1,x\n", *, age: int = 0) -> Path:
@@ -213,8 +212,8 @@ def test_the_ledger_is_asked_for_a_few_names_at_a_time(tmp_path: Path, monkeypat
         return taken & set(asked[-1])
 
     source = FileSource(f"{tmp_path}/*.csv", schema=SCHEMA, max_files_per_epoch=4)
-    source.open(SourceContext("pipeline", "source", claimed))
-    assert names(source.latest(None, None)) == new[:0:-1]
+    live = source.open(SourceContext("pipeline", "source", claimed))
+    assert names(live.latest(None, None)) == new[:0:-1]
     assert [len(paths) for paths in asked] == [3] * 5
 
 

@@ -68,8 +68,7 @@ class Topics:
 
 
 def opened(source: KafkaSource, broker: KafkaBroker) -> KafkaSource:
-    source.open(SourceContext("pipe", "events", lambda paths: set(), {"kafka": broker.bootstrap}))
-    return source
+    return source.open(SourceContext("pipe", "events", lambda paths: set(), {"kafka": broker.bootstrap}))
 
 
 def ranges(position: Position, topic: str) -> dict[str, list[int]]:

@@ -44,8 +44,7 @@ class Shop:
     def source(self, table: str = "events", **arguments: Any) -> MariaDbTableSource:
         given = {"order_by": "id", "settle": timedelta(0), **arguments}
         source = MariaDbTableSource(table, connection="shop", **given)
-        source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": self.dsn}))
-        return source
+        return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": self.dsn}))
 
 
 @pytest.fixture

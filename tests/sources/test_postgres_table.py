@@ -69,8 +69,7 @@ class Writer:
 
 def source_of(dsn: str, table: str = "public.events", **arguments: Any) -> PostgresTableSource:
     source = PostgresTableSource(table, connection="shop", **{"order_by": "xid", **arguments})
-    source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
-    return source
+    return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
 
 
 def names(source: PostgresTableSource, position: Position) -> list[str]:

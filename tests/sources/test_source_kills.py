@@ -45,7 +45,15 @@ from lockstep.roles.recover import finish_decided
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import KafkaSource, MariaDbTableSource, PostgresTableSource, SequenceSource, Source
+from lockstep.sources import (
+    KafkaSource,
+    MariaDbTableSource,
+    OpenSource,
+    PostgresTableSource,
+    SequenceSource,
+    Source,
+    SourceContext,
+)
 from lockstep.sources.tables import TableSource
 from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount
@@ -92,7 +100,8 @@ class World:
         """What the Spark job does."""
         folder = Path(request_uri.removeprefix("file://")).parent
         request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
-        rows = read(self.pipeline.opened(self.connections).sources["rows"], request.sources["rows"], self.connections)
+        context = SourceContext.for_reading(self.pipeline.name, "rows", self.connections)
+        rows = read(self.pipeline.sources["rows"].open(context), request.sources["rows"], self.connections)
         (folder / "rows").mkdir()
         table = pa.table({"name": pa.array([str(row) for row in rows], pa.string())})
         pq.write_table(table, folder / "rows" / "part-00000.parquet")
@@ -108,7 +117,7 @@ class World:
         return Counter(name for path in found for name in pq.ParquetFile(path).read()["name"].to_pylist())
 
 
-def read(source: Source, found: SourceRange, connections: dict[str, str]) -> list[Any]:
+def read(source: OpenSource, found: SourceRange, connections: dict[str, str]) -> list[Any]:
     if isinstance(source, TableSource):
         return [row["name"] for row in rows_of(source, found.end, parts=2)]
     if isinstance(source, KafkaSource):

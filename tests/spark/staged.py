@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -38,9 +39,9 @@ def rows_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def plan(pipeline: Pipeline, interval: Interval = DAY) -> dict[str, SourceRange]:
-    for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, lambda paths: set()))
-    return {name: SourceRange(None, source.latest(None, interval)) for name, source in pipeline.sources.items()}
+    contexts = {name: SourceContext(pipeline.name, name, lambda paths: set()) for name in pipeline.sources}
+    opened = {name: source.open(contexts[name]) for name, source in pipeline.sources.items()}
+    return {name: SourceRange(None, source.latest(None, interval)) for name, source in opened.items()}
 
 
 def request_of(
@@ -55,10 +56,14 @@ def request_of(
 
 
 def stage(
-    spark: SparkSession, folder: Path, pipeline: Pipeline, ranges: Mapping[str, SourceRange] | None = None
+    spark: SparkSession,
+    folder: Path,
+    pipeline: Pipeline,
+    ranges: Mapping[str, SourceRange] | None = None,
+    connections: Mapping[str, str] = MappingProxyType({}),
 ) -> Staged:
     request = request_of(folder, pipeline, ranges)
-    return Staged(folder / "staging" / str(request.token), stage_epoch(spark, pipeline, request))
+    return Staged(folder / "staging" / str(request.token), stage_epoch(spark, pipeline, request, connections))
 
 
 def csv(folder: Path, text: str, **arguments: Any) -> FileSource:

@@ -28,8 +28,7 @@ STREAMS = "tests.spark.streams"
 
 
 def opened(source: Source, connections: Mapping[str, str] | None = None) -> Any:
-    source.open(SourceContext("pipeline", "source", lambda paths: set(), connections or {}))
-    return source
+    return source.open(SourceContext("pipeline", "source", lambda paths: set(), connections or {}))
 
 
 def epochs(source: Source) -> list[tuple[Any, Any]]:
@@ -157,13 +156,13 @@ def test_secret_options_stand_in_no_plan(session: SparkSession, capsys: pytest.C
 
 
 def test_a_pipeline_stages_two_epochs_of_a_sequence(session: SparkSession, tmp_path: Path) -> None:
-    source = opened(SequenceSource(100_000, partitions=3))
+    source = SequenceSource(100_000, partitions=3)
     pipeline = Pipeline(
         "counter", {"numbers": source}, lambda inputs: {"rows": inputs["numbers"]}, [Nowhere("nowhere")]
     )
     found, rows = None, []
     for _ in range(2):
-        found = source.latest(found, None)
+        found = opened(source).latest(found, None)
         staged = stage(session, tmp_path, pipeline, {"numbers": SourceRange(None, found)})
         assert staged.result.sources["numbers"].rows == 100_000
         rows += [row["value"] for row in staged.rows()]

@@ -168,7 +168,7 @@ home = Path(sys.argv[2])
 pipeline = pipeline_of(csv(home, GOOD), slowly(1.5))
 request = request_of(home, pipeline)
 asked(request)
-run_request(request.folder + "/_request.json", connect(sys.argv[1]), pipeline)
+run_request(request.folder + "/_request.json", connect(sys.argv[1]), pipeline, {})
 """
 
 

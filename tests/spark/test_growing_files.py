@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ class Grower:
         arguments = {"schema": SCHEMA, **arguments}
         self.path, self._spark, self._folder = folder / "landing" / name, spark, folder
         self.path.parent.mkdir()
-        self.pipeline = pipeline_of(FileSource(f"{folder}/landing", grow=True, **arguments))
+        self.source = FileSource(f"{folder}/landing", grow=True, **arguments)
+        self.pipeline = pipeline_of(self.source)
         self._claims: dict[str, Claim] = {}
 
     def append(self, text: str | bytes) -> None:
@@ -42,9 +44,8 @@ class Grower:
             file.write(text.encode() if isinstance(text, str) else text)
 
     def stage(self) -> Staged:
-        source = self.pipeline.sources["input"]
         context = SourceContext("test", "input", lambda paths: set(), claims=lambda paths: self._claims)
-        source.open(context)
+        source = self.pipeline.sources["input"].open(context)
         end = source.latest(None, None)
         staged = stage(self._spark, self._folder, self.pipeline, {"input": SourceRange(None, end)})
         self._claims |= {claim.path: claim for claim in source.claims(None, end) if isinstance(claim, Claim)}
@@ -78,7 +79,8 @@ def test_bad_lines_fail_the_epoch_by_file_and_line_or_go_to_quarantine(session: 
         BadRecords, match=r"(?s)2 of 3 records.*in\.csv:4: column id is no BIGINT\n.*in\.csv:5: another number"
     ):
         grower.stage()
-    grower.pipeline.sources["input"].on_bad_records = "quarantine"  # type: ignore[attr-defined]
+    keeping = replace(grower.source, on_bad_records="quarantine")
+    grower.pipeline = pipeline_of(keeping)
     staged = grower.stage()
     assert staged.result.sources == {"input": SourceCount(3, 2)}
     assert [row["id"] for row in staged.rows()] == [2]

@@ -226,7 +226,7 @@ def test_bad_records_go_to_quarantine_by_their_place(
     read = topics.create("in", 1)
     topics.send(read, 0, [{"id": 1}, "nonsense", {"id": 2}])
     source = topics.source(read, value="json", value_schema=SCHEMA, on_bad_records="quarantine")
-    found = stage(session, tmp_path, _pipeline(source, upper), _range(source))
+    found = stage(session, tmp_path, _pipeline(source, upper), _range(source), _connections(topics))
     assert found.result.sources == {"events": SourceCount(3, 1)}
     assert [json.loads(row["value"])["id"] for row in found.rows()] == [1, 2]
     [kept] = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
@@ -239,6 +239,10 @@ def as_they_are(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _pipeline(source: KafkaSource, transform: Transform = as_they_are) -> Pipeline:
     return Pipeline(name="events", sources={"events": source}, transform=transform, sinks=[Nowhere("to")])
+
+
+def _connections(topics: Topics) -> dict[str, str]:
+    return {"kafka": topics.broker.bootstrap}
 
 
 def _range(source: KafkaSource) -> dict[str, SourceRange]:
@@ -264,7 +268,7 @@ def test_the_wal_has_what_readers_of_committed_records_see_each_partition_in_its
             end(30)
     topics.send(topic, 0, range(5))  # behind the open transaction
     source = topics.source(topic, headers=True)
-    found = stage(session, tmp_path, _pipeline(source), _range(source))
+    found = stage(session, tmp_path, _pipeline(source), _range(source), _connections(topics))
     writer.abort_transaction(30)
     assert found.result.rows == {"rows": 600}
     assert found.result.sources == {"events": SourceCount(600)}
@@ -299,7 +303,7 @@ def test_a_compacted_topic_is_no_loss(
 
     until(rolled, "the topic was never compacted", 120)
     source.check(None, planned["events"].end)
-    found = stage(session, tmp_path, _pipeline(source), planned)
+    found = stage(session, tmp_path, _pipeline(source), planned, _connections(topics))
     assert [row["value"] for row in found.rows()] == ["95", "96", "97", "98", "99"]
 
 

@@ -70,8 +70,7 @@ def login(memory_folder: Path, kafka_jars: None) -> Iterator[Login]:
 def _opened(connection: str) -> KafkaSource:
     source = pipeline.sources["events"]
     assert isinstance(source, KafkaSource)
-    source.open(SourceContext("login", "events", lambda paths: set(), {"kafka": connection}))
-    return source
+    return source.open(SourceContext("login", "events", lambda paths: set(), {"kafka": connection}))
 
 
 def _events(folder: Path) -> dict[str, str]:

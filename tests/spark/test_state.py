@@ -42,8 +42,7 @@ from lockstep.roles.stage import stage
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import FileSource
-from lockstep.sources.base import Source
+from lockstep.sources import FileSource, OpenSource, Source, SourceContext
 from lockstep.wal.staging import Staging
 
 if TYPE_CHECKING:
@@ -72,6 +71,11 @@ class Numbers(Source):
 
     identity = Identity.CURSOR
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenNumbers()
+
+
+class OpenNumbers(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return (start or 0) + ROWS
 

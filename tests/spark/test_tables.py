@@ -24,7 +24,7 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
 from lockstep.sinks import PostgresSink
-from lockstep.sources import MariaDbTableSource, PostgresTableSource, SourceContext
+from lockstep.sources import MariaDbTableSource, OpenSource, PostgresTableSource, Source, SourceContext
 from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.spark.partitions import ship
@@ -64,9 +64,11 @@ def shop(warehouse_dsn: str) -> Iterator[str]:
 
 def events(dsn: str, **arguments: Any) -> PostgresTableSource:
     given = {"order_by": "id", "settle": timedelta(0), **arguments}
-    source = PostgresTableSource("public.events", connection="shop", **given)
-    source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
-    return source
+    return PostgresTableSource("public.events", connection="shop", **given)
+
+
+def opened(source: Source, dsn: str) -> OpenSource:
+    return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
 
 
 def pipeline_of(source: Any) -> Pipeline:
@@ -77,12 +79,13 @@ def test_a_postgres_table_is_staged_exactly_by_several_tasks(
     session: SparkSession, shop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = events(shop, rows_per_partition=300)
-    found = source.latest(None, None)
-    frame = source.read(session, None, found)
+    live = opened(source, shop)
+    found = live.latest(None, None)
+    frame = live.read(session, None, found)
     assert frame.select(spark_partition_id()).distinct().count() == 4
     frame.explain("extended")
     assert "127.0.0.1" not in capsys.readouterr().out
-    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
     assert staged.result.sources == {"events": SourceCount(ROWS)}
     rows = sorted(staged.rows(), key=lambda row: row["id"])
     with closing(psycopg2.connect(shop)) as connection, connection.cursor() as cursor:
@@ -92,9 +95,9 @@ def test_a_postgres_table_is_staged_exactly_by_several_tasks(
 
 
 def test_an_empty_range_of_a_table_has_its_schema(session: SparkSession, shop: str) -> None:
-    source = events(shop)
-    found = source.latest(source.latest(None, None), None)
-    frame = source.read(session, None, found)
+    live = opened(events(shop), shop)
+    found = live.latest(live.latest(None, None), None)
+    frame = live.read(session, None, found)
     assert (frame.count(), frame.columns) == (0, ["id", "name", "price", "at", "raw", "xid"])
 
 
@@ -102,13 +105,13 @@ def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
     session: SparkSession, shop: str, tmp_path: Path
 ) -> None:
     source = events(shop)
-    found = source.latest(None, None)
+    found = opened(source, shop).latest(None, None)
     execute(shop, "UPDATE events SET at = 'infinity' WHERE id = 7")
     with pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
-        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
     execute(shop, "DELETE FROM events WHERE id = 7")
     with pytest.raises(SourceChanged, match="had 1000 rows"):
-        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
 
 
 def test_a_mariadb_table_is_staged_exactly(
@@ -122,9 +125,8 @@ def test_a_mariadb_table_is_staged_exactly(
         cursor.execute("SELECT * FROM events ORDER BY id")
         expected = list(cursor.fetchall())
     source = MariaDbTableSource("events", connection="shop", order_by="id", settle=timedelta(0), rows_per_partition=300)
-    source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": mariadb_dsn}))
-    found = source.latest(None, None)
-    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)})
+    found = opened(source, mariadb_dsn).latest(None, None)
+    staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": mariadb_dsn})
     assert len(list(staged.folder.glob("rows/*.parquet"))) == 4
     assert sorted(tuple(row.values()) for row in staged.rows()) == expected
 
@@ -137,8 +139,8 @@ def test_a_driver_of_its_own_gets_the_login_through_its_environment(
     monkeypatch.setenv(variable_of("table_shop"), shop.replace("@", f":{password}@"))
     ranges = {}
     for name, source in tables.pipeline.sources.items():
-        source.open(SourceContext("tables", name, lambda paths: set(), EnvironmentConnections()))
-        ranges[name] = SourceRange(None, source.latest(None, None))
+        live = source.open(SourceContext("tables", name, lambda paths: set(), EnvironmentConnections()))
+        ranges[name] = SourceRange(None, live.latest(None, None))
     folder = asked(request_of(tmp_path, tables.pipeline, ranges, reference="tests.spark.tables:pipeline"))
     done = submit("local[2]", folder, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:]

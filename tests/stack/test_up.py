@@ -51,9 +51,9 @@ def test_after_up_the_shipped_dag_has_something_to_read_and_one_is_told_where(
     assert str(home.landing) in told and "2013-01-01" in told and "DAG flights" in told
     monkeypatch.setenv("LOCKSTEP_HOME", str(home.root))
     for name, source in pipeline.sources.items():
-        source.open(SourceContext(pipeline.name, name, lambda paths: set()))
+        live = source.open(SourceContext(pipeline.name, name, lambda paths: set()))
         for day in demo_days(14):
-            assert source.latest(None, interval(str(day)))  # raises SourceNotReady where nothing lies
+            assert live.latest(None, interval(str(day)))  # raises SourceNotReady where nothing lies
 
 
 def test_a_stack_is_found_while_it_runs(home: Home) -> None:

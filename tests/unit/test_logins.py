@@ -42,7 +42,8 @@ def ask_ledger(dsn: str) -> None:
 
 def asked(source: Source) -> Callable[[str], None]:
     def ask(dsn: str) -> None:
-        source.opened(SourceContext("pipe", "source", lambda paths: set(), {"there": dsn})).latest(None, None)
+        with source.opened(SourceContext("pipe", "source", lambda paths: set(), {"there": dsn})) as opened:
+            opened.latest(None, None)
 
     return ask
 

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lockstep.epoch import SourceRange
-from lockstep.sources.base import Source
-from lockstep.sources.records import BAD, FILE, WHY, Records, RecordSource
+from lockstep.sources.open_source import OpenSource
+from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
 from lockstep.spark.session import is_remote
 from lockstep.wal.manifest import SourceCount
 
@@ -78,14 +78,14 @@ class Input:
     """One source of an epoch. `observed` None: the range is known to be empty."""
 
     name: str
-    source: Source
+    source: OpenSource
     range: SourceRange
     records: Records
     observed: Observed | None
     seen: Observed | None = None  #: whatever reads what was kept, if somebody has to know
 
     @classmethod
-    def plan(cls, spark: SparkSession, name: str, source: Source, found: SourceRange) -> Input:
+    def plan(cls, spark: SparkSession, name: str, source: OpenSource, found: SourceRange) -> Input:
         """Plan the read; nothing is read yet."""
         records = _records(spark, source, found)
         if source.is_empty(found.start, found.end):
@@ -97,7 +97,7 @@ class Input:
     def quarantines(self) -> bool:
         """Whether malformed records go to quarantine."""
         marked = self.records.marked
-        return marked and isinstance(self.source, RecordSource) and self.source.on_bad_records == "quarantine"
+        return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
 
     def frame(self) -> DataFrame:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
@@ -142,8 +142,8 @@ class Input:
         return SourceCount(counts["rows"], counts["bad"])
 
 
-def _records(spark: SparkSession, source: Source, found: SourceRange) -> Records:
-    if isinstance(source, RecordSource):
+def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
+    if isinstance(source, OpenRecordSource):
         return source.read_records(spark, found.start, found.end)
     return Records(source.read(spark, found.start, found.end), ())
 

@@ -6,8 +6,9 @@ Nothing here is believed: the task that asked for it checks the sources again, l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -21,6 +22,8 @@ from lockstep.compute.state_writing import StateWriter
 from lockstep.compute.transforming import ByName, called, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
+from lockstep.sources.base import SourceContext
+from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translated
 from lockstep.spark.session import tagged
 from lockstep.wal.manifest import SourceCount
@@ -36,14 +39,16 @@ _WRITE = {
 }
 
 
-def run_request(request_uri: str, spark: SparkSession, pipeline: Pipeline) -> StageResult:
+def run_request(
+    request_uri: str, spark: SparkSession, pipeline: Pipeline, connections: Mapping[str, str]
+) -> StageResult:
     """Stage what the request at `request_uri` asks for; leave `_result.json` or `_error.json` beside it.
 
-    Raises what `stage_epoch` raises.
+    `connections`: those of the sources. Raises what `stage_epoch` raises.
     """
     request = read_request(request_uri)
     try:
-        result = stage_epoch(spark, pipeline, request)
+        result = stage_epoch(spark, pipeline, request, connections)
     except Exception as error:
         write_error(request_uri, error)
         raise
@@ -51,7 +56,12 @@ def run_request(request_uri: str, spark: SparkSession, pipeline: Pipeline) -> St
     return result
 
 
-def stage_epoch(spark: SparkSession, pipeline: Pipeline, request: StageRequest) -> StageResult:
+def stage_epoch(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    request: StageRequest,
+    connections: Mapping[str, str] = MappingProxyType({}),
+) -> StageResult:
     """Write `request.outputs` as Parquet under `request.folder`, the next version of each state beside it, and count
     what was read and written.
 
@@ -61,10 +71,16 @@ def stage_epoch(spark: SparkSession, pipeline: Pipeline, request: StageRequest) 
     _require_same_sources(pipeline, request)
     _require_same_state(pipeline, request)
     ship_by_value(pipeline)
-    with tagged(spark, request.token), _checked(pipeline, request), translated(f"pipeline {pipeline.name}"):
+    with (
+        _opened(pipeline, request, connections) as sources,
+        tagged(spark, request.token),
+        _checked(sources, request),
+        translated(f"pipeline {pipeline.name}"),
+    ):
         states = states_of(spark, pipeline.state, request.state)
         balances = Balances()
-        inputs, frames = _planned(spark, pipeline, request, states, balances)
+        planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
+        inputs, frames = _planned(pipeline, request, planned, states, balances)
         early = _settled(spark, [found for found in inputs if found.quarantines], request)
         rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}") for name in request.outputs}
         folder = request.state.folder if request.state else ""
@@ -93,12 +109,25 @@ def _require_same_state(pipeline: Pipeline, request: StageRequest) -> None:
 
 
 @contextmanager
-def _checked(pipeline: Pipeline, request: StageRequest) -> Iterator[None]:
+def _opened(
+    pipeline: Pipeline, request: StageRequest, connections: Mapping[str, str]
+) -> Iterator[Mapping[str, OpenSource]]:
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(
+                pipeline.sources[name].opened(SourceContext.for_reading(pipeline.name, name, connections))
+            )
+            for name in request.sources
+        }
+
+
+@contextmanager
+def _checked(sources: Mapping[str, OpenSource], request: StageRequest) -> Iterator[None]:
     """Check the frozen files before they are read, and when Spark has failed: a changed file explains most of that."""
 
     def check() -> None:
         for name, found in request.sources.items():
-            pipeline.sources[name].check(found.start, found.end)
+            sources[name].check(found.start, found.end)
 
     check()
     try:
@@ -126,13 +155,12 @@ class _Frames:
 
 
 def _planned(
-    spark: SparkSession,
     pipeline: Pipeline,
     request: StageRequest,
+    planned: list[Input],
     states: Mapping[str, StateRows],
     balances: Balances,
 ) -> tuple[list[Input], _Frames]:
-    planned = [Input.plan(spark, name, pipeline.sources[name], found) for name, found in request.sources.items()]
     if states:  # its transform may run jobs on them, to find what it needs of the state
         inputs = [found.kept_in_sight() for found in planned]
     else:

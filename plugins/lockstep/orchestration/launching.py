@@ -71,7 +71,7 @@ class ConnectLauncher:
 
         session = connect(self.url())
         self._running = session, read_request(request_uri).token
-        run_request(request_uri, session, self._pipeline.opened(AirflowConnections()))
+        run_request(request_uri, session, self._pipeline, AirflowConnections())
 
     def url(self) -> str:
         """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""

@@ -174,7 +174,8 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         by_head = partial(runtime.ledger.claimed_by_head, pipeline.name, name, but=but)
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
-        ranges[name] = SourceRange(start, source.opened(context).latest(start, interval))
+        with source.opened(context) as live:
+            ranges[name] = SourceRange(start, live.latest(start, interval))
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from())
 
 
@@ -193,7 +194,8 @@ def find_claims(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
 
 
 def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
-    named = runtime.source(source).claims(found.start, found.end)
+    with runtime.open_source(source) as live:
+        named = live.claims(found.start, found.end)
     return [Claim(one) if isinstance(one, str) else one for one in named]
 
 

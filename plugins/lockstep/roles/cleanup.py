@@ -28,7 +28,8 @@ def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
         if (found := epoch.plan.sources.get(name)) is None:
             continue
         try:
-            runtime.source(name).published(found.start, found.end)
+            with runtime.open_source(name) as source:
+                source.report_published(found.start, found.end)
         except LockstepError as error:
             _log.warning("%s: source %s could not be told: %s", epoch, name, error)
 

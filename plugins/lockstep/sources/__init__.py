@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.extras import found_at_home
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
+from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
     from lockstep.sources.data_source import DataSourceSource
@@ -21,6 +22,7 @@ __all__ = [
     "FileSource",
     "KafkaSource",
     "MariaDbTableSource",
+    "OpenSource",
     "PostgresTableSource",
     "SequenceSource",
     "Source",

@@ -1,18 +1,15 @@
-"""What a source is: something that can say where a range ends, and read exactly that range again."""
+"""What a source is: a frozen description that any process can open."""
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
 
-from lockstep.epoch import Claim, Identity, Interval, Position
+from lockstep.epoch import Claim, Identity
 from lockstep.errors import InvalidPipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from lockstep.sources.open_source import OpenSource
 
 
 @dataclass(frozen=True)
@@ -51,10 +48,11 @@ class SourceContext:
 
 
 class Source(ABC):
-    """A resettable input. Positions are JSON and only this source reads them.
-
-    What stands in a pipeline's definition is a description: it is never opened itself, only copies of it are. So two
+    """A resettable input, described: nothing here is connected to anything, and nothing changes once it is made. So two
     pipelines, or two threads, may share one.
+
+    `open` returns what the roles work with, see `lockstep.sources.open_source` (bytewax: a Source builds its
+    partitions).
     """
 
     identity: Identity
@@ -69,38 +67,16 @@ class Source(ABC):
         """The ids of the connections that `open` asks for: a Spark driver of its own is given these and no other."""
         return ()
 
-    def opened(self, context: SourceContext) -> Self:
-        """A copy of this source that is open. This one stays as it was."""
-        found = copy.copy(self)
-        found.open(context)
-        return found
-
-    def open(self, context: SourceContext) -> None:  # noqa: B027 - most sources need nothing
-        """Called before anything else, on a copy of its own, by each role that has something to ask and where the rows
-        are read. Keep what you are given in attributes; don't change what stands in them already: copies share it."""
-
     @abstractmethod
-    def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """Where this epoch ends. Raises `SourceNotReady` when an expected input isn't there yet."""
+    def open(self, context: SourceContext) -> OpenSource:
+        """For each role that has something to ask, and where the rows are read. What is returned is the caller's own,
+        and closed by it; an error leaves nothing open."""
 
-    @abstractmethod
-    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The rows of the frozen range, and nothing else. Raises `SourceChanged` when it can no longer be read."""
-
-    def claims(self, start: Position | None, end: Position) -> Sequence[str | Claim]:
-        """The files of the range: each may belong to one epoch only. A path claims the whole file."""
-        return []
-
-    def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
-        """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
-
-    def published(self, start: Position | None, end: Position) -> None:  # noqa: B027
-        """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""
-
-    def rows_planned(self, start: Position | None, end: Position) -> int | None:
-        """How many rows the range had when it was planned, if they were counted: as many must be read."""
-        return None
-
-    def is_empty(self, start: Position | None, end: Position) -> bool:
-        """Whether the range is known to hold nothing."""
-        return False
+    @contextmanager
+    def opened(self, context: SourceContext) -> Iterator[OpenSource]:
+        """`open` now, `close` at the end."""
+        source = self.open(context)
+        try:
+            yield source
+        finally:
+            source.close()

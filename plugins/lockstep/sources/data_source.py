@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from urllib.parse import unquote
 from lockstep.epoch import Identity, Interval, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +24,7 @@ _NAMED = re.compile(
 
 
 @dataclass(eq=False, kw_only=True)
-class DataSourceSource(Source):
+class DataSourceSource(Source, OpenSource):
     """A `pyspark.sql.datasource.DataSource` with a `streamReader` or a `simpleStreamReader`; a cursor source.
 
     `data_source`: its class as `module:Class`, importable where epochs are planned and on Spark's workers. `options`:
@@ -59,8 +61,10 @@ class DataSourceSource(Source):
     def connections(self) -> tuple[str, ...]:
         return tuple(self.connection_options.values())
 
-    def open(self, context: SourceContext) -> None:
-        self._context = context
+    def open(self, context: SourceContext) -> DataSourceSource:
+        opened = copy.copy(self)
+        opened._context = context
+        return opened
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""

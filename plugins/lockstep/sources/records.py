@@ -18,10 +18,10 @@ from urllib.parse import unquote, urlsplit
 
 from lockstep.ddl import literal, quoted
 from lockstep.epoch import Position
-from lockstep.sources.base import Source
 from lockstep.sources.decimals import BAD as BAD
 from lockstep.sources.decimals import WHY as WHY
 from lockstep.sources.decimals import Decimals
+from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +59,7 @@ class Records:
         )
 
 
-class RecordSource(Source):
+class OpenRecordSource(OpenSource):
     """A source whose records may be malformed. `on_bad_records`: "fail" or "quarantine"."""
 
     on_bad_records: str
@@ -67,6 +67,10 @@ class RecordSource(Source):
     @abstractmethod
     def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
         """Every record of the frozen range, with the malformed ones marked."""
+
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The records of the frozen range that parse."""
+        return self.read_records(spark, start, end).good()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
 from lockstep.runtime import Runtime
-from lockstep.sources.base import Source
 from lockstep.states import DECIDED
 from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
 from lockstep.wal.manifest import Manifest, SourceCount
@@ -47,8 +46,7 @@ def write_wal(
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
     request = _request(runtime, epoch, token, folder, reference, before)
-    opened = _open_sources(runtime)
-    _check_sources(opened, epoch)
+    _check_sources(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
@@ -58,8 +56,7 @@ def write_wal(
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
-    _check_sources(opened, epoch)
-    _require_all_read(opened, epoch, result.sources)
+    _check_sources(runtime, epoch, result.sources)
     manifest = staging.seal(
         folder,
         deployment=deployment,
@@ -100,23 +97,21 @@ def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
         )
 
 
-def _open_sources(runtime: Runtime) -> dict[str, Source]:
-    return {name: runtime.source(name) for name in runtime.defined.sources}
-
-
-def _check_sources(sources: Mapping[str, Source], epoch: Epoch) -> None:
+def _check_sources(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount] | None = None) -> None:
+    """Raise unless each range is what it was; with `counts`, those of the job, also unless all of it was read."""
     for name, found in epoch.plan.sources.items():
-        sources[name].check(found.start, found.end)
+        with runtime.open_source(name) as source:
+            source.check(found.start, found.end)
+            if counts is not None:
+                _require_all_read(epoch, name, source.rows_planned(found.start, found.end), counts.get(name))
 
 
-def _require_all_read(sources: Mapping[str, Source], epoch: Epoch, counts: Mapping[str, SourceCount]) -> None:
+def _require_all_read(epoch: Epoch, source: str, planned: int | None, count: SourceCount | None) -> None:
     """The job's own count of what it read against that of the plan: what cuts a query cuts no count."""
-    for name, found in epoch.plan.sources.items():
-        planned = sources[name].rows_planned(found.start, found.end)
-        read = counts[name].rows if name in counts else 0
-        if planned is None or read == planned:
-            continue
-        told = f"{epoch}: {planned} rows of source {name} were planned, and Spark read {read}; nothing was sealed"
-        if read < planned:
-            raise SourceChanged(f"{told}. Does a setting or a policy of the server cut what a query gives?")
-        raise StageFailed(f"{told}. Rows came meanwhile, or Spark counted a task's rows twice")
+    read = count.rows if count else 0
+    if planned is None or read == planned:
+        return
+    told = f"{epoch}: {planned} rows of source {source} were planned, and Spark read {read}; nothing was sealed"
+    if read < planned:
+        raise SourceChanged(f"{told}. Does a setting or a policy of the server cut what a query gives?")
+    raise StageFailed(f"{told}. Rows came meanwhile, or Spark counted a task's rows twice")

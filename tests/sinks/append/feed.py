@@ -21,15 +21,21 @@ from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
+from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.wal.staging import Staging
-from tests.crash.world import Numbers, interval_of, untouched, write_parquet
+from tests.crash.world import Numbers, OpenNumbers, interval_of, untouched, write_parquet
 
 
-class Days(Numbers):
+class Days(Source):
     """A day an epoch, one after the other, for a cursor pipeline."""
 
     identity = Identity.CURSOR
 
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenDays()
+
+
+class OpenDays(OpenNumbers):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return {"day": start["day"] + 1 if start else 0}
 

@@ -47,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(request_uri: str, spark: SparkSession) -> None:
     """Stage what the request asks for, with the pipeline it names. Raises what `stage_epoch` raises."""
     try:
-        pipeline = load(read_request(request_uri).pipeline).opened(EnvironmentConnections())
+        pipeline = load(read_request(request_uri).pipeline)
     except LockstepError as error:
         write_error(request_uri, error)
         raise
-    run_request(request_uri, spark, pipeline)
+    run_request(request_uri, spark, pipeline, EnvironmentConnections())
 
 
 def load(reference: str) -> Pipeline:

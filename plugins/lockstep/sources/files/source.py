@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
 from lockstep.home import absolute
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files.frozen import FrozenFile
 from lockstep.sources.files.growing import FrozenRange
 from lockstep.sources.files.late import EXPECTS
@@ -23,10 +24,10 @@ from lockstep.sources.files.paths import (
 )
 from lockstep.sources.files.places import ROOTS, Places, require_one_name
 from lockstep.sources.files.watched import Watched
-from lockstep.sources.records import Reading, Records, RecordSource
+from lockstep.sources.records import OpenRecordSource, Reading, Records
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Format = Literal["csv", "json", "parquet", "text"]
 _FORMATS = ("csv", "json", "parquet", "text")
@@ -43,7 +44,7 @@ _OURS = frozenset(
 
 
 @dataclass(eq=False, kw_only=True)
-class FileSource(RecordSource):
+class FileSource(Source, OpenRecordSource):
     """Files on a mounted file system; relative paths start at LOCKSTEP_HOME, or at the current folder.
 
     `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
@@ -126,8 +127,10 @@ class FileSource(RecordSource):
     def reads_from(self) -> str:
         return f"files {self.path}"
 
-    def open(self, context: SourceContext) -> None:
-        self._context = context
+    def open(self, context: SourceContext) -> FileSource:
+        opened = copy.copy(self)
+        opened._context = context
+        return opened
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
@@ -186,10 +189,6 @@ class FileSource(RecordSource):
         if ranges := [file for file in files if isinstance(file, FrozenRange)]:
             return read_ranges(spark, self._reading, ranges)
         return self._reading.read(spark, [file.path for file in files])
-
-    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The records of the frozen files that parse."""
-        return self.read_records(spark, start, end).good()
 
 
 def _files(end: Position) -> list[FrozenFile | FrozenRange]:

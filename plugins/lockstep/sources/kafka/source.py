@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import re
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from lockstep.errors import (
     SourceUnavailable,
 )
 from lockstep.kafka.redaction import hide_login
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka.decoding import Decoding
 from lockstep.sources.kafka.ranges import (
     Standing,
@@ -33,10 +34,10 @@ from lockstep.sources.kafka.ranges import (
 )
 from lockstep.sources.kafka.records import read_ranges
 from lockstep.sources.kafka.starts import Start, check_start, first_offsets
-from lockstep.sources.records import Records, RecordSource
+from lockstep.sources.records import OpenRecordSource, Records
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from lockstep.kafka.cluster import Cluster, Topic
     from lockstep.kafka.connection import Asker
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, kw_only=True)
-class KafkaSource(RecordSource):
+class KafkaSource(Source, OpenRecordSource):
     """Committed records of topics: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`[, `headers`].
 
     `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
@@ -117,8 +118,10 @@ class KafkaSource(RecordSource):
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)
 
-    def open(self, context: SourceContext) -> None:
-        self._context = context
+    def open(self, context: SourceContext) -> KafkaSource:
+        opened = copy.copy(self)
+        opened._context = context
+        return opened
 
     @property
     def _settings(self) -> dict[str, str]:
@@ -234,7 +237,7 @@ class KafkaSource(RecordSource):
         places = newly_led(range, standing) if range.id == standing.topic.id else {}
         return truncations(self._settings, self._asker, name, places) if places else {}
 
-    def published(self, start: Position | None, end: Position) -> None:
+    def report_published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
         if self.group is not None:
             ends = {name: {n: e for n, (_, e) in range.partitions.items()} for name, range in _ranges(end).items()}
@@ -259,9 +262,6 @@ class KafkaSource(RecordSource):
         settings = java_settings(self._settings, self._where)
         hide_login(spark, settings)
         return read_ranges(spark, _ranges(end), settings, self._key, self._value, headers=self.headers)
-
-    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        return self.read_records(spark, start, end).good()
 
 
 def _position(cluster: str, ranges: Mapping[str, TopicRange], left: Mapping[str, TopicRange]) -> Position:

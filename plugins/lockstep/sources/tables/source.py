@@ -8,19 +8,21 @@ rows that are older than the longest transaction is said to last.
 
 from __future__ import annotations
 
+import copy
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 import pyarrow as pa
 
 from lockstep.epoch import Identity, Interval, Position
 from lockstep.errors import InvalidPipeline, SourceChanged
 from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +98,7 @@ class TableSession(Protocol):
 
 
 @dataclass(eq=False, kw_only=True)
-class TableSource(Source):
+class TableSource(Source, OpenSource):
     """What `PostgresTableSource` and `MariaDbTableSource` share; the settings are explained there.
 
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
@@ -130,8 +132,10 @@ class TableSource(Source):
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)
 
-    def open(self, context: SourceContext) -> None:
-        self._context = context
+    def open(self, context: SourceContext) -> Self:
+        opened = copy.copy(self)
+        opened._context = context
+        return opened
 
     @property
     def context(self) -> SourceContext:

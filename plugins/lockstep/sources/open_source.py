@@ -1,0 +1,50 @@
+"""A source that is open: it says where a range ends, and reads exactly that range again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lockstep.epoch import Claim, Interval, Position
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class OpenSource(ABC):
+    """What `Source.open` returns: one caller's own. Positions are JSON, and nobody else looks into them.
+
+    A range is given by where the epoch before ended (None: there is none) and by where this one ends.
+    """
+
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
+        """Let go of every connection; called also after errors."""
+
+    @abstractmethod
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Where this epoch ends. Raises `SourceNotReady` when an expected input isn't there yet."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The rows of the frozen range, and nothing else. Raises `SourceChanged` when it can no longer be read."""
+
+    def claims(self, start: Position | None, end: Position) -> Sequence[str | Claim]:
+        """The files of the range: each may belong to one epoch only. A path claims the whole file."""
+        return []
+
+    def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
+
+    def rows_planned(self, start: Position | None, end: Position) -> int | None:
+        """How many rows the range had when it was planned, if they were counted: as many must be read."""
+        return None
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        """Whether the range is known to hold nothing."""
+        return False
+
+    # --- for people and monitors ---
+
+    def report_published(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""
