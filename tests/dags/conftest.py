@@ -1,4 +1,7 @@
-"""Airflow without a database: it gets a home of its own before anything imports it."""
+"""Airflow without a database: it gets a home of its own before anything imports it.
+
+These tests import it within them: that takes seconds, and every process that runs tests reads every file.
+"""
 
 from __future__ import annotations
 

@@ -4,32 +4,56 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import Connection
 from hypothesis import given
 from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
 from lockstep.errors import NotConfigured
-from lockstep.orchestration.connections import AirflowConnections, dsn_of, staging_uri
-from lockstep.orchestration.launching import ConnectLauncher, SubmitLauncher, launcher
+from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
+
+if TYPE_CHECKING:
+    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.orchestration.launching import Launcher
 
 text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
 
 
+def dsn_of(**fields: Any) -> str:
+    """What libpq is given for an Airflow Connection with these fields."""
+    from airflow.sdk import Connection
+
+    from lockstep.orchestration import connections
+
+    return connections.dsn_of(Connection(conn_id="w", conn_type="postgres", **fields))
+
+
+@pytest.fixture
+def connections() -> AirflowConnections:
+    from lockstep.orchestration.connections import AirflowConnections
+
+    return AirflowConnections()
+
+
+def launcher(pipeline: Pipeline) -> Launcher:
+    from lockstep.orchestration import launching
+
+    return launching.launcher(pipeline, "spark", {})
+
+
 @given(password=text, user=text)
 def test_libpq_reads_back_any_login(password: str, user: str) -> None:
-    made = Connection(conn_id="w", conn_type="postgres", host="db", login=user, password=password, schema="s")
-    assert parse_dsn(dsn_of(made)) == {"host": "db", "dbname": "s", "user": user, "password": password}
+    found = dsn_of(host="db", login=user, password=password, schema="s")
+    assert parse_dsn(found) == {"host": "db", "dbname": "s", "user": user, "password": password}
 
 
 def test_only_extras_that_libpq_knows_reach_it() -> None:
     extra = json.dumps({"sslmode": "verify-full", "cursor": "dictcursor", "options": "-c search_path=a b"})
-    found = parse_dsn(dsn_of(Connection(conn_id="w", conn_type="postgres", host="/run/pg", extra=extra)))
+    found = parse_dsn(dsn_of(host="/run/pg", extra=extra))
     assert found == {"host": "/run/pg", "sslmode": "verify-full", "options": "-c search_path=a b"}
 
 
@@ -45,24 +69,27 @@ def test_only_extras_that_libpq_knows_reach_it() -> None:
     ],
 )
 def test_a_web_connection_becomes_the_url_that_it_means(
-    fields: str | dict[str, Any], url: str, monkeypatch: pytest.MonkeyPatch
+    fields: str | dict[str, Any], url: str, connections: AirflowConnections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_RECEIVER", fields if isinstance(fields, str) else json.dumps(fields))
-    assert AirflowConnections()["receiver"] == url
+    assert connections["receiver"] == url
 
 
-def test_connections_are_looked_up_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    connections = AirflowConnections()
+def test_connections_are_looked_up_when_asked_for(
+    connections: AirflowConnections, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", "postgresql://clerk:s%40fe@db:5433/shop?sslmode=require")
     assert parse_dsn(connections["shop"])["password"] == "s@fe"
 
 
-def test_a_missing_connection_is_named_with_the_way_to_define_it() -> None:
+def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: AirflowConnections) -> None:
     with pytest.raises(NotConfigured, match=r"no Connection 'nowhere'.*AIRFLOW_CONN_NOWHERE"):
-        AirflowConnections()["nowhere"]
+        connections["nowhere"]
 
 
 def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration.connections import staging_uri
+
     monkeypatch.delenv("LOCKSTEP_STAGING", raising=False)
     monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "host": "s3://wal/all"}))
     assert staging_uri() == "s3://wal/all"
@@ -83,7 +110,9 @@ def test_staging_comes_from_the_environment_first_and_then_from_a_connection(mon
 )
 def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    found = launcher(ORDERS, "spark", {})
+    from lockstep.orchestration.launching import ConnectLauncher
+
+    found = launcher(ORDERS)
     assert isinstance(found, ConnectLauncher)
     assert found.url().rstrip("/") == "sc://127.0.0.1:15002"
 
@@ -101,7 +130,9 @@ def test_every_other_spark_goes_through_spark_submit(
     monkeypatch: pytest.MonkeyPatch, spelling: str, master: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    found = launcher(ORDERS, "spark", {})
+    from lockstep.orchestration.launching import SubmitLauncher
+
+    found = launcher(ORDERS)
     assert isinstance(found, SubmitLauncher)
     assert found.master == master
 
@@ -110,7 +141,9 @@ def test_a_driver_of_its_own_gets_the_connections_of_its_sources_and_no_other(mo
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://clerk:hunter3@db:5433/shop")
-    found = launcher(TABLES, "spark", {})
+    from lockstep.orchestration.launching import SubmitLauncher
+
+    found = launcher(TABLES)
     assert isinstance(found, SubmitLauncher)
     given = {name: value for name, value in found._environment().items() if not name.startswith("AIRFLOW")}
     assert given["LOCKSTEP_TABLE_SHOP"] == "host='db' port='5433' dbname='shop' user='clerk' password='hunter2'"
@@ -118,9 +151,9 @@ def test_a_driver_of_its_own_gets_the_connections_of_its_sources_and_no_other(mo
 
 
 def test_no_password_is_logged_while_a_connection_is_resolved(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    connections: AirflowConnections, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     with caplog.at_level(logging.DEBUG):
-        AirflowConnections()["shop"]
+        connections["shop"]
     assert "hunter2" not in caplog.text

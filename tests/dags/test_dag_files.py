@@ -8,10 +8,12 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
 
 CHECKOUT = Path(__file__).parents[2]
 FILES = sorted((CHECKOUT / "dags").glob("*.py"))
@@ -63,6 +65,8 @@ def parsed() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def bag() -> DagBag:
+    from airflow.dag_processing.dagbag import DagBag
+
     return DagBag(dag_folder=CHECKOUT / "dags", bundle_path=CHECKOUT / "dags", bundle_name="tests")
 
 

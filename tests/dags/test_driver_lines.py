@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from lockstep.errors import StageFailed
-from lockstep.orchestration.launching import SubmitLauncher, launcher
 from stack.java import java_home
 from tests.dags.pipelines import ORDERS
 
@@ -17,6 +16,8 @@ from tests.dags.pipelines import ORDERS
 def test_a_driver_that_dies_without_a_word_leaves_its_last_lines_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    from lockstep.orchestration.launching import SubmitLauncher, launcher
+
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     monkeypatch.setenv("JAVA_HOME", str(java_home()))
     missing = tmp_path / "missing.py"

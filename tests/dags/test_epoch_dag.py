@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, TriggerRule
-from airflow.serialization.serialized_objects import DagSerialization
 
+import lockstep
 from lockstep import errors
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
-from lockstep.orchestration.dag import asset_of, epoch_dag
-from lockstep.orchestration.operators import EpochOperator
-from lockstep.orchestration.recovery import recovery_dag
-from lockstep.orchestration.waiting import PATIENCE
+from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of
 
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+    from airflow.serialization.definitions.dag import SerializedDAG
+
 START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def epoch_dag(pipeline: Pipeline, **arguments: Any) -> DAG:
+    from lockstep.orchestration.dag import epoch_dag
+
+    return epoch_dag(pipeline, **arguments)
+
+
+def serialized(dag: DAG) -> dict[str, Any]:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    return DagSerialization.to_dict(dag)
+
+
+def deserialized(dag: dict[str, Any]) -> SerializedDAG:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    return DagSerialization.from_dict(dag)
 
 
 @pytest.fixture
@@ -41,6 +61,8 @@ def test_the_phases_follow_each_other(dag: DAG) -> None:
 
 
 def test_abort_fires_on_the_first_failure_before_the_commit_and_every_other_task_on_none(dag: DAG) -> None:
+    from airflow.sdk import TriggerRule
+
     rules = {task.task_id: task.trigger_rule for task in dag.tasks}
     assert rules.pop("abort") == TriggerRule.ONE_FAILED
     assert rules.pop("begin") == TriggerRule.ALL_SUCCESS
@@ -91,6 +113,9 @@ def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
 
 
 def test_every_task_waits_as_long_as_the_dag_says(dag: DAG) -> None:
+    from lockstep.orchestration.operators import EpochOperator
+    from lockstep.orchestration.waiting import PATIENCE
+
     def patience_of(dag: DAG) -> set[timedelta]:
         return {task.patience for task in dag.tasks if isinstance(task, EpochOperator)}
 
@@ -122,12 +147,16 @@ def test_a_hold_shorter_than_the_retries_is_refused() -> None:
 
 @pytest.mark.parametrize("cron", ["@daily", "@hourly", "*/10 * * * *"])
 def test_a_cron_string_makes_real_data_intervals_in_utc(cron: str) -> None:
+    from airflow.sdk import CronDataIntervalTimetable
+
     dag = epoch_dag(ORDERS, schedule=cron, start_date=START)
     assert isinstance(dag.timetable, CronDataIntervalTimetable)
     assert dag.timetable.timezone == "UTC"
 
 
 def test_a_timedelta_makes_real_data_intervals() -> None:
+    from airflow.sdk import DeltaDataIntervalTimetable
+
     dag = epoch_dag(ORDERS, schedule=timedelta(hours=6), start_date=START)
     assert isinstance(dag.timetable, DeltaDataIntervalTimetable)
 
@@ -152,20 +181,27 @@ def test_a_cursor_pipeline_runs_as_many_epochs_at_once_as_it_allows() -> None:
 
 
 def test_each_sink_publishes_an_asset_of_its_own(dag: DAG) -> None:
+    from lockstep.orchestration.dag import asset_of
+
     assets = {task.task_id: task.outlets for task in dag.tasks if task.outlets}
     assert assets == {"publish.raw": [asset_of("orders", "raw")], "publish.copy": [asset_of("orders", "copy")]}
 
 
 @pytest.mark.parametrize(
-    "made",
-    [epoch_dag(ORDERS, schedule="@daily", start_date=START), epoch_dag(pipeline_of(Numbers())), recovery_dag()],
+    "make",
+    [
+        lambda: epoch_dag(ORDERS, schedule="@daily", start_date=START),
+        lambda: epoch_dag(pipeline_of(Numbers())),
+        lambda: lockstep.recovery_dag(),
+    ],
     ids=["interval", "cursor", "recovery"],
 )
-def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(made: DAG) -> None:
+def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(make: Callable[[], DAG]) -> None:
+    made = make()
     made.check_cycle()
-    text = json.dumps(DagSerialization.to_dict(made))
-    back = DagSerialization.from_dict(json.loads(text))
-    assert json.dumps(DagSerialization.to_dict(made)) == text
+    text = json.dumps(serialized(made))
+    back = deserialized(json.loads(text))
+    assert json.dumps(serialized(made)) == text
     assert {task.task_id: task.upstream_task_ids for task in back.tasks} == {
         task.task_id: task.upstream_task_ids for task in made.tasks
     }
@@ -176,7 +212,7 @@ def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(made: 
 def test_an_end_is_the_schedules_and_not_the_tasks(schedule: str | timedelta) -> None:
     """Airflow leaves out tasks whose end has passed: a manual run would be green and nothing would have moved."""
     made = epoch_dag(ORDERS, schedule=schedule, start_date=START, end_date=START + timedelta(days=2), catchup=True)
-    back = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(made))))
+    back = deserialized(json.loads(json.dumps(serialized(made))))
     assert back.end_date is None and all(task.end_date is None for task in back.tasks)
     runs = [*back.iter_dagrun_infos_between(START, START + timedelta(days=9))]
     starts = [run.data_interval.start for run in runs if run.data_interval]

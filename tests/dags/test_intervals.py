@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pendulum
 import pytest
-from airflow.sdk import Context
 
 from lockstep.epoch import Interval, RunKey
 from lockstep.errors import IntervalMissing, InvalidPipeline
-from lockstep.orchestration import operators
-from lockstep.orchestration.intervals import interval_of
+from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 FIRST, SECOND = pendulum.datetime(2024, 1, 1), pendulum.datetime(2024, 1, 2)
 
 
 def run(start: Any = None, end: Any = None, **context: Any) -> Context:
-    return cast(Context, {"params": {"interval_start": start, "interval_end": end}, **context})
+    return cast("Context", {"params": {"interval_start": start, "interval_end": end}, **context})
+
+
+def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
+    from lockstep.orchestration import intervals
+
+    return intervals.interval_of(pipeline, context)
 
 
 def test_the_data_interval_counts_when_no_params_are_given() -> None:
@@ -68,6 +75,8 @@ def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignor
 
 
 def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration import operators
+
     seen: list[RunKey] = []
     monkeypatch.setattr(operators, "opened", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "_told", lambda _: {})

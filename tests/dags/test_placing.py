@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG, TaskGroup, dag
 
+import lockstep
 from lockstep.errors import InvalidPipeline
-from lockstep.orchestration.dag import epoch_dag
-from lockstep.orchestration.recovery import recovery_dag
 from tests.dags.pipelines import ORDERS
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+    Parse = Callable[[str], DagBag]
 
 HEAD = """
 '''An airflow dag file.'''
@@ -23,12 +26,11 @@ from lockstep.orchestration.recovery import recovery_dag
 from tests.dags.pipelines import ORDERS
 """
 
-Parse = Callable[[str], DagBag]
-
 
 @pytest.fixture
 def parse(tmp_path: Path) -> Parse:
     """What the DAG processor makes of a file that ends in these lines."""
+    from airflow.dag_processing.dagbag import DagBag
 
     def parsed(lines: str) -> DagBag:
         (tmp_path / "file.py").write_text(f"{HEAD}{lines}{os.linesep}")
@@ -65,22 +67,28 @@ def test_within_another_dag_it_is_refused_by_name_instead_of_adding_nothing(pars
 
 
 def test_within_a_decorated_function_or_a_task_group_it_is_refused_too() -> None:
+    from airflow.sdk import DAG, TaskGroup, dag
+
     @dag(dag_id="mine")
     def mine() -> None:
-        epoch_dag(ORDERS)
+        lockstep.epoch_dag(ORDERS)
 
     with pytest.raises(InvalidPipeline, match="inside DAG mine"):
         mine()
     with DAG("other"), TaskGroup("group"), pytest.raises(InvalidPipeline, match="inside DAG other"):
-        epoch_dag(ORDERS)
+        lockstep.epoch_dag(ORDERS)
 
 
 def test_the_recovery_dag_is_refused_there_as_well() -> None:
+    from airflow.sdk import DAG
+
     with DAG("mine"), pytest.raises(InvalidPipeline, match=r"recovery_dag stands inside DAG mine"):
-        recovery_dag()
+        lockstep.recovery_dag()
 
 
 def test_after_a_refusal_airflow_makes_dags_as_before() -> None:
+    from airflow.sdk import DAG
+
     with DAG("mine"), pytest.raises(InvalidPipeline):
-        epoch_dag(ORDERS)
-    assert epoch_dag(ORDERS).task_ids
+        lockstep.epoch_dag(ORDERS)
+    assert lockstep.epoch_dag(ORDERS).task_ids

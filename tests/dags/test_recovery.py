@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from airflow.sdk import Context, TriggerRule
 from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Identity
 from lockstep.errors import EpochsStuck
 from lockstep.ledger import Ledger, migrate
-from lockstep.orchestration.operators import NothingStuckOperator
-from lockstep.orchestration.recovery import recovery_dag
 from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, planned
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 
 @pytest.fixture
@@ -37,14 +37,20 @@ def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def test_what_is_stuck_is_looked_for_when_all_was_recovered_however_that_ended() -> None:
+    from airflow.sdk import TriggerRule
+
+    from lockstep.orchestration.recovery import recovery_dag
+
     last = recovery_dag().get_task("nothing_stuck")
     assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
 
 
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:
+    from lockstep.orchestration.operators import NothingStuckOperator
+
     task = NothingStuckOperator(task_id="nothing_stuck")
     planned(ledger, 1)
-    task.execute(cast(Context, {}))
+    task.execute(cast("Context", {}))
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
     with pytest.raises(EpochsStuck, match=rf"^pipeline {FLIGHTS}: an epoch is stuck; epoch 1 \(planned\): .*disk full"):
-        task.execute(cast(Context, {}))
+        task.execute(cast("Context", {}))

@@ -6,25 +6,29 @@ import io
 import logging
 import traceback
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from airflow.sdk import Context
 
 from lockstep.errors import InvalidPipeline, LockstepError
-from lockstep.orchestration.telling import DriverLog, TellingOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from lockstep.orchestration.telling import TellingOperator
 
 SENTENCE = "pipeline orders: no column custmer"
 FOREIGN = "java.lang.Exception\n\tat org.apache.spark.Foreign"
 
 
-class Failing(TellingOperator):
-    def __init__(self, *, work: Callable[[], Any], **arguments: Any) -> None:
-        super().__init__(task_id="failing", **arguments)
-        self.work = work
+def failing(work: Callable[[], Any]) -> TellingOperator:
+    from lockstep.orchestration.telling import TellingOperator
 
-    def perform(self, context: Context) -> Any:
-        return self.work()
+    class Failing(TellingOperator):
+        def perform(self, context: Context) -> Any:
+            return work()
+
+    return Failing(task_id="failing")
 
 
 def deep() -> None:
@@ -40,7 +44,7 @@ def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goe
     detail = logging.StreamHandler(io.StringIO())
     logging.getLogger("lockstep").addHandler(detail)
     with caplog.at_level(logging.DEBUG, "lockstep"), pytest.raises(InvalidPipeline) as raised:
-        Failing(work=deep).execute(cast(Context, {}))
+        failing(deep).execute(cast("Context", {}))
     logging.getLogger("lockstep").removeHandler(detail)
     shown = "".join(traceback.format_exception(raised.value))
     assert shown.endswith(f"{SENTENCE}\n")
@@ -54,7 +58,7 @@ def test_an_error_that_is_not_lockstep_s_keeps_its_trace() -> None:
         raise KeyError("order")
 
     with pytest.raises(KeyError) as raised:
-        Failing(work=mistake).execute(cast(Context, {}))
+        failing(mistake).execute(cast("Context", {}))
     assert "in mistake" in "".join(traceback.format_exception(raised.value))
 
 
@@ -63,11 +67,13 @@ def test_an_error_keeps_its_class_so_that_the_retry_policy_knows_it() -> None:
         raise LockstepError("x")
 
     with pytest.raises(LockstepError) as raised:
-        Failing(work=fail).execute(cast(Context, {}))
+        failing(fail).execute(cast("Context", {}))
     assert type(raised.value) is LockstepError
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:
+    from lockstep.orchestration.telling import DriverLog
+
     log = DriverLog(logging.getLogger("hook"))
     with caplog.at_level(logging.DEBUG):
         log.info("26/11/22 08:08:25 INFO SparkContext: Running Spark at 100 %d")

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowRescheduleException
 
 from lockstep.epoch import RunKey
 from lockstep.errors import (
@@ -26,44 +24,54 @@ from lockstep.errors import (
     TooManyInFlight,
     WaitedInVain,
 )
-from lockstep.orchestration import operators
-from lockstep.orchestration.operators import BeginOperator, EpochOperator
-from lockstep.orchestration.retrying import FIRST_PAUSE, retry_arguments
-from lockstep.orchestration.waiting import pause_after
 from lockstep.runtime import Runtime
 from tests.dags.pipelines import ORDERS
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from lockstep.orchestration.operators import EpochOperator
 
 MISSING = SourceNotReady("landing/2013-01-05.csv is expected, and there is no such file yet")
 HOURS = timedelta(hours=2)
 
 
-class Missing(EpochOperator):
-    """Finds that something is missing, always."""
+def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> EpochOperator:
+    """A task that finds that something is missing, always; `at_begin`: the one that waits for input."""
+    from lockstep.orchestration.operators import BeginOperator, EpochOperator
+    from lockstep.orchestration.retrying import retry_arguments
 
-    def __init__(self, *, missing: Retryable, **arguments: Any) -> None:
-        super().__init__(task_id="missing", pipeline=ORDERS, **{**retry_arguments(), **arguments})
-        self.missing = missing
+    class Missing(EpochOperator):
+        def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+            raise error
 
-    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        raise self.missing
+    class MissingAtBegin(Missing, BeginOperator):
+        perform = EpochOperator.perform  # no ledger to migrate
+
+    kind = MissingAtBegin if at_begin else Missing
+    return kind(task_id="missing", pipeline=ORDERS, **{**retry_arguments(), **arguments})
 
 
-class MissingAtBegin(Missing, BeginOperator):
-    """The same, in the task that waits for input."""
+@contextmanager
+def rescheduled() -> Iterator[None]:
+    from airflow.sdk.exceptions import AirflowRescheduleException
 
-    perform = EpochOperator.perform  # no ledger to migrate
+    with pytest.raises(AirflowRescheduleException):
+        yield
 
 
 def waiting_for(span: timedelta) -> Context:
     """The context of a task that first looked so long ago; never, for no span."""
     first = datetime.now(UTC) - span if span else None
     ti = SimpleNamespace(dag_id="orders", run_id="r", get_first_reschedule_date=lambda context: first)
-    return cast(Context, {"ti": ti, "params": {}, "task": None})
+    return cast("Context", {"ti": ti, "params": {}, "task": None})
 
 
 @pytest.fixture
 def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
     """Runs operators without a ledger; the list has how long each wait keeps the lease."""
+    from lockstep.orchestration import operators
+
     kept: list[timedelta] = []
 
     @contextmanager
@@ -77,36 +85,38 @@ def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
 
 @pytest.mark.parametrize("error", [OutOfOrder, KeysHeld, PublishBusy])
 def test_any_task_waits_for_what_other_epochs_have_to_do(error: type[Retryable], no_ledger: list[timedelta]) -> None:
-    with pytest.raises(AirflowRescheduleException):
-        Missing(missing=error("epoch 1 is planned")).execute(waiting_for(timedelta()))
-    assert no_ledger == [FIRST_PAUSE]
+    with rescheduled():
+        missing(error("epoch 1 is planned")).execute(waiting_for(timedelta()))
+    assert no_ledger == [timedelta(seconds=5)]
 
 
 @pytest.mark.parametrize("error", [SourceNotReady, EpochBusy, TooManyInFlight, TargetFull])
 def test_only_begin_waits_for_input_another_run_and_room(error: type[Retryable], no_ledger: list[timedelta]) -> None:
-    with pytest.raises(AirflowRescheduleException):
-        MissingAtBegin(missing=error("not yet")).execute(waiting_for(timedelta()))
+    with rescheduled():
+        missing(error("not yet"), at_begin=True).execute(waiting_for(timedelta()))
     with pytest.raises(error):
-        Missing(missing=error("not yet")).execute(waiting_for(timedelta()))
+        missing(error("not yet")).execute(waiting_for(timedelta()))
 
 
 def test_what_breaks_is_a_failed_try_and_no_wait(no_ledger: list[timedelta]) -> None:
     with pytest.raises(LedgerUnavailable):
-        MissingAtBegin(missing=LedgerUnavailable("no answer")).execute(waiting_for(timedelta()))
+        missing(LedgerUnavailable("no answer"), at_begin=True).execute(waiting_for(timedelta()))
     assert not no_ledger
 
 
 def test_the_log_says_in_one_line_what_is_waited_for_and_until_when(
     no_ledger: list[timedelta], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "lockstep"), pytest.raises(AirflowRescheduleException):
-        MissingAtBegin(missing=MISSING).execute(waiting_for(timedelta(seconds=60)))
+    with caplog.at_level(logging.INFO, "lockstep"), rescheduled():
+        missing(MISSING, at_begin=True).execute(waiting_for(timedelta(seconds=60)))
     [line] = [record.getMessage() for record in caplog.records if record.name.startswith("lockstep")]
     assert line == f"waiting, SourceNotReady: {MISSING}; looks again in 0:00:30, gives up in 1:59:00"
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
-    task = Missing(missing=MISSING)
+    from lockstep.orchestration.waiting import pause_after
+
+    task = missing(MISSING)
 
     def pause(waited: timedelta) -> int:
         return round(pause_after(MISSING, task, waiting_for(waited), HOURS).total_seconds())
@@ -118,6 +128,6 @@ def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
 def test_at_the_end_of_its_patience_a_task_fails_for_good_and_says_for_what_it_waited(
     no_ledger: list[timedelta],
 ) -> None:
-    task = MissingAtBegin(missing=MISSING, patience=HOURS)
+    task = missing(MISSING, at_begin=True, patience=HOURS)
     with pytest.raises(WaitedInVain, match=r"waited 2:00:00 in vain: landing/.* from begin .*patience="):
         task.execute(waiting_for(HOURS))

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from airflow.sdk import Connection
 
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.kafka.connection import settings_of
-from lockstep.orchestration.connections import AirflowConnections, dsn_of
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.open_sink import OpenKafkaSink
@@ -37,6 +35,8 @@ def connection(broker: KafkaBroker, password: str = PASSWORD) -> str:
 
 
 def look(broker: KafkaBroker) -> object:
+    from lockstep.orchestration.connections import AirflowConnections
+
     sink = KafkaSink("rows", output="rows", topic="nothing", connection="kafka")
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", AirflowConnections())) as opened:
         assert isinstance(opened, OpenKafkaSink)
@@ -61,6 +61,10 @@ def test_a_wrong_password_is_refused_and_not_shown(
 
 
 def uri_of(**extra: str) -> str:
+    from airflow.sdk import Connection
+
+    from lockstep.orchestration.connections import dsn_of
+
     made = Connection(conn_id="k", conn_type="kafka", host="a:1,b:2", login="clerk", password=PASSWORD)
     made.extra = json.dumps(extra)
     return dsn_of(made)
@@ -77,18 +81,18 @@ def test_a_login_and_a_password_are_those_that_the_connection_has() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (uri_of(), "security.protocol=PLAINTEXT asks for none"),
-        (uri_of(**{"security.protocol": "SSL"}), "security.protocol=SSL asks for none"),
-        (uri_of(**{"security.protocol": "SASL_SSL"}), "sasl.mechanism=GSSAPI"),
-        (uri_of(**{"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}), "sasl.mechanism=OAUTHBEARER"),
-        (uri_of(**BY_PASSWORD, **{"sasl.username": "another"}), "another one in sasl.username"),
+        ({}, "security.protocol=PLAINTEXT asks for none"),
+        ({"security.protocol": "SSL"}, "security.protocol=SSL asks for none"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism=GSSAPI"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanisms": "OAUTHBEARER"}, "sasl.mechanism=OAUTHBEARER"),
+        ({**BY_PASSWORD, "sasl.username": "another"}, "another one in sasl.username"),
         ("kafka://clerk@a:1/?security.protocol=SASL_SSL&sasl.mechanism=PLAIN", "a login alone"),
         (f"clerk:secret-{PASSWORD[:1]}@a:1", "an @ among its hosts"),
     ],
     ids=["no protocol", "no login asked for", "no mechanism", "tokens", "two logins", "no password", "no URI"],
 )
-def test_a_login_that_would_go_unused_is_refused_by_name(given: str, says: str) -> None:
+def test_a_login_that_would_go_unused_is_refused_by_name(given: str | dict[str, str], says: str) -> None:
     with pytest.raises(InvalidPipeline, match=says) as refused:
-        settings_of(given, "sink s")
+        settings_of(given if isinstance(given, str) else uri_of(**given), "sink s")
     assert "clerk" not in str(refused.value)
     assert PASSWORD not in str(refused.value)
