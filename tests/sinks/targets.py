@@ -50,8 +50,8 @@ class FilesUnderTest(SinkUnderTest):
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         sink = self._sink("elsewhere")
-        with sink.opened(self.context()):
-            sink.preflight(None)
+        with sink.opened(self.context()) as live:
+            live.preflight(None)
         return sink, self.context()
 
     def visible(self) -> pa.Table:

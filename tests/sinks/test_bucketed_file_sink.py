@@ -126,9 +126,9 @@ def test_rows_without_a_time_have_a_folder_that_readers_do_not_skip(memory: Path
     rows = pa.table({"at": pa.array([datetime(2013, 2, 3), None]), "id": [1, 2]})
     assert folders_of(ByTime("at", "by/%Y/day=%j/x-%H"), rows) == ["by/2013/day=034/x-00", f"by/null/day={NULL}/null"]
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByTime("at", "%Y/%m"))
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight({OUTPUT: rows.schema})
-        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight({OUTPUT: rows.schema})
+        live.publish(epoch(), live.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
     assert sorted(ds.dataset(memory / "out").to_table()["id"].to_pylist()) == [1, 2]
 
 
@@ -251,13 +251,13 @@ def test_many_buckets_need_few_open_files(memory: Path, monkeypatch: pytest.Monk
         real(descriptor)
 
     sink: Sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("many"))
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight({OUTPUT: rows.schema})
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight({OUTPUT: rows.schema})
         before = open_files()
         monkeypatch.setattr(os, "fsync", fsync)
-        vote = sink.prepare(epoch(), [SealedRows(rows)])
-        sink.publish(epoch(), vote, [SealedRows(rows)])
-        back = digest_batches(rows.schema, sink.read(1, OUTPUT, rows.schema))
+        vote = live.prepare(epoch(), [SealedRows(rows)])
+        live.publish(epoch(), vote, [SealedRows(rows)])
+        back = digest_batches(rows.schema, live.read(1, OUTPUT, rows.schema))
     assert most <= before + 2 + 2 * SYNCS, "one file each is written, spilled and read; few are made durable at once"
     assert back.hexdigest() == digest_batches(rows.schema, rows.to_batches()).hexdigest()
     assert len(files(str(memory / "out"))) == 500
@@ -279,10 +279,10 @@ def test_columns_that_stand_in_folder_names_come_back_in_every_format(memory: Pa
     bucket = ByColumns("text", "n", "ok", "day")
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), format=format, bucket=bucket)
     wal = [SealedRows(EVERY_NAME)]
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight({OUTPUT: EVERY_NAME.schema})
-        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
-        back = digest_batches(EVERY_NAME.schema, sink.read(1, OUTPUT, EVERY_NAME.schema))
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight({OUTPUT: EVERY_NAME.schema})
+        live.publish(epoch(), live.prepare(epoch(), wal), wal)
+        back = digest_batches(EVERY_NAME.schema, live.read(1, OUTPUT, EVERY_NAME.schema))
     assert back.hexdigest() == digest_batches(EVERY_NAME.schema, EVERY_NAME.to_batches()).hexdigest()
     assert back.rows == EVERY_NAME.num_rows
 
@@ -302,9 +302,9 @@ def test_a_reader_of_the_bare_folder_finds_partitions_and_nothing_of_ours(memory
     target = FilesUnderTest(memory, "parquet", bucket=ByColumns("text"), success="_SUCCESS")
     rows = pa.table({"id": range(len(AWKWARD)), "text": AWKWARD})
     sink = FileSink("files", output=OUTPUT, path=str(target.path), bucket=ByColumns("text"), success="_SUCCESS")
-    with sink.opened(target.context()):
-        sink.preflight(None)
-        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+    with sink.opened(target.context()) as live:
+        live.preflight(None)
+        live.publish(epoch(), live.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
     partitioning = ds.partitioning(pa.schema({"text": pa.string()}), flavor="hive")
     found = ds.dataset(str(target.path), rows.schema, "parquet", partitioning=partitioning)
     assert found.to_table(use_threads=False).sort_by("id").equals(rows)
@@ -325,9 +325,9 @@ def test_the_examples_of_the_page_run(memory: Path, monkeypatch: pytest.MonkeyPa
     assert example["trips"].path == str(memory / "out/trips")
     kept = FileSink("trips", output="trips", path="out/trips", bucket=ByColumns("carrier"))
     wal = [SealedRows(rows.drop_columns("zone"), output="trips")]
-    with kept.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        kept.preflight(None)
-        kept.publish(epoch(), kept.prepare(epoch(), wal), wal)
+    with kept.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight(None)
+        live.publish(epoch(), live.prepare(epoch(), wal), wal)
     exec(compile(reading, "files.md", "exec"), example)
     assert example["table"].sort_by("id").equals(rows.drop_columns("zone"))
 
@@ -497,10 +497,10 @@ def test_a_text_that_readers_take_for_a_null_is_refused(memory: Path, value: str
 
 def test_more_buckets_than_allowed_are_refused(memory: Path) -> None:
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("id"), max_buckets=10)
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight(None)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight(None)
         with pytest.raises(SinkRejected, match="more than 10 buckets"):
-            sink.prepare(epoch(), sealed(11))
+            live.prepare(epoch(), sealed(11))
 
 
 @pytest.mark.parametrize("blocked", ["file", "symlink"])
@@ -549,9 +549,9 @@ def test_a_repair_leaves_alone_what_another_target_below_has_shown(memory: Path)
     vote = prepare(target, epoch(), sealed(10))
     target.lose(str(vote.handle))
     below = FileSink("files", output=OUTPUT, path=str(target.path / "below/it"))
-    with below.opened(SinkContext(DEPLOYMENT, "another", {})):
-        below.preflight({OUTPUT: SCHEMA})
-        below.publish(epoch(), below.prepare(epoch(), sealed(3)), sealed(3))
+    with below.opened(SinkContext(DEPLOYMENT, "another", {})) as live:
+        live.preflight({OUTPUT: SCHEMA})
+        live.publish(epoch(), live.prepare(epoch(), sealed(3)), sealed(3))
     assert publish(target, epoch(token=12), vote, sealed(10)) is Publication.REPAIRED
     expect_rows(target, sealed(10))
 
@@ -559,11 +559,11 @@ def test_a_repair_leaves_alone_what_another_target_below_has_shown(memory: Path)
 def test_dictionaries_go_into_buckets(memory: Path) -> None:
     rows = pa.table({"id": range(6), "word": pa.array(["a", "b", None] * 2).dictionary_encode(), "b": [1, 2] * 3})
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("b"))
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight({OUTPUT: rows.schema})
-        sink.publish(epoch(), sink.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
-        (first, second) = sink.read(1, OUTPUT, rows.schema)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight({OUTPUT: rows.schema})
+        live.publish(epoch(), live.prepare(epoch(), [SealedRows(rows)]), [SealedRows(rows)])
+        (first, second) = live.read(1, OUTPUT, rows.schema)
     assert pc.count(first["word"]).as_py() + pc.count(second["word"]).as_py() == 4
     nested = pa.schema({"b": pa.int64(), "words": pa.list_(pa.dictionary(pa.int32(), pa.string()))})
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})), pytest.raises(PreflightRefused, match="words"):
-        sink.preflight({OUTPUT: nested})
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live, pytest.raises(PreflightRefused, match="words"):
+        live.preflight({OUTPUT: nested})

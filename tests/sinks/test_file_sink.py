@@ -113,8 +113,8 @@ def test_a_folder_belongs_to_one_sink_of_one_pipeline_of_one_deployment(target: 
         with opened(target, context) as sink, pytest.raises(TargetOwned, match="sink files of pipeline pipe "):
             sink.preflight(None)
     other = FileSink("other", output=OUTPUT, path=str(target.path))
-    with other.opened(target.context()), pytest.raises(TargetOwned, match="shared=True"):
-        other.preflight(None)
+    with other.opened(target.context()) as live, pytest.raises(TargetOwned, match="shared=True"):
+        live.preflight(None)
 
 
 def test_a_shared_and_an_unshared_sink_do_not_mix(target: FilesUnderTest) -> None:

@@ -257,10 +257,10 @@ def test_a_type_that_can_not_come_back_is_refused_by_column(
 ) -> None:
     sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format=str(format))
     with (
-        sink.opened(SinkContext(DEPLOYMENT, "pipe", {})),
+        sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live,
         pytest.raises(PreflightRefused, match="'awkward' has the type"),
     ):
-        sink.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
+        live.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
@@ -270,8 +270,8 @@ def test_two_columns_of_one_name_are_refused() -> None:
 
 def test_json_refuses_what_is_not_a_number_before_the_decision(tmp_path: Path) -> None:
     sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format="json")
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})):
-        sink.preflight(None)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight(None)
         with pytest.raises(SinkRejected, match="can't be written"):
-            sink.prepare(epoch(), [SealedRows(pa.table({"ratio": [1.0, math.nan]}))])
+            live.prepare(epoch(), [SealedRows(pa.table({"ratio": [1.0, math.nan]}))])
     assert files(str(tmp_path / "out")) == []

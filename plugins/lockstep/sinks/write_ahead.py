@@ -48,11 +48,11 @@ class CheckpointCommitter(ABC):
         """A random id that stands beside the records; only for a sink whose target can't be asked for one."""
         raise NotImplementedError
 
-    @abstractmethod
-    def open(self) -> None: ...
+    def open(self) -> None:  # noqa: B027 - some connect for each step
+        """Connect."""
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:  # noqa: B027 - see `open`
+        """Let go of every connection."""
 
     @abstractmethod
     def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:

@@ -8,11 +8,11 @@ from collections import Counter
 from types import FrameType, ModuleType
 from typing import Any
 
-from lockstep.sinks.base import Sink
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.testing.crash_sweep import OnStep, Trace, reached_points
 
 OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
-_TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base", "two_phase", "write_ahead"))}
+_TEMPLATES = {"builtins", "abc", *(f"lockstep.sinks.{name}" for name in ("base", "open_sink", "two_phase", "write_ahead"))}
 #: modules that do nothing to a target but by calls of others, which are told by themselves
 _TRANSPARENT = {
     *_TEMPLATES,
@@ -23,8 +23,8 @@ _TRANSPARENT = {
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))
 
 
-def calls_of(sink: Sink) -> Trace:
-    """Every call made from the modules that `sink` and its committer are written in, and every crash point."""
+def calls_of(sink: OpenSink) -> Trace:
+    """Every call made from the modules that `sink`, its description and committer are written in; every crash point."""
     return calls_from(*_modules_of(sink))
 
 
@@ -61,8 +61,8 @@ def calls_from(*modules: str) -> Trace:
     return trace
 
 
-def _modules_of(sink: Sink) -> set[str]:
-    parts = [sink, getattr(sink, "committer", None)]
+def _modules_of(sink: OpenSink) -> set[str]:
+    parts = [sink, sink.sink, getattr(sink, "committer", None)]
     found = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
     return found - _TEMPLATES
 

@@ -11,7 +11,7 @@ from lockstep.sinks.base import Guarantee
 from lockstep.testing.calls import calls_of
 from lockstep.testing.crash_sweep import Trace, finish
 from lockstep.testing.trial import Finding, Trial
-from lockstep.testing.under_test import SinkUnderTest
+from lockstep.testing.under_test import SinkUnderTest, opened
 
 PATIENCE_SECONDS = 0.2
 TOLD = 20  #: findings, at most
@@ -45,7 +45,8 @@ def judge(target: SinkUnderTest, trace: Trace | None = None, *, patience: float 
     before it is said to wait for it. The target has to be fresh. Takes some hundredths of a second a fault.
     """
     with tempfile.TemporaryDirectory() as folder:
-        trial = Trial(target, trace or calls_of(target.sink()), patience, Path(folder))
+        with opened(target) as sink:
+            trial = Trial(target, trace or calls_of(sink), patience, Path(folder))
         finish(trial.round())  # whatever is made once for a target
         steps = trial.steps()
         for step in steps:
