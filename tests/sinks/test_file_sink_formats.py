@@ -22,7 +22,7 @@ from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files.format import FileFormat, RowGroups, plain, read_rows, unkept
 from lockstep.sinks.files.listing import FileFact
-from lockstep.sinks.files.writer import FileWriter, Rolling, Unwritable
+from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
 from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
@@ -32,8 +32,8 @@ AS_TEXT = [FileFormat.CSV, FileFormat.JSON]
 
 
 def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[FileFact]:
-    writer = FileWriter(folder, lambda number: f"{name or number}.{format}", format, plain(rows.schema), Rolling())
-    return list(writer.write([("", rows)]))
+    schema = plain(rows.schema)
+    return list(write_files(folder, lambda number: f"{name or number}.{format}", format, schema, [("", rows)]))
 
 
 def hashes(folder: Path, format: FileFormat, rows: SealedRows) -> list[tuple[int, str]]:
@@ -60,13 +60,13 @@ import sys
 from pathlib import Path
 from lockstep.sinks.files.format import FileFormat
 from lockstep.sinks.files.format import plain
-from lockstep.sinks.files.writer import FileWriter, Rolling
+from lockstep.sinks.files.writer import write_files
 from lockstep.testing.sealed_rows import SealedRows, table
 
 rows = SealedRows(table(5000))
 for format in ("parquet", "csv", "json"):
-    writer = FileWriter(Path(sys.argv[1]), f"{{}}.{format}".format, FileFormat(format), plain(rows.schema), Rolling())
-    for fact in writer.write([("", rows)]):
+    name, buckets = f"{{}}.{format}".format, [("", rows)]
+    for fact in write_files(Path(sys.argv[1]), name, FileFormat(format), plain(rows.schema), buckets):
         print(format, fact.rows, fact.sha256)
 """
 
@@ -114,14 +114,15 @@ def test_wide_rows_make_short_groups_however_they_are_cut(batch_rows: int) -> No
 
 def test_files_are_rolled_by_rows_and_by_bytes(tmp_path: Path) -> None:
     rows = table(10_000)
-    for number, rolling in enumerate((Rolling(rows=999), Rolling(bytes=10_000))):
+    for number, (max_rows, max_bytes) in enumerate(((999, BYTES_PER_FILE), (ROWS_PER_FILE, 10_000))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        writer = FileWriter(folder, "{}.json".format, FileFormat.JSON, plain(rows.schema), rolling)
-        facts = list(writer.write([("", SealedRows(rows))]))
+        schema, buckets = plain(rows.schema), [("", SealedRows(rows))]
+        limits = {"max_rows": max_rows, "max_bytes": max_bytes}
+        facts = list(write_files(folder, "{}.json".format, FileFormat.JSON, schema, buckets, **limits))
         assert sum(fact.rows for fact in facts) == 10_000
-        assert all(fact.rows <= rolling.rows and fact.bytes < 2 * rolling.bytes for fact in facts)
-        assert all(fact.rows == rolling.rows or fact.bytes >= rolling.bytes for fact in facts[:-1])
+        assert all(fact.rows <= max_rows and fact.bytes < 2 * max_bytes for fact in facts)
+        assert all(fact.rows == max_rows or fact.bytes >= max_bytes for fact in facts[:-1])
         assert len(facts) > 10
 
 
@@ -226,7 +227,7 @@ def test_text_is_one_column_of_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [None, "two\nlines", "two\rlines"])
 def test_text_refuses_nulls_and_line_ends_before_the_decision(tmp_path: Path, value: str | None) -> None:
-    with pytest.raises(Unwritable, match="text can't keep"):
+    with pytest.raises(SinkRejected, match="text can't keep"):
         written(tmp_path, FileFormat.TEXT, SealedRows(pa.table({"line": pa.array([value, "x"], pa.string())})))
 
 

@@ -19,14 +19,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from lockstep.errors import SinkRejected
 from lockstep.sinks.files.bucket_names import require_bucket
 from lockstep.sinks.files.buckets import Assigned, Codes
 
 SORT_BYTES = 64 << 20  # of Arrow buffers; sorting them takes about three times as much
-
-
-class Unassignable(ValueError):
-    """A row has no bucket, or one whose name can't be used."""
 
 
 @contextmanager
@@ -39,7 +36,8 @@ def sorted_by_bucket(
 ) -> Iterator[Iterator[tuple[str, Iterator[pa.RecordBatch]]]]:
     """Each bucket, by name, with its rows as `schema` has them; `folder` keeps more than SORT_BYTES meanwhile.
 
-    Raises `Unassignable`, also for more buckets than `most_buckets`, and OSError.
+    Raises `SinkRejected` for a row without a bucket or with one whose name can't be used, and for more buckets than
+    `most_buckets`; OSError.
     """
     with tempfile.TemporaryFile(dir=folder) as spill:
         shelves = _Shelves(_decoded(schema), spill, most_buckets)
@@ -47,7 +45,7 @@ def sorted_by_bucket(
             try:
                 numbers = shelves.numbers(assign(batch))
             except ValueError as error:
-                raise Unassignable(str(error)) from error
+                raise SinkRejected(f"rows can't be put into buckets: {error}") from error
             shelves.add(batch, numbers)
         yield shelves.buckets()
 

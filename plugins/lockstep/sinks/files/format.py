@@ -10,16 +10,19 @@ import io
 import json
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from pyarrow import types
 
+from lockstep.errors import SinkRejected
 from lockstep.sinks.durable_file import HashedFile
 
 ROWS_PER_GROUP = 1 << 16
@@ -38,13 +41,6 @@ class FileFormat(StrEnum):
     def suffix(self) -> str:
         """What file names end with."""
         return "txt" if self is FileFormat.TEXT else self.value
-
-
-class Encoder(Protocol):
-    """Writes tables into one open file; `close` writes what belongs at its end and leaves the file open."""
-
-    def write(self, table: pa.Table) -> None: ...
-    def close(self) -> None: ...
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
@@ -91,67 +87,60 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return table.combine_chunks()  # Parquet's pages follow the chunks
 
 
-def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Encoder:
-    """An encoder for one file of `schema` (see `plain`)."""
+@contextmanager
+def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes tables of `schema` (see `plain`) into one file; leaving the block writes what belongs at its end.
+
+    The file stays open. What it yields raises `SinkRejected` for a row that can't stand in a file of this format.
+    """
     match format:
         case FileFormat.PARQUET:
-            return _Parquet(file, schema)
+            parquet = pq.ParquetWriter(file, schema, version="2.6", compression="snappy", store_schema=True)
+            with _closing(parquet):
+                yield _rejecting(format, lambda table: parquet.write_table(table, row_group_size=table.num_rows))
         case FileFormat.CSV:
-            return _Csv(file, schema)
+            csv = pa_csv.CSVWriter(file, schema, write_options=pa_csv.WriteOptions(batch_size=ROWS_PER_GROUP))
+            with _closing(csv):
+                yield _rejecting(format, csv.write)
         case FileFormat.JSON:
-            return _JsonLines(file, schema)
+            yield _rejecting(format, partial(_write_json, file, _as_json(schema)))
         case FileFormat.TEXT:
-            return _Text(file)
+            yield _rejecting(format, partial(_write_text, file))
 
 
-class _Parquet:
-    def __init__(self, file: HashedFile, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(file, schema, version="2.6", compression="snappy", store_schema=True)
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write_table(table, row_group_size=table.num_rows)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class _Csv:
-    def __init__(self, file: HashedFile, schema: pa.Schema) -> None:
-        self._writer = pa_csv.CSVWriter(file, schema, write_options=pa_csv.WriteOptions(batch_size=ROWS_PER_GROUP))
-
-    def write(self, table: pa.Table) -> None:
-        self._writer.write(table)
-
-    def close(self) -> None:
-        self._writer.close()
+@contextmanager
+def _closing(writer: Any) -> Iterator[None]:
+    try:
+        yield
+        writer.close()
+    except BaseException:
+        with suppress(Exception):  # or pyarrow tries it again later, when nobody listens
+            writer.close()
+        raise
 
 
-class _JsonLines:
-    def __init__(self, file: HashedFile, schema: pa.Schema) -> None:
-        self._file, self._schema = file, _as_json(schema)
+def _rejecting(format: FileFormat, write: Callable[[pa.Table], None]) -> Callable[[pa.Table], None]:
+    def write_or_reject(table: pa.Table) -> None:
+        try:
+            write(table)
+        except (ValueError, NotImplementedError) as error:
+            raise SinkRejected(f"a row can't be written as {format}: {error}") from error
 
-    def write(self, table: pa.Table) -> None:
-        for row in table.cast(self._schema).to_pylist():
-            line = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-            self._file.write(line.encode() + b"\n")
-
-    def close(self) -> None:
-        """JSON lines have no end."""
+    return write_or_reject
 
 
-class _Text:
-    def __init__(self, file: HashedFile) -> None:
-        self._file = file
+def _write_json(file: HashedFile, schema: pa.Schema, table: pa.Table) -> None:
+    for row in table.cast(schema).to_pylist():
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        file.write(line.encode() + b"\n")
 
-    def write(self, table: pa.Table) -> None:
-        lines = table.column(0).to_pylist()
-        for line in lines:
-            if line is None or "\n" in line or "\r" in line:
-                raise ValueError(f"a null or a line end, which text can't keep: {line!r:.60}")
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
 
-    def close(self) -> None:
-        """Text has no end."""
+def _write_text(file: HashedFile, table: pa.Table) -> None:
+    lines = table.column(0).to_pylist()
+    for line in lines:
+        if line is None or "\n" in line or "\r" in line:
+            raise ValueError(f"a null or a line end, which text can't keep: {line!r:.60}")
+    file.write("".join(f"{line}\n" for line in lines).encode())
 
 
 # --- what a format can't keep ----------------------------------------------------------------------------------------

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
-from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch
 from lockstep.sinks.durable_file import SYNCS
-from lockstep.sinks.files.bucket_sort import Unassignable, sorted_by_bucket, undecodable
-from lockstep.sinks.files.buckets import Buckets, buckets_of
+from lockstep.sinks.files.bucket_sort import sorted_by_bucket, undecodable
+from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.files.format import FileFormat, plain, read_rows, unkept
 from lockstep.sinks.files.listing import FileFact, Listing
-from lockstep.sinks.files.writer import FileWriter, Rolling, Unwritable
+from lockstep.sinks.files.writer import write_files
 
-MAX_BUCKETS = 10_000
 MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
 
 
@@ -29,13 +27,14 @@ class FileLayout:
     """See `FileSink` for what each means."""
 
     format: FileFormat
-    buckets: Buckets | None = None
-    max_buckets: int = MAX_BUCKETS
-    rolling: Rolling = field(default_factory=Rolling)
-    success: str | None = None
+    buckets: Buckets | None
+    max_buckets: int
+    max_rows: int
+    max_bytes: int
+    success: str | None
 
     def __post_init__(self) -> None:
-        if min(self.rolling.rows, self.rolling.bytes, self.max_buckets) < 1:
+        if min(self.max_rows, self.max_bytes, self.max_buckets) < 1:
             raise InvalidPipeline("max_rows_per_file, max_bytes_per_file and max_buckets are at least 1")
         if self.success is not None and not re.fullmatch(r"_(?:[A-Za-z0-9_.=-]|\{epoch\}){1,100}", self.success):
             raise InvalidPipeline(
@@ -44,18 +43,6 @@ class FileLayout:
             )
         if self.success is not None and self.max_buckets > MOST_LINKS:
             raise InvalidPipeline(f"max_buckets with a name of success is at most {MOST_LINKS}: each is one more link")
-
-    def arguments(self) -> dict[str, Json]:
-        """Those of FileSink that aren't the default."""
-        usual = Rolling()
-        told = {
-            "bucket": self.buckets and self.buckets.to_json(),
-            "max_buckets": None if self.max_buckets == MAX_BUCKETS else self.max_buckets,
-            "max_rows_per_file": None if self.rolling.rows == usual.rows else self.rolling.rows,
-            "max_bytes_per_file": None if self.rolling.bytes == usual.bytes else self.rolling.bytes,
-            "success": self.success,
-        }
-        return {name: value for name, value in told.items() if value is not None}
 
     # --- what can't be kept ---
 
@@ -78,32 +65,29 @@ class FileLayout:
 
         Raises `SinkRejected` if a row can't be written or the rows aren't as many as were sealed, and OSError.
         """
-        writer = FileWriter(
+        schema = self._in_files(batches.schema)
+        write = partial(
+            write_files,
             folder,
             lambda number: f"{prefix}{batches.output}-{number:05d}.{self.format.suffix}",
             self.format,
-            self._in_files(batches.schema),
-            self.rolling,
-            syncs=SYNCS if self.buckets else 1,
+            schema,
+            max_rows=self.max_rows,
+            max_bytes=self.max_bytes,
         )
         try:
-            facts = tuple(self._written(writer, epoch, batches))
-        except Unwritable as error:
-            raise SinkRejected(f"output {batches.output}: a row can't be written as {self.format}: {error}") from error
-        except Unassignable as error:
-            raise SinkRejected(f"output {batches.output}: rows can't be put into buckets: {error}") from error
+            if self.buckets is None:
+                facts = tuple(write([("", batches)]))
+            else:
+                assign = partial(self.buckets.assign, planned=epoch.timestamp)
+                with sorted_by_bucket(batches, assign, schema, folder, self.max_buckets) as buckets:
+                    facts = tuple(write(buckets, syncs=SYNCS))
+        except SinkRejected as error:
+            raise SinkRejected(f"output {batches.output}: {error}") from error
         rows = sum(fact.rows for fact in facts)
         if rows != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
         return facts
-
-    def _written(self, writer: FileWriter, epoch: SinkEpoch, batches: Batches) -> Iterator[FileFact]:
-        if self.buckets is None:
-            yield from writer.write([("", batches)])
-            return
-        assign = partial(self.buckets.assign, planned=epoch.timestamp)
-        with sorted_by_bucket(batches, assign, writer.schema, writer.folder, self.max_buckets) as buckets:
-            yield from writer.write(buckets)
 
     def read(self, root: Path, fact: FileFact, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """A published file's rows as `schema`, with what its folder's name tells. Raises as `read_rows`."""
@@ -127,13 +111,3 @@ class FileLayout:
         if self.buckets is None:
             return [name]
         return [f"{bucket}/{name}" for bucket in sorted({fact.bucket for fact in listing.files})]
-
-
-def layout_of(
-    format: str, bucket: Buckets | Mapping[str, Json] | None, max_buckets: int, rolling: Rolling, success: str | None
-) -> FileLayout:
-    """From FileSink's arguments, or from what the plan froze of them. Raises `InvalidPipeline`."""
-    if format not in list(FileFormat):
-        raise InvalidPipeline(f"format {format!r} must be one of {', '.join(FileFormat)}")
-    buckets = None if bucket is None else buckets_of(bucket)
-    return FileLayout(FileFormat(format), buckets, max_buckets, rolling, success)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,13 +11,16 @@ from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.home import absolute
 from lockstep.sinks.base import Sink, SinkContext
-from lockstep.sinks.files.buckets import Buckets
-from lockstep.sinks.files.layout import MAX_BUCKETS, FileLayout, layout_of
+from lockstep.sinks.files.buckets import Buckets, buckets_of
+from lockstep.sinks.files.format import FileFormat
+from lockstep.sinks.files.layout import FileLayout
 from lockstep.sinks.files.listing import read_marker
 from lockstep.sinks.files.open_sink import OpenFileSink
 from lockstep.sinks.files.target import STATE, FileTarget
-from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE, Rolling
+from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE
 from lockstep.sinks.handles import SinkName
+
+MAX_BUCKETS = 10_000
 
 
 def files(path: str) -> list[str]:
@@ -73,8 +76,11 @@ class FileSink(Sink):
         self._layout()
 
     def arguments(self) -> dict[str, Json]:
-        always: dict[str, Json] = {"name": self.name, "output": self.output, "path": self.path}
-        return {**always, "format": self.format, "shared": self.shared, **self._layout().arguments()}
+        """Without what is as usual, but for those that plans have always held."""
+        bucket = None if self.bucket is None else buckets_of(self.bucket).to_json()
+        given = {one.name: getattr(self, one.name) for one in fields(self)} | {"bucket": bucket}
+        usual = {one.name: one.default for one in fields(self) if one.name not in ("format", "shared")}
+        return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"folder {self.path}"})
@@ -84,5 +90,13 @@ class FileSink(Sink):
         return OpenFileSink(self, target, self._layout())
 
     def _layout(self) -> FileLayout:
-        rolling = Rolling(self.max_rows_per_file, self.max_bytes_per_file)
-        return layout_of(self.format, self.bucket, self.max_buckets, rolling, self.success)
+        if self.format not in list(FileFormat):
+            raise InvalidPipeline(f"format {self.format!r} must be one of {', '.join(FileFormat)}")
+        return FileLayout(
+            FileFormat(self.format),
+            None if self.bucket is None else buckets_of(self.bucket),
+            self.max_buckets,
+            self.max_rows_per_file,
+            self.max_bytes_per_file,
+            self.success,
+        )
