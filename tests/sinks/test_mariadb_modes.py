@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lockstep.epoch import Interval
+from lockstep.sinks import MariaDbSink
+from lockstep.sinks.base import Publication, SinkEpoch
 from lockstep.testing import behaviour, behaviours
 from lockstep.testing.behaviour import CRASHES, Behaviour
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
+from lockstep.testing.under_test import epoch, pending, prepare
 from stack.mariadb import MariaDbServer
 from tests.sinks.guarantees import expect_row
-from tests.sinks.mariadb_target import MariaDbUnderTest
+from tests.sinks.mariadb_target import LOCK_TIMEOUT, MariaDbUnderTest
 
 UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
 AT_LEAST_ONCE: dict[str, Any] = {"guarantee": "at_least_once"}
@@ -83,6 +90,34 @@ def test_at_least_once(databases: tuple[str, str], tmp_path: Path, checked: Beha
 @pytest.mark.parametrize("checked", asked_of("write_ahead", **NONE), ids=lambda one: one.__name__)
 def test_none(databases: tuple[str, str], tmp_path: Path, checked: Behaviour) -> None:
     checked(target(databases, tmp_path, "write_ahead", NONE))
+
+
+@pytest.mark.parametrize("arguments", [AT_LEAST_ONCE, NONE], ids=["at least once", "none"])
+def test_another_sinks_prepared_epoch_holds_up_nobody(
+    databases: tuple[str, str], tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    held, wal = target(databases, tmp_path, "two_phase", {}), sealed(10)
+    prepare(held, ranged(token=10), wal)
+    weaker = target(databases, tmp_path, "write_ahead", arguments).arguments
+    sink = MariaDbSink(
+        "weaker",
+        tables={OUTPUT: "elsewhere"},
+        connection="warehouse",
+        protocol="write_ahead",
+        create=True,
+        lock_timeout=LOCK_TIMEOUT,
+        **weaker,
+    )
+    with sink.opened(held.context()) as beside:
+        beside.preflight({OUTPUT: SCHEMA})
+        vote = beside.prepare(ranged(token=11), wal)
+        assert beside.publish(ranged(token=12), vote, wal) is Publication.SENT
+    assert len(pending(held)) == 1
+
+
+def ranged(*, token: int) -> SinkEpoch:
+    start = datetime(2013, 1, 1, tzinfo=UTC)
+    return replace(epoch(token=token), interval=Interval(start, start + timedelta(days=1)))
 
 
 @pytest.mark.parametrize("name", ROWS)

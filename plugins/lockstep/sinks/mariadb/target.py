@@ -33,6 +33,8 @@ from lockstep.sinks.tables.ownership import owned, require_apart
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _OWNER = f"deployment {_UUID}, pipeline {_WORD}, sink {_WORD}"
+#: UPDATE and DELETE use no index for (a, b) = (%s, %s), in whose place this is: they read, and lock, the whole table.
+_IS_OWN = "deployment = %s AND pipeline = %s AND sink = %s"
 
 _TABLES = {
     "lockstep_marker": f"""
@@ -152,7 +154,7 @@ class TargetTables(MarkerLooks):
     def disclaim(self, cursor: Cursor) -> None:
         """Own nothing any more."""
         if "lockstep_target" in self._engines(cursor):
-            statement = "DELETE FROM {table} WHERE (deployment, pipeline, sink) = (%s, %s, %s)"
+            statement = f"DELETE FROM {{table}} WHERE {_IS_OWN}"  # noqa: S608 - names of columns
             cursor.execute(compose(statement, table=self._table("lockstep_target")), self.owner_key)
 
     def _stored(self, cursor: Cursor, relation: Relation) -> Relation:
@@ -231,7 +233,7 @@ class TargetTables(MarkerLooks):
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
         statement = compose(
-            "UPDATE {table} SET `rows` = %s WHERE (deployment, pipeline, sink, epoch, token) = (%s, %s, %s, %s, %s)",
+            f"UPDATE {{table}} SET `rows` = %s WHERE {_IS_OWN} AND epoch = %s AND token = %s",  # noqa: S608
             table=self._table("lockstep_marker"),
         )
         cursor.execute(statement, (json.dumps(dict(rows)), *self.owner_key, epoch.id, epoch.token))
@@ -240,7 +242,7 @@ class TargetTables(MarkerLooks):
     def delete_marker(self, cursor: Cursor, epoch: SinkEpoch) -> None:
         """Take back the marker that this transaction has inserted, and that kept others out."""
         statement = compose(
-            "DELETE FROM {table} WHERE (deployment, pipeline, sink, epoch, token) = (%s, %s, %s, %s, %s)",
+            f"DELETE FROM {{table}} WHERE {_IS_OWN} AND epoch = %s AND token = %s",  # noqa: S608
             table=self._table("lockstep_marker"),
         )
         cursor.execute(statement, (*self.owner_key, epoch.id, epoch.token))
@@ -248,7 +250,7 @@ class TargetTables(MarkerLooks):
         if "lockstep_range" not in self._engines(cursor):
             return
         ranges = compose(
-            "DELETE FROM {table} WHERE (deployment, pipeline, sink, token, epoch) = (%s, %s, %s, %s, %s)",
+            f"DELETE FROM {{table}} WHERE {_IS_OWN} AND token = %s AND epoch = %s",  # noqa: S608
             table=self._table("lockstep_range"),
         )
         cursor.execute(ranges, (*self.owner_key, epoch.token, epoch.id))
