@@ -6,6 +6,9 @@ what was found, what was expected and what to do. Neither ever carries a secret.
 
 from __future__ import annotations
 
+from enum import Enum, auto
+from typing import NamedTuple
+
 
 class LockstepError(Exception):
     """Root of every error that Lockstep raises on purpose."""
@@ -231,3 +234,40 @@ class WaitedInVain(Terminal):
 
 class NotConfigured(Terminal):
     """A connection or setting isn't defined; the message names it and where to put it."""
+
+
+# --- what a database's errors are called ---------------------------------------------------------------------------
+
+
+class Failure(Enum):
+    """What an error of a database's driver means for whoever asked."""
+
+    LOST = auto()  #: the connection broke: what the last statement did is not known
+    PASSING = auto()  #: resources, locks, an operator: the same may go well later
+    FULL = auto()  #: no room on the server
+    DENIED = auto()  #: a right is missing
+    REFUSED = auto()  #: the statement, or a row, for its content
+
+
+class ErrorClasses(NamedTuple):
+    """The names that those errors get, by the part of Lockstep that asked."""
+
+    unavailable: type[LockstepError]  #: LOST, PASSING
+    full: type[LockstepError]
+    denied: type[LockstepError]
+    refused: type[LockstepError]
+
+    def of(self, failure: Failure) -> type[LockstepError]:
+        match failure:
+            case Failure.LOST | Failure.PASSING:
+                return self.unavailable
+            case Failure.FULL:
+                return self.full
+            case Failure.DENIED:
+                return self.denied
+            case Failure.REFUSED:
+                return self.refused
+
+
+SINK_ERRORS = ErrorClasses(SinkUnavailable, TargetFull, PreflightRefused, SinkRejected)
+SOURCE_ERRORS = ErrorClasses(SourceUnavailable, SourceUnavailable, SourceRefused, SourceRefused)

@@ -17,7 +17,7 @@ from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
-from lockstep.sources.tables.postgres_session import opened
+from lockstep.sources.tables.postgres_session import snapshot
 from lockstep.states import Role
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
@@ -120,7 +120,7 @@ def test_reading_a_table_has_no_limit_in_time(limited_dsn: str) -> None:
     query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in limits)
     read = CopyOut(limited_dsn, "test", pa.schema({name: pa.string() for name in limits}))
     assert pa.Table.from_batches(read(query)).to_pylist() == [dict.fromkeys(limits, "0")]
-    with opened("source", limited_dsn, "test", durable=False) as connection, connection.cursor() as cursor:
+    with snapshot("source", limited_dsn, "test", durable=False) as connection, connection.cursor() as cursor:
         cursor.execute(query)
         assert cursor.fetchone() == ("0", "0")
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg2
+from psycopg2.extensions import connection as Connection
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
-from lockstep.postgres.dsn import parts_of, told
+from lockstep.postgres.connection import dial
+from lockstep.postgres.dsn import parse_dsn
+from lockstep.postgres.errors import describe
 
 
-def connect(dsn: str, **session: Any) -> Any:
-    """A psycopg2 connection. Raises `LedgerRefused` for a DSN that doesn't parse, `LedgerUnavailable` otherwise."""
-    if parts_of(dsn) is None:
+def connect(dsn: str, application: str, **session: Any) -> Connection:
+    """Raises `LedgerRefused` for a DSN that doesn't parse and for a replica, `LedgerUnavailable` otherwise."""
+    if parse_dsn(dsn) is None:
         raise LedgerRefused(
             "the ledger's DSN can't be parsed (it isn't shown, it may hold a password): "
             "percent-encode special characters of a URI, quote values with spaces"
         )
-    failed = ""
+    replica = LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
     try:
-        return psycopg2.connect(dsn, **session)
-    except psycopg2.OperationalError as error:
-        failed = told(error, dsn)
+        return dial(dsn, application, replica=replica, readonly=None, **session)
+    except psycopg2.Error as error:
+        failed = describe(error, dsn)
     raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
 
 

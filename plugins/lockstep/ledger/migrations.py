@@ -20,13 +20,11 @@ def migrate(dsn: str) -> list[str]:
     Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
     `LedgerUnavailable` when it can't be reached.
     """
-    connection = connect(dsn, connect_timeout=10, application_name="lockstep-migrate")
+    connection = connect(dsn, "lockstep-migrate")
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute(statement("lift_limits"))
-            cursor.execute("SELECT pg_is_in_recovery(), pg_advisory_lock(%s)", (_LOCK,))
-            if cursor.fetchone()[0]:
-                raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+            cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         return _apply_missing(connection)
     except psycopg2.errors.InsufficientPrivilege as error:
         raise LedgerRefused(

@@ -14,9 +14,17 @@ import psycopg2.errors
 from psycopg2.extras import RealDictCursor
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from lockstep.errors import IllegalTransition, IntervalOverlap, LedgerRefused, LedgerUnavailable
+from lockstep.errors import (
+    Failure,
+    IllegalTransition,
+    IntervalOverlap,
+    LedgerRefused,
+    LedgerUnavailable,
+    LockstepError,
+)
 from lockstep.ledger.connecting import connect, first_line
 from lockstep.ledger.statements import migrations, statement
+from lockstep.postgres.errors import classify
 from lockstep.states import Role
 
 T = TypeVar("T")
@@ -24,13 +32,10 @@ Row = dict[str, Any]
 
 #: No statement of the ledger takes long, no link may hang for ever, no session may hold the epoch's row for ever.
 _SESSION: dict[str, Any] = {
-    "connect_timeout": 10,
-    "keepalives": 1,
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
-    "application_name": "lockstep-ledger",
     "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
 }
 _ILLEGAL_TRANSITION = "LS001"
@@ -101,26 +106,17 @@ class LedgerConnection:
             with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
                 self._open(cursor, role, reason)
                 yield Transaction(cursor, self.actor)
-        except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-            self.close()
-            raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
-        except psycopg2.errors.ExclusionViolation as error:
-            raise IntervalOverlap(f"the interval overlaps another epoch: {_detail(error)}") from error
-        except psycopg2.errors.UndefinedTable as error:
-            raise LedgerRefused("the database holds no ledger: run its migrations first") from error
-        except psycopg2.errors.ReadOnlySqlTransaction as error:
-            raise LedgerRefused(
-                "the ledger's connection is read-only: set default_transaction_read_only = off for role and database"
-            ) from error
         except psycopg2.Error as error:
-            if error.pgcode == _ILLEGAL_TRANSITION:
-                raise IllegalTransition(first_line(error)) from error
-            raise
+            named = _named(error)
+            if isinstance(named, LedgerUnavailable):
+                self.close()
+            if named is None:
+                raise
+            raise named from error
 
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self.dsn, **_SESSION)
-            self._connection.set_session(isolation_level="READ COMMITTED")
+            self._connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
             self._require_schema()
         return self._connection
 
@@ -147,5 +143,20 @@ class LedgerConnection:
                 raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
 
 
-def _detail(error: psycopg2.Error) -> str:
-    return error.diag.message_detail or first_line(error)
+def _named(error: psycopg2.Error) -> LockstepError | None:
+    """None: nothing but a bug explains it."""
+    match error:
+        case psycopg2.errors.ReadOnlySqlTransaction():
+            return LedgerRefused(
+                "the ledger's connection is read-only: set default_transaction_read_only = off for role and database"
+            )
+        case psycopg2.errors.UndefinedTable():
+            return LedgerRefused("the database holds no ledger: run its migrations first")
+        case psycopg2.errors.ExclusionViolation():
+            detail = error.diag.message_detail or first_line(error)
+            return IntervalOverlap(f"the interval overlaps another epoch: {detail}")
+    if error.pgcode == _ILLEGAL_TRANSITION:
+        return IllegalTransition(first_line(error))
+    if classify(error) in (Failure.LOST, Failure.PASSING):
+        return LedgerUnavailable(f"the ledger does not answer: {first_line(error)}")
+    return None

@@ -12,9 +12,11 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause
-from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkRejected, SinkUnavailable
-from lockstep.postgres.dsn import parts_of, scrubbed
-from lockstep.postgres.refusals import quotes_row, told
+from lockstep.errors import SINK_ERRORS, ErrorClasses, Failure, LockstepError, PreflightRefused
+from lockstep.postgres.dsn import require_dsn
+from lockstep.postgres.errors import classify, describe
+from lockstep.postgres.errors import is_lost as is_lost
+from lockstep.postgres.refusals import quotes_row
 
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
 
@@ -28,9 +30,9 @@ _TCP: dict[str, Any] = {
 }
 
 _GREETING = """
-    SELECT pg_is_in_recovery(),
-           set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
-           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false)
+    SELECT set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+           set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '60000', false);
+    SELECT pg_is_in_recovery()
 """
 
 # remote_apply promises more than on, the rest less
@@ -45,10 +47,43 @@ _GUARD = """
                 THEN set_config('transaction_timeout', '0', %(local)s) END
 """
 
-# SQLSTATE classes of what may pass: connection, resources, locks, operator, system, snapshots, wrong server
-_PASSING = ("08", "25006", "25P03", "25P04", "40", "53", "57", "58", "55P03", "55006")
-_DENIED = "42501"
+_LONGEST_NAME = 63  #: bytes of a name that Postgres keeps
 _LONGEST_MS = 2**31 - 1  # what Postgres takes
+
+
+def dial(
+    dsn: str,
+    application: str,
+    *,
+    replica: LockstepError,
+    isolation: str = "READ COMMITTED",
+    readonly: bool | None = False,
+    settings: str | None = None,
+    **session: Any,
+) -> Connection:
+    """A new connection to a primary, in UTF-8, on which both sides notice when the other one is gone.
+
+    `dsn`: one that `parse_dsn` reads. `settings`: run before any transaction. `session`: more arguments for libpq.
+    Raises `replica` if the server is one, and the driver's errors: `describe` them and don't chain them, they may quote
+    the DSN.
+    """
+    connection: Connection = psycopg2.connect(
+        dsn, application_name=application[:_LONGEST_NAME], client_encoding="UTF8", **{**_TCP, **session}
+    )
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(_GREETING)
+            if cursor.fetchone() != (False,):
+                raise replica
+            if settings:
+                cursor.execute(settings)
+        # not before: a replica refuses READ WRITE with an error of its own
+        connection.set_session(isolation, readonly=readonly, autocommit=False)
+    except BaseException:
+        close_quietly(connection)
+        raise
+    return connection
 
 
 @dataclass
@@ -59,38 +94,25 @@ class Database:
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
+    errors: ErrorClasses = SINK_ERRORS
     _short: Connection | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _check_dsn(self.connection_id, self.dsn)
+        require_dsn(self.dsn, f"connection {self.connection_id}")
 
     def connect(self, session: str) -> Connection:
-        """A new connection, READ COMMITTED and UTF-8. Raises `SinkUnavailable`."""
+        """A new connection, READ COMMITTED and UTF-8. Raises `errors.unavailable`, `PreflightRefused` for a replica."""
         try:
-            connection: Connection = psycopg2.connect(
-                self.dsn, application_name=session, client_encoding="UTF8", **_TCP
-            )
+            return dial(self.dsn, session, replica=self._is_replica())
         except psycopg2.Error as error:
             # from None: the original may quote the DSN
-            raise SinkUnavailable(f"sink {self.sink}: connection {self.connection_id}: {self._scrub(error)}") from None
-        try:
-            with self.naming("opening a session"), connection.cursor() as cursor:
-                connection.autocommit = True
-                cursor.execute(_GREETING)
-                self._require_primary(cursor.fetchone())
-                # not before: a replica refuses READ WRITE with an error of its own
-                connection.set_session("READ COMMITTED", readonly=False, autocommit=False)
-        except BaseException:
-            close_quietly(connection)
-            raise
-        return connection
+            raise self.named(error, f"connection {self.connection_id}") from None
 
-    def _require_primary(self, row: tuple[Any, ...] | None) -> None:
-        if row is None or row[0]:
-            raise PreflightRefused(
-                f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
-                "of prepared transactions and its markers prove nothing; connect to the primary"
-            )
+    def _is_replica(self) -> PreflightRefused:
+        return PreflightRefused(
+            f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
+            "of prepared transactions and its markers prove nothing; connect to the primary"
+        )
 
     def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
         """First statement of every transaction: durable settings on a durable primary, or `PreflightRefused`."""
@@ -98,8 +120,9 @@ class Database:
         lock_ms = str(round(max(1, min(1000 * seconds, _LONGEST_MS))))  # 0 would be for ever
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
         row = cursor.fetchone()
-        self._require_primary(row)
         assert row is not None
+        if row[0]:
+            raise self._is_replica()
         for setting, value in (("fsync", row[1]), ("full_page_writes", row[2])):
             if value != "on":
                 raise PreflightRefused(
@@ -109,7 +132,7 @@ class Database:
 
     @contextmanager
     def transaction(
-        self, doing: str, *, lock_timeout: float | None = None, rejected: type[LockstepError] = SinkRejected
+        self, doing: str, *, lock_timeout: float | None = None, rejected: type[LockstepError] | None = None
     ) -> Iterator[Cursor]:
         """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
         with self.naming(doing, rejected):
@@ -140,7 +163,7 @@ class Database:
 
     def _begin_once(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
         if self._short is None or self._short.closed:
-            self._short = self.connect(f"lockstep {self.sink}"[:63])
+            self._short = self.connect(f"lockstep {self.sink}")
         connection = self._short
         _roll_back(connection)
         connection.autocommit = not local
@@ -154,35 +177,24 @@ class Database:
         self._short = None
 
     @contextmanager
-    def naming(self, doing: str, rejected: type[LockstepError] = SinkRejected) -> Iterator[None]:
+    def naming(self, doing: str, rejected: type[LockstepError] | None = None) -> Iterator[None]:
         """Give driver errors their Lockstep name; what the server refuses for its content becomes `rejected`."""
         try:
             yield
         except psycopg2.Error as error:
             raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
 
-    def named(self, error: psycopg2.Error, doing: str, rejected: type[LockstepError] = SinkRejected) -> LockstepError:
-        text = f"sink {self.sink}: {doing}: {self._scrub(error)}"
-        if is_lost(error) or (error.pgcode or "").startswith(_PASSING):
-            return SinkUnavailable(text)
-        if error.pgcode == _DENIED:
-            return PreflightRefused(f"{text}; grant the role of connection {self.connection_id} what it lacks")
-        return rejected(text)
+    def named(self, error: psycopg2.Error, doing: str, rejected: type[LockstepError] | None = None) -> LockstepError:
+        text, failure = f"sink {self.sink}: {doing}: {describe(error, self.dsn)}", classify(error)
+        if failure is Failure.DENIED:
+            text = f"{text}; grant the role of connection {self.connection_id} what it lacks"
+        if failure is Failure.REFUSED and rejected:
+            return rejected(text)
+        return self.errors.of(failure)(text)
 
     def is_locked_out(self, error: LockstepError) -> bool:
         """Whether `error` says that somebody else held a lock for too long."""
         return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
-
-    def _scrub(self, error: psycopg2.Error) -> str:
-        return scrubbed(told(error), self.dsn)
-
-
-def is_lost(error: psycopg2.Error) -> bool:
-    """Whether the connection broke: what the last statement did is not known."""
-    if error.pgcode is None:
-        lost = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)
-        return lost or type(error) is psycopg2.DatabaseError
-    return error.pgcode.startswith(("08", "57P0", "25P03", "25P04"))
 
 
 def close_quietly(connection: Connection) -> None:
@@ -193,12 +205,3 @@ def close_quietly(connection: Connection) -> None:
 def _roll_back(connection: Connection) -> None:
     with suppress(psycopg2.Error):
         connection.rollback()
-
-
-def _check_dsn(connection_id: str, dsn: str) -> None:
-    """A malformed DSN is refused here: libpq's own messages quote it, password and all."""
-    if parts_of(dsn) is None:
-        raise InvalidPipeline(
-            f"connection {connection_id} is not a DSN that libpq reads: give postgresql://user@host:port/database with "
-            "special characters of the password percent-encoded"
-        )

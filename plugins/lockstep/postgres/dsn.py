@@ -1,24 +1,26 @@
-"""DSNs of Postgres as libpq reads them, and what may be told of a connection that fails."""
+"""DSNs of Postgres as libpq reads them, and texts without what is secret in them."""
 
 from __future__ import annotations
 
 import re
 
 import psycopg2
-from psycopg2.extensions import parse_dsn
+from psycopg2 import extensions
+
+from lockstep.errors import InvalidPipeline
 
 _SECRETS = ("password", "sslpassword")
 _URI = re.compile(r"postgres(?:ql)?://([^/?]*)([^?]*)", re.DOTALL)
 
 
-def parts_of(dsn: str) -> dict[str, str] | None:
+def parse_dsn(dsn: str) -> dict[str, str] | None:
     """The parameters in a DSN; None if libpq can't read it, or reads pieces of a password as something else.
 
     It takes the first @ of a URI for the end of the login, and no @ behind a slash: an unescaped one in the password
     would make the rest of it a host, a port or a database, which its messages quote.
     """
     try:
-        parts: dict[str, str] = parse_dsn(dsn)
+        parts: dict[str, str] = extensions.parse_dsn(dsn)
     except psycopg2.Error:  # its text repeats the DSN
         return None
     uri = _URI.match(dsn)
@@ -27,14 +29,25 @@ def parts_of(dsn: str) -> dict[str, str] | None:
     return None if strays or odd_host or not re.fullmatch(r"[0-9,]*", parts.get("port", "")) else parts
 
 
-def told(error: BaseException, dsn: str) -> str:
-    """The error's text in one line, without a secret of the DSN. For DSNs that have `parts_of`."""
-    return scrubbed(" ".join(str(error).split()), dsn)
+def require_dsn(dsn: str, where: str) -> None:
+    """Raises `InvalidPipeline`: of what doesn't parse, libpq's own messages would quote the password."""
+    if parse_dsn(dsn) is None:
+        raise InvalidPipeline(
+            f"{where} is not a DSN that libpq reads: give postgresql://user@host:port/database with special characters "
+            "of the password percent-encoded"
+        )
 
 
-def scrubbed(text: str, dsn: str) -> str:
+def complete_dsn(connection: extensions.connection) -> str:
+    """What `connection` was made with, for another machine: the password in it, wherever libpq had found it."""
+    found = {name: value for name, value in connection.info.dsn_parameters.items() if name != "passfile" and value}
+    password = connection.info.password
+    return extensions.make_dsn(**found, password=password) if password else extensions.make_dsn(**found)
+
+
+def scrub(text: str, dsn: str) -> str:
     """`text` without a secret of the DSN."""
-    parts = parts_of(dsn) or {}
+    parts = parse_dsn(dsn) or {}
     for secret in (dsn, *(parts.get(name) for name in _SECRETS)):
         text = text.replace(secret, "***") if secret else text
     return text

@@ -23,7 +23,7 @@ def quotes_row(error: psycopg2.Error) -> bool:
     return error.pgcode is not None and (_is_raised(error) or not error.pgcode.startswith(_ROWLESS))
 
 
-def told(error: psycopg2.Error) -> str:
+def describe(error: psycopg2.Error) -> str:
     """The error's text on one line; of a refused row only names."""
     if rows_shown() or not quotes_row(error):
         return " ".join(str(error).split())

@@ -14,11 +14,12 @@ from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
 from lockstep.errors import SourceRefused
+from lockstep.postgres.dsn import complete_dsn
 from lockstep.sinks.postgres.target import Relation
 from lockstep.sources.tables.postgres_columns import COLUMNS, SourceColumn
 from lockstep.sources.tables.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
 from lockstep.sources.tables.postgres_reading import CopyOut
-from lockstep.sources.tables.postgres_session import complete_dsn, opened
+from lockstep.sources.tables.postgres_session import snapshot
 from lockstep.sources.tables.source import Span, TableSession, TableSource
 
 _TABLE = """
@@ -55,7 +56,7 @@ class PostgresTableSource(TableSource):
         context = self.context
         where = f"source {context.source}: connection {self.connection}"
         application = f"lockstep {context.pipeline} {context.source}"
-        with opened(where, context.dsn(self.connection), application, durable=durable) as connection:
+        with snapshot(where, context.dsn(self.connection), application, durable=durable) as connection:
             yield _Session(self, connection, application)
 
 
