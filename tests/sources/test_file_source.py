@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstep.epoch import Claim, Identity, Interval
+from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files import watched as watched_module
@@ -160,7 +160,11 @@ def test_a_folder_that_refuses_a_look_is_named(tmp_path: Path) -> None:
 def test_a_folder_that_can_not_be_looked_into_is_not_an_empty_one(tmp_path: Path, below: str) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "a")  # permissions don't stop root
     daily = FileSource(f"{tmp_path}/a/{{interval_start:%Y}}/{below}", schema=SCHEMA, missing="empty")
-    for position in (lambda: watched(f"{tmp_path}/a/{below}").latest(None, None), lambda: daily.latest(None, DAY)):
+    positions: tuple[Callable[[], Position], ...] = (
+        lambda: watched(f"{tmp_path}/a/{below}").latest(None, None),
+        lambda: daily.latest(None, DAY),
+    )
+    for position in positions:
         with pytest.raises(SourceNotReady, match=r"can't be listed.*Too many levels of symbolic links"):
             position()
 

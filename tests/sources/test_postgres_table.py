@@ -72,6 +72,9 @@ def source_of(dsn: str, table: str = "public.events", **arguments: Any) -> Postg
     return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
 
 
+ORDERS: tuple[dict[str, Any], ...] = ({}, {"order_by": "id", "settle": timedelta(0)})
+
+
 def names(source: PostgresTableSource, position: Position) -> list[str]:
     return sorted(row["name"] for row in rows_of(source, position))
 
@@ -197,7 +200,7 @@ def test_a_capped_epoch_of_a_column_goes_on_where_it_ended(shop: str) -> None:
 
 
 def test_a_table_without_rows_makes_an_empty_epoch(shop: str) -> None:
-    for order in ({}, {"order_by": "id", "settle": timedelta(0)}):
+    for order in ORDERS:
         source = source_of(shop, **order)
         found = source.latest(None, None)
         assert source.is_empty(None, found)
@@ -207,7 +210,7 @@ def test_a_table_without_rows_makes_an_empty_epoch(shop: str) -> None:
 def test_the_pieces_of_a_range_are_the_range(shop: str) -> None:
     for part in range(7):
         run(shop, "INSERT INTO events (name) SELECT %s || '-' || i FROM generate_series(1, 50) AS i", str(part))
-    for order in ({}, {"order_by": "id", "settle": timedelta(0)}):
+    for order in ORDERS:
         source = source_of(shop, **order)
         found = source.latest(None, None)
         for parts in (2, 3, 50):

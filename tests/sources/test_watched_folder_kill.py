@@ -117,11 +117,11 @@ def _hits(world: FolderWorld, land: Land, monkeypatch: pytest.MonkeyPatch) -> li
     land(world.landing)
     hits = []
     for task in TASKS:
-        reached: Counter[CrashPoint] = Counter()
-        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        reached: list[CrashPoint] = []
+        stop = crash.observe(reached.append)
         world.task(task, "dry")
         stop()
-        hits += [(task, point, nth + 1) for point, times in reached.items() for nth in range(times)]
+        hits += [(task, point, nth + 1) for point, times in Counter(reached).items() for nth in range(times)]
     monkeypatch.delenv("LOCKSTEP_TESTING")
     return hits
 

@@ -45,8 +45,8 @@ def test_spark_reads_back_what_it_gave_and_verify_agrees(
     sink = FileSink("trips", output="trips", path=str(tmp_path / "out"), bucket=bucket, success="_SUCCESS")
     pipeline = Pipeline(name="trips", sources={"trips": source}, transform=as_they_are, sinks=[sink])
     staging = str(tmp_path / "staging")
-    places = {"ledger": ledger_dsn, "staging": staging, "connections": {}}
-    report = run_epoch(pipeline, interval=(DAY, DAY + timedelta(days=1)), spark=spark_connect, **places)  # type: ignore[arg-type]
+    day = (DAY, DAY + timedelta(days=1))
+    report = run_epoch(pipeline, interval=day, ledger=ledger_dsn, staging=staging, spark=spark_connect, connections={})
 
     with closing(Ledger(ledger_dsn)) as ledger:
         [found] = verify(Runtime("trips", ledger, Staging(staging), {}, pipeline), ledger.epoch("trips", report.epoch))

@@ -16,7 +16,7 @@ from pyspark.sql.connect.functions import spark_partition_id
 from lockstep.epoch import Position, SourceRange
 from lockstep.errors import InvalidPipeline, SourceUnavailable
 from lockstep.pipeline import Pipeline
-from lockstep.sources import DataSourceSource, SequenceSource, Source, SourceContext
+from lockstep.sources import DataSourceSource, OpenSource, SequenceSource, Source, SourceContext
 from lockstep.spark.ddl import struct_of
 from tests.spark.pipelines import Nowhere
 from tests.spark.staged import stage
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 STREAMS = "tests.spark.streams"
 
 
-def opened(source: Source, connections: Mapping[str, str] | None = None) -> Any:
+def opened(source: Source, connections: Mapping[str, str] | None = None) -> OpenSource:
     return source.open(SourceContext("pipeline", "source", lambda paths: set(), connections or {}))
 
 
-def epochs(source: Source) -> list[tuple[Any, Any]]:
+def epochs(source: OpenSource) -> list[tuple[Any, Any]]:
     """The ranges of a source until it has no more."""
     found: list[Position] = []
     for _ in range(20):
@@ -102,12 +102,12 @@ def test_what_a_reader_raises_on_a_worker_is_told_without_its_secret_options(pla
     assert secret not in told and "p/ss:w@rd" not in told
 
 
-def rows_as_a_worker_reads_them(source: DataSourceSource, position: Position) -> list[Any]:
+def rows_as_a_worker_reads_them(source: OpenSource, position: Position) -> list[Any]:
     """What Spark asks of the class that it is given, here."""
     spark = MagicMock()
     source.read(spark, None, position)
     [[frozen]] = [call.args for call in spark.dataSource.register.call_args_list]
-    sent = pickle.loads(cloudpickle.dumps(frozen))
+    sent = pickle.loads(cloudpickle.dumps(frozen))  # type: ignore[no-untyped-call]
     found = sent({})
     reader = found.reader(found.schema())
     return [row for partition in reader.partitions() for row in reader.read(partition)]
@@ -123,7 +123,7 @@ def test_a_sequence_counts_on_where_it_stopped_and_ends() -> None:
 # --- reading, with Spark ---------------------------------------------------------------------------------------------
 
 
-def read(spark: SparkSession, source: Source, position: Position) -> list[Any]:
+def read(spark: SparkSession, source: OpenSource, position: Position) -> list[Any]:
     return sorted(tuple(row) for row in source.read(spark, None, position).collect())
 
 

@@ -168,5 +168,5 @@ def test_headers_are_read_as_the_options_say(tmp_path: Path, text: str, separato
 def test_workers_need_no_lockstep_for_it() -> None:
     ship_by_value(pipeline_of(FileSource("x", grow=True, schema=SCHEMA)))
     code = "import pickle, sys; sys.modules['lockstep'] = None; pickle.loads(sys.stdin.buffer.read())"
-    shipped = cloudpickle.dumps(reader_of([], None))
+    shipped = cloudpickle.dumps(reader_of([], None))  # type: ignore[no-untyped-call]
     subprocess.run([sys.executable, "-c", code], input=shipped, check=True)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from confluent_kafka import Producer
@@ -29,6 +29,8 @@ from tests.spark.staged import request_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "plugh-xyzzy"
@@ -90,7 +92,7 @@ def _tellers(folder: Path) -> list[str]:
 def test_spark_connect_shows_no_password_with_its_requests(login: Login, session: SparkSession) -> None:
     frame = _opened(login.connection).read(session, None, login.range.end)
     assert frame.count() == 3
-    request: Any = frame._plan.to_proto(session.client)  # type: ignore[attr-defined]
+    request = cast("ConnectFrame", frame)._plan.to_proto(cast("ConnectSession", session).client)
     assert PASSWORD in str(request)
     hidden = session.conf.get("spark.sql.redaction.string.regex")  # Spark cuts this out of whatever it shows
     assert hidden is not None

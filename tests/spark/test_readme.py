@@ -18,7 +18,7 @@ README = Path(__file__).parents[2] / "README.md"
 def _example(first_line: str) -> str:
     blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S)
     [found] = [block for block in blocks if block.startswith(first_line)]
-    return found
+    return str(found)
 
 
 @pytest.fixture

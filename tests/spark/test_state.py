@@ -44,6 +44,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, OpenSource, Source, SourceContext
 from lockstep.wal.staging import Staging
+from lockstep.wal.state_manifest import StateVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,10 +144,13 @@ class Summing:
         assert len({row["k"] for row in rows}) == len(rows)
         return {row["k"]: (row["n"], row["total"]) for row in rows}
 
-    def version(self, epoch: int) -> Any:
+    def version(self, epoch: int) -> StateVersion:
         runtime = self.runtime()
         found = runtime.ledger.epoch(self.pipeline.name, epoch)
-        return runtime.staging.manifest(found.wal, found.manifest_hash).state.versions["totals"]
+        assert found.wal is not None and found.manifest_hash is not None
+        sealed = runtime.staging.manifest(found.wal, found.manifest_hash).state
+        assert sealed is not None
+        return sealed.versions["totals"]
 
     def folders(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}

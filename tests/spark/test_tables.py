@@ -173,7 +173,7 @@ def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(made: Callable[[
     found = made()
     ship(found)
     load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
-    sent = cloudpickle.dumps(found)
+    sent = cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
     done = subprocess.run([sys.executable, "-c", load], input=sent, capture_output=True, check=False)
     assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]
 
