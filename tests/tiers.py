@@ -54,6 +54,8 @@ SUITE = {
     "dags/test_dag_files.py": Part(TEST),
     "dags/test_driver_lines.py": Part(TEST),
     "e2e": Part(ALL, Share.FOLDER, rank=2),
+    "kept": Part(TEST),
+    "kept/test_type_names.py": Part(CHECK),
     "ledger": Part(CHECK),
     "ledger/test_durability.py": Part(TEST),
     "ledger/test_full_disk.py": Part(TEST),

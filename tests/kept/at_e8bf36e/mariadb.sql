@@ -1,0 +1,124 @@
+/*M!999999\- enable the sandbox mode */ 
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `lockstep_keys` (
+  `deployment` char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `pipeline` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `sink` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `relation` varchar(130) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  `epoch` bigint(20) NOT NULL,
+  `new` bigint(20) NOT NULL,
+  PRIMARY KEY (`deployment`,`pipeline`,`sink`,`relation`,`epoch`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `lockstep_keys` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest','kept.moves_newest',1,2);
+INSERT INTO `lockstep_keys` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest','kept.moves_newest',2,1);
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `lockstep_marker` (
+  `deployment` char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `pipeline` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `sink` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `epoch` bigint(20) NOT NULL,
+  `token` bigint(20) NOT NULL,
+  `manifest_hash` char(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `rows` longtext DEFAULT NULL,
+  `published_at` datetime(6) NOT NULL DEFAULT current_timestamp(6),
+  PRIMARY KEY (`deployment`,`pipeline`,`sink`,`epoch`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',1,176,'e79ee2d29caf6e86c06fc786e9144e42078fa52f8bc13756b5c80603cb51897b','{\"moves\": 2}','2026-11-22 12:09:02.022800');
+INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',2,185,'b1c9bc3cb3c434eef8f44a2705672504b95200a424178171d79d7439d93473e1','{\"moves\": 2}','2026-11-22 12:09:19.339811');
+INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',1,173,'e79ee2d29caf6e86c06fc786e9144e42078fa52f8bc13756b5c80603cb51897b','{\"moves\": 2}','2026-11-22 12:09:01.533438');
+INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',2,182,'b1c9bc3cb3c434eef8f44a2705672504b95200a424178171d79d7439d93473e1','{\"moves\": 2}','2026-11-22 12:09:18.953338');
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `lockstep_range` (
+  `deployment` char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `pipeline` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `sink` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `span` varchar(80) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `epoch` bigint(20) NOT NULL,
+  `token` bigint(20) NOT NULL,
+  PRIMARY KEY (`deployment`,`pipeline`,`sink`,`span`),
+  UNIQUE KEY `deployment` (`deployment`,`pipeline`,`sink`,`token`,`epoch`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `lockstep_target` (
+  `relation` varchar(130) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  `deployment` char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `pipeline` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `sink` varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  `shared` tinyint(1) NOT NULL,
+  PRIMARY KEY (`relation`,`deployment`,`pipeline`,`sink`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria_again','repeated',0);
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `lockstep_target_id` (
+  `only_one` tinyint(4) NOT NULL DEFAULT 1 CHECK (`only_one` = 1),
+  `id` char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  PRIMARY KEY (`only_one`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `lockstep_target_id` VALUES (1,'06158365-9606-4fc1-b711-d23643e1740a');
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `moves` (
+  `id` bigint(20) NOT NULL AUTO_INCREMENT,
+  `piece` varchar(20) DEFAULT NULL,
+  `square` varchar(2) DEFAULT NULL,
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB AUTO_INCREMENT=8 DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `moves` VALUES (1,'king','e1');
+INSERT INTO `moves` VALUES (2,'rook','a1');
+INSERT INTO `moves` VALUES (3,'king','e2');
+INSERT INTO `moves` VALUES (4,'pawn','b2');
+INSERT INTO `moves` VALUES (5,'pawn','b4');
+INSERT INTO `moves` VALUES (6,'queen','d1');
+INSERT INTO `moves` VALUES (7,'queen','d8');
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `moves_newest` (
+  `id` bigint(20) DEFAULT NULL,
+  `piece` varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL,
+  `square` longtext DEFAULT NULL,
+  `lockstep_order` bigint(20) NOT NULL,
+  `lockstep_epoch` bigint(20) NOT NULL,
+  PRIMARY KEY (`piece`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `moves_newest` VALUES (3,'king','e2',2,2);
+INSERT INTO `moves_newest` VALUES (4,'pawn','b2',2,2);
+INSERT INTO `moves_newest` VALUES (2,'rook','a1',1,1);
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `moves_prepared` (
+  `id` bigint(20) DEFAULT NULL,
+  `piece` longtext DEFAULT NULL,
+  `square` longtext DEFAULT NULL,
+  `lockstep_epoch` bigint(20) NOT NULL,
+  KEY `lockstep_epoch` (`lockstep_epoch`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `moves_prepared` VALUES (1,'king','e1',1);
+INSERT INTO `moves_prepared` VALUES (2,'rook','a1',1);
+INSERT INTO `moves_prepared` VALUES (3,'king','e2',2);
+INSERT INTO `moves_prepared` VALUES (4,'pawn','b2',2);
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40101 SET character_set_client = utf8mb4 */;
+CREATE TABLE `moves_repeated` (
+  `id` bigint(20) DEFAULT NULL,
+  `piece` longtext DEFAULT NULL,
+  `lockstep_epoch` bigint(20) NOT NULL,
+  KEY `lockstep_epoch` (`lockstep_epoch`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
+/*!40101 SET character_set_client = @saved_cs_client */;
+INSERT INTO `moves_repeated` VALUES (1,'king',1);
+INSERT INTO `moves_repeated` VALUES (2,'rook',1);
