@@ -39,7 +39,7 @@ def fields_of(ddl: str) -> list[Field]:
     return [_field(part) for part in split(ddl)]
 
 
-def nested(type: str) -> tuple[str, str] | None:
+def split_nested(type: str) -> tuple[str, str] | None:
     """ARRAY, MAP or STRUCT, and what stands in its brackets; None for other types."""
     found = _NESTED.fullmatch(type)
     return (found[1].upper(), found[2]) if found else None
@@ -47,14 +47,14 @@ def nested(type: str) -> tuple[str, str] | None:
 
 def plain(type: str) -> str:
     """The type in capitals, by its usual name; a nested one stays as it is."""
-    if nested(type):
+    if split_nested(type):
         return type.strip()
     text = re.sub(r"\s+", " ", type.strip()).upper()
     word, bracket, rest = re.sub(r" ?([(),]) ?", r"\1", text).partition("(")
     return f"{_ALIASES.get(word, word)}{bracket}{rest}"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A column's name, also if it is a word of SQL."""
     return "`" + name.replace("`", "``") + "`"
 

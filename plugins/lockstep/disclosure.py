@@ -13,14 +13,14 @@ def rows_shown() -> bool:
     return os.environ.get(SHOW_ROWS) == "1"
 
 
-def withheld(text: str) -> str:
+def with_hint(text: str) -> str:
     """`text`, from which values were left out, and how to see them."""
     return f"{text} {HINT}"
 
 
-def quoted(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The text of an error that may quote values; its kind alone unless they may be shown."""
-    return str(error) if rows_shown() else withheld(type(error).__name__)
+    return str(error) if rows_shown() else with_hint(type(error).__name__)
 
 
 def cause(error: Exception, quotes: bool) -> Exception | None:

@@ -38,7 +38,7 @@ R = TypeVar("R")
 _log = logging.getLogger(__name__)
 
 
-def told(act: Callable[P, R]) -> Callable[P, R]:
+def raise_one_sentence(act: Callable[P, R]) -> Callable[P, R]:
     """What `act` raises of Lockstep's is one sentence at the caller's line; how it came to that is logged at DEBUG."""
 
     @wraps(act)
@@ -53,7 +53,7 @@ def told(act: Callable[P, R]) -> Callable[P, R]:
     return telling
 
 
-@told
+@raise_one_sentence
 def run_epoch(
     pipeline: Pipeline,
     *,
@@ -89,7 +89,7 @@ def run_epoch(
         return report_of(runtime, cleanup(runtime, run), already)
 
 
-@told
+@raise_one_sentence
 def recover(
     pipeline: Pipeline | str,
     *,

@@ -78,8 +78,8 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
     from lockstep.orchestration import operators
 
     seen: list[RunKey] = []
-    monkeypatch.setattr(operators, "opened", lambda *_: nullcontext())
-    monkeypatch.setattr(operators, "_told", lambda _: {})
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+    monkeypatch.setattr(operators, "_summarize", lambda _: {})
     monkeypatch.setattr(operators, "commit", lambda _, run: seen.append(run))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
     for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z", ti=task), run("yesterday", ti=task)):

@@ -78,7 +78,7 @@ def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
     def opened(*arguments: Any) -> Iterator[None]:
         yield None
 
-    monkeypatch.setattr(operators, "opened", opened)
+    monkeypatch.setattr(operators, "open_runtime", opened)
     monkeypatch.setattr(operators, "hold_meanwhile", lambda runtime, run, pause: kept.append(pause))
     return kept
 

@@ -158,7 +158,7 @@ def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
 def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
     """Whoever was overtaken takes what its successor did for damage."""
     for module in (begin, stage, prepare, publish, cleanup):
-        patch.setattr(module, "confirmed", lambda work, meanwhile: work())
+        patch.setattr(module, "confirm_alarm", lambda work, meanwhile: work())
 
 
 @pytest.mark.parametrize(("plant", "first", "taste"), BUGS.values(), ids=BUGS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lockstep import Windows
-from lockstep.compute.inputs import Observed
+from lockstep.compute.inputs import ObservedFrame
 from lockstep.compute.state import StateRows
 from lockstep.keyed_state import DELETED
 
@@ -44,7 +44,7 @@ class Epochs:
         results, late = rows_of(found.results), rows_of(found.late)
         for name, changes in found.state.items():
             self.state[name] = self._after(name, changes)
-        balance = found.balance.settled([found.results, found.late, *found.state.values()])
+        balance = found.balance.settle_counts([found.results, found.late, *found.state.values()])
         told = Told(results, late, balance, found.watermark.timestamp() if found.watermark else None)
         self.told.append(told)
         return told
@@ -61,7 +61,7 @@ class Epochs:
 
     def _after(self, name: str, changes: DataFrame) -> DataFrame:
         declared = self.windows.state()[name]
-        changes = Observed.of(changes, rows="count(1)").checkpointed()
+        changes = ObservedFrame.of(changes, rows="count(1)").checkpoint()
         added = changes.where(f"NOT {DELETED}").drop(DELETED) if DELETED in changes.columns else changes
         if name not in self.state:
             return added

@@ -15,7 +15,7 @@ import pytest
 
 from lockstep import Pipeline, Windows, files, run_epoch
 from lockstep.compute import windows as folding
-from lockstep.compute.balances import Balances, balanced
+from lockstep.compute.balances import Balances, collecting_balances
 from lockstep.compute.lateness import Bounds
 from lockstep.compute.watermarks import Watermark
 from lockstep.compute.window_columns import final_aggregate
@@ -172,7 +172,7 @@ def test_the_slowest_partition_holds_the_watermark_until_it_is_idle() -> None:
         {"0": 200, "1": 9300},  # it comes back: behind the watermark, which stays
         {"0": 9400, "1": 9300, "2": 5},  # a new one
     ):
-        mark = mark.advanced(windows, greatest)
+        mark = mark.advance(windows, greatest)
         bounds.append(mark.bound)
     assert bounds == [90, 90, 90, 9190, 9190, 9190]
 
@@ -268,7 +268,7 @@ def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fault: Any, told: str
 ) -> None:
     epochs = Epochs(session, windows_of())
-    before = Watermark().advanced(epochs.windows, {"": 600 * 10**6})
+    before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
     epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
     monkeypatch.setattr(place, name, fault)
     with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
@@ -277,12 +277,12 @@ def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
 
 def test_a_transform_that_keeps_the_late_rows_to_itself_is_refused(session: SparkSession) -> None:
     windows, balances = windows_of(), Balances()
-    with balanced(balances):
+    with collecting_balances(balances):
         found = windows.fold(frame_of(session, [("a", 1, 0, 0)]), Epochs(session, windows).before())
         with pytest.raises(InvalidPipeline, match="two folds into windows"):
             windows.fold(frame_of(session, []), Epochs(session, windows).before())
     with pytest.raises(InvalidPipeline, match="doesn't return late: rows would be lost"):
-        balances.settled([found.results, *found.state.values()])
+        balances.settle_counts([found.results, *found.state.values()])
 
 
 class Landing:

@@ -36,7 +36,7 @@ def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) 
     reading = records.reading
     why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else []
     why = [row.get("why") or reason for row, reason in zip(found, why, strict=False)]
-    shown = "".join(f"\n  {place}{reason}" for place, reason in _placed(rows, why))
+    shown = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
     more = f"\n  and {count.quarantined - len(rows)} more" if count.quarantined > len(rows) else ""
     return (
         f"source {source}: {count.quarantined} of {count.rows} records don't parse; nothing was sealed; correct the "
@@ -44,7 +44,7 @@ def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) 
     )
 
 
-def _placed(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _by_place(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
     reasons = [f": {reason}" for reason in why] or [""] * len(rows)
     for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda found: found[0][0]):
         found = list(group)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.inputs import Observed
+from lockstep.compute.inputs import ObservedFrame
 from lockstep.errors import InvalidPipeline, Unbalanced
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFrame:
     """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say."""
 
     frame: DataFrame
-    observed: Observed
+    observed: ObservedFrame
     plain: DataFrame
     aggregates: Mapping[str, str]
 
     @classmethod
-    def of(cls, frame: DataFrame, **aggregates: str) -> Counted:
-        observed = Observed.of(frame, **aggregates)
+    def of(cls, frame: DataFrame, **aggregates: str) -> CountedFrame:
+        observed = ObservedFrame.of(frame, **aggregates)
         return cls(observed.frame, observed, frame, aggregates)
 
     def counts(self) -> dict[str, int]:
@@ -48,7 +48,7 @@ class Part:
     """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it."""
 
     what: str
-    counted: Counted
+    counted: CountedFrame
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Balance:
     written: Sequence[Part]
     terms: Sequence[str]
 
-    def settled(self, frames: Collection[DataFrame]) -> dict[str, int]:
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
         """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
 
         Raises `Unbalanced` if rows in are not those that were accounted for.
@@ -102,19 +102,19 @@ class Balances:
             raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
         self.made[balance.name] = balance
 
-    def settled(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
         """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
 
         Raises `Unbalanced`, `InvalidPipeline`.
         """
-        return {name: balance.settled(frames) for name, balance in self.made.items()}
+        return {name: balance.settle_counts(frames) for name, balance in self.made.items()}
 
 
 _made: ContextVar[Balances | None] = ContextVar("balances", default=None)
 
 
 @contextmanager
-def balanced(balances: Balances) -> Iterator[None]:
+def collecting_balances(balances: Balances) -> Iterator[None]:
     """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
     balances.made.clear()
     token = _made.set(balances)

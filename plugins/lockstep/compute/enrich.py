@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.compute.inputs import Observed
+from lockstep.compute.inputs import ObservedFrame
 from lockstep.compute.lookups import Lookup
 from lockstep.errors import InvalidPipeline
 
@@ -79,10 +79,10 @@ class Enrichments:
     """Those that one run of a transform makes, in order. `kept`: answers that are there already, by number."""
 
     kept: Mapping[int, DataFrame] = field(default_factory=dict)
-    made: list[Observed] = field(default_factory=list)
+    made: list[ObservedFrame] = field(default_factory=list)
 
     def add(self, frame: DataFrame) -> DataFrame:
-        observed = Observed.of(frame, rows="count(1)")
+        observed = ObservedFrame.of(frame, rows="count(1)")
         self.made.append(observed)
         return self.kept.get(len(self.made) - 1, observed.frame)
 
@@ -98,7 +98,7 @@ _made: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
 
 
 @contextmanager
-def collected(enrichments: Enrichments) -> Iterator[None]:
+def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
     """While this lasts, `enrich` tells `enrichments` of what it makes."""
     token = _made.set(enrichments)
     try:
@@ -112,12 +112,12 @@ def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str,
     kept: dict[int, DataFrame] = {}
     while True:
         enrichments = Enrichments(kept)
-        with collected(enrichments):
+        with collecting_enrichments(enrichments):
             outputs = transform()
         shared = enrichments.first_shared(outputs.values())
         if shared is None:
             return outputs
-        kept[shared] = enrichments.made[shared].checkpointed()
+        kept[shared] = enrichments.made[shared].checkpoint()
 
 
 def _schema_of(frame: DataFrame, schema: str) -> StructType:

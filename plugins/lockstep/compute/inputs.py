@@ -21,7 +21,7 @@ _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment a
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedFrame:
     """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
 
     frame: DataFrame
@@ -29,7 +29,7 @@ class Observed:
     observation: Observation
 
     @classmethod
-    def of(cls, frame: DataFrame, **counts: str) -> Observed:
+    def of(cls, frame: DataFrame, **counts: str) -> ObservedFrame:
         """`counts`: what to count, as SQL aggregates by name."""
         metric = f"lockstep-{uuid.uuid4().hex}"
         observation = Observation(metric)
@@ -39,10 +39,10 @@ class Observed:
     def counts(self) -> dict[str, int]:
         """What was counted; empty if no action has read the frame."""
         if isinstance(self.observation, Observation):
-            return self._of_driver()
+            return self._driver_counts()
         return dict(self.observation.get)
 
-    def _of_driver(self) -> dict[str, int]:
+    def _driver_counts(self) -> dict[str, int]:
         # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
         observation: Any = self.observation
         done = observation._jo.future()
@@ -60,7 +60,7 @@ class Observed:
             return int(plan.to_proto(frame.sparkSession.client).SerializeToString().count(self.metric.encode()))
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
 
-    def checkpointed(self) -> DataFrame:
+    def checkpoint(self) -> DataFrame:
         """Run the plan now and keep its rows in Spark for as long as somebody refers to them."""
         if not is_remote(self.frame.sparkSession):
             return self.frame.localCheckpoint(eager=True)
@@ -81,8 +81,8 @@ class Input:
     source: OpenSource
     range: SourceRange
     records: Records
-    observed: Observed | None
-    seen: Observed | None = None  #: whatever reads what was kept, if somebody has to know
+    observed: ObservedFrame | None
+    seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
 
     @classmethod
     def plan(cls, spark: SparkSession, name: str, source: OpenSource, found: SourceRange) -> Input:
@@ -112,7 +112,7 @@ class Input:
         observed = self.seen or self.observed
         return sum(observed.uses_in(output) for output in outputs) if observed else 0
 
-    def kept(self) -> Input:
+    def materialize(self) -> Input:
         """Read the range now, once; whatever reads this input afterwards sees the same rows.
 
         A local checkpoint and not `persist`: no other plan can match it, a dead client's copy goes with its session,
@@ -120,14 +120,14 @@ class Input:
         """
         if self.observed is None:
             return self
-        return replace(self, records=replace(self.records, frame=self.observed.checkpointed()))
+        return replace(self, records=replace(self.records, frame=self.observed.checkpoint()))
 
-    def kept_in_sight(self) -> Input:
+    def materialize_traceably(self) -> Input:
         """`kept`, such that `uses` can still tell who reads it."""
-        kept = self.kept()
+        kept = self.materialize()
         if kept.observed is None:
             return kept
-        seen = Observed.of(kept.records.frame, rows="count(1)")
+        seen = ObservedFrame.of(kept.records.frame, rows="count(1)")
         return replace(kept, records=replace(kept.records, frame=seen.frame), seen=seen)
 
     def count(self, spark: SparkSession) -> SourceCount:
@@ -137,7 +137,7 @@ class Input:
         counts = self.observed.counts()
         if not counts:
             again = _observe(_records(spark, self.source, self.range))
-            again.checkpointed()
+            again.checkpoint()
             counts = again.counts()
         return SourceCount(counts["rows"], counts["bad"])
 
@@ -148,9 +148,9 @@ def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Rec
     return Records(source.read(spark, found.start, found.end), ())
 
 
-def _observe(records: Records) -> Observed:
+def _observe(records: Records) -> ObservedFrame:
     if not records.marked:
-        return Observed.of(records.frame, rows="count(1)", bad="count_if(false)")
+        return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)")
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
-    return Observed.of(records.frame, rows="count(1)", bad=bad)
+    return ObservedFrame.of(records.frame, rows="count(1)", bad=bad)

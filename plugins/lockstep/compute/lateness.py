@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.balances import Counted
+from lockstep.compute.balances import CountedFrame
 from lockstep.compute.watermarks import BEGINNING, FIRST, LAST, Watermark
 from lockstep.compute.window_columns import merged_aggregates
 from lockstep.window_definition import END, MISSED, START, WindowDefinition, micros
@@ -55,7 +55,7 @@ class Bounds:
         """SQL for the greatest end of a row's windows that is at or before `bound`, if it is not before `oldest`."""
         return f"least({self.newest}, {bound}L - pmod({bound}L - {self.newest}, {self.step}L))"
 
-    def missed(self) -> str:
+    def missed_windows(self) -> str:
         """SQL for how many of a row's windows were forgotten."""
         return f"greatest(0L, ({self.last_by(self.forgotten)} - {self.oldest}) div {self.step}L + 1L)"
 
@@ -76,7 +76,7 @@ class Bounds:
             "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
         }
 
-    def expanded(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
+    def expand(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
         """Parts of windows that aren't forgotten, from panes."""
         parts = self._spread(windows, panes) if self.size > self.step else panes.withColumnRenamed(PANE, _START)
         start, end = F.timestamp_micros(_START), F.timestamp_micros(F.col(_START) + self.size)
@@ -92,13 +92,13 @@ class Bounds:
             *(c for one in windows.aggregate_columns() for c in merged_aggregates(one)), own
         )
 
-    def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> Counted:
+    def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> CountedFrame:
         """The rows that missed windows; if there aren't `some`, nothing is read."""
         panes = self.size // self.step
-        missed = [F.expr(self.missed()).cast("int").alias(MISSED)] if panes > 1 else []
+        missed = [F.expr(self.missed_windows()).cast("int").alias(MISSED)] if panes > 1 else []
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
         found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
-        return Counted.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
+        return CountedFrame.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
 
 
 def keepable(windows: WindowDefinition) -> str:

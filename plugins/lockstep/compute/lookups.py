@@ -62,7 +62,7 @@ class Lookup:
     @asynccontextmanager
     async def _opened(self, pool: ThreadPoolExecutor) -> AsyncIterator[Callable[[Any], Any]]:
         """The function to await, with its client; a plain function runs in the pool's threads."""
-        function = _imported(self.function) if isinstance(self.function, str) else self.function
+        function = _import(self.function) if isinstance(self.function, str) else self.function
         waits = inspect.iscoroutinefunction(function)
 
         def ask(client: tuple[Any, ...], question: Any) -> Any:
@@ -92,7 +92,7 @@ class Lookup:
             found.sort(key=lambda pair: pair[0])
         else:
             batch = batch.take(pa.array([row for row, _ in found], pa.int64()))
-        return self._joined(batch, [answer for _, answer in found])
+        return self._join(batch, [answer for _, answer in found])
 
     async def _answered(self, keys: list[Key], ask: Callable[[Any], Any]) -> dict[int, Answer | Failure]:
         """Answers by the number of their key, in the order in which they came."""
@@ -122,7 +122,7 @@ class Lookup:
         try:
             return await tries(self._once, ask, group)
         except Exception as error:
-            failure = Failure(f"no answer after {self.retries + 1} tries: {self._told(error)}")
+            failure = Failure(f"no answer after {self.retries + 1} tries: {self._describe(error)}")
             if self.fails:
                 raise RuntimeError(f"enrich by {self.name}: {failure.reason}") from error
             return [failure] * len(group)
@@ -138,7 +138,7 @@ class Lookup:
                 raise ValueError(f"an answer has {sorted(unknown)}, which the schema doesn't have")
         return answers
 
-    def _joined(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
+    def _join(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
         known = [answer if isinstance(answer, Mapping) else {} for answer in found]
         columns = [pa.array([answer.get(one.name) for answer in known], one.type) for one in self.answers]
         names = list(self.answers.names)
@@ -148,7 +148,7 @@ class Lookup:
             names.append(self.error)
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], [*batch.schema.names, *names])
 
-    def _told(self, error: Exception) -> str:
+    def _describe(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return f"nothing came within {self.timeout} s"
         return f"{type(error).__name__}: {error}"
@@ -158,7 +158,7 @@ class Lookup:
         return self.function if isinstance(self.function, str) else getattr(self.function, "__qualname__", "a function")
 
 
-def _imported(reference: str) -> Callable[..., Any]:
+def _import(reference: str) -> Callable[..., Any]:
     module, _, name = reference.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from lockstep.ddl import Field, fields_of, quoted
+from lockstep.ddl import Field, fields_of, quote_name
 from lockstep.sources.records import BAD, Reading
 
 _NAMED = 3
@@ -22,7 +22,7 @@ def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) ->
 
 
 def _fails(reading: Reading, fields: Sequence[Field], typed: Field | None) -> str:
-    columns = [f"{quoted(field.name)} {field.type if field is typed else 'STRING'}" for field in fields]
+    columns = [f"{quote_name(field.name)} {field.type if field is typed else 'STRING'}" for field in fields]
     parsed = reading.parser(", ".join(columns), "value")
     return f"{parsed}.{BAD} IS NOT NULL"
 

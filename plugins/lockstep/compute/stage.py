@@ -13,19 +13,19 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.compute.bad_records import settle
-from lockstep.compute.balances import Balances, balanced
+from lockstep.compute.balances import Balances, collecting_balances
 from lockstep.compute.by_value import ship_by_value
-from lockstep.compute.enrich import Enrichments, asked_once, collected
-from lockstep.compute.inputs import Input, Observed
+from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
+from lockstep.compute.inputs import Input, ObservedFrame
 from lockstep.compute.state import StateRows, states_of
 from lockstep.compute.state_writing import StateWriter
-from lockstep.compute.transforming import ByName, called, require_frames, require_outputs
+from lockstep.compute.transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext
 from lockstep.sources.open_source import OpenSource
-from lockstep.spark.failures import translated
-from lockstep.spark.session import tagged
+from lockstep.spark.failures import translate_errors
+from lockstep.spark.session import tag_operations
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
 
@@ -72,23 +72,23 @@ def stage_epoch(
     _require_same_state(pipeline, request)
     ship_by_value(pipeline)
     with (
-        _opened(pipeline, request, connections) as sources,
-        tagged(spark, request.token),
-        _checked(sources, request),
-        translated(f"pipeline {pipeline.name}"),
+        _open_sources(pipeline, request, connections) as sources,
+        tag_operations(spark, request.token),
+        _checking_sources(sources, request),
+        translate_errors(f"pipeline {pipeline.name}"),
     ):
         states = states_of(spark, pipeline.state, request.state)
         balances = Balances()
         planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
-        inputs, frames = _planned(pipeline, request, planned, states, balances)
-        early = _settled(spark, [found for found in inputs if found.quarantines], request)
+        inputs, frames = _plan_inputs(pipeline, request, planned, states, balances)
+        early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
         rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}") for name in request.outputs}
         folder = request.state.folder if request.state else ""
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
         }
-        late = _settled(spark, [found for found in inputs if found.name not in early], request)
-        settled = balances.settled(frames.by_name().values())
+        late = _count_inputs(spark, [found for found in inputs if found.name not in early], request)
+        settled = balances.settle_counts(frames.by_name().values())
     return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled)
 
 
@@ -109,7 +109,7 @@ def _require_same_state(pipeline: Pipeline, request: StageRequest) -> None:
 
 
 @contextmanager
-def _opened(
+def _open_sources(
     pipeline: Pipeline, request: StageRequest, connections: Mapping[str, str]
 ) -> Iterator[Mapping[str, OpenSource]]:
     with ExitStack() as stack:
@@ -122,7 +122,7 @@ def _opened(
 
 
 @contextmanager
-def _checked(sources: Mapping[str, OpenSource], request: StageRequest) -> Iterator[None]:
+def _checking_sources(sources: Mapping[str, OpenSource], request: StageRequest) -> Iterator[None]:
     """Check the frozen files before they are read, and when Spark has failed: a changed file explains most of that."""
 
     def check() -> None:
@@ -154,7 +154,7 @@ class _Frames:
         return cls(outputs, {name.partition(":")[2]: frame for name, frame in frames.items() if ":" in name})
 
 
-def _planned(
+def _plan_inputs(
     pipeline: Pipeline,
     request: StageRequest,
     planned: list[Input],
@@ -162,28 +162,28 @@ def _planned(
     balances: Balances,
 ) -> tuple[list[Input], _Frames]:
     if states:  # its transform may run jobs on them, to find what it needs of the state
-        inputs = [found.kept_in_sight() for found in planned]
+        inputs = [found.materialize_traceably() for found in planned]
     else:
-        inputs = [found.kept() if found.quarantines else found for found in planned]
+        inputs = [found.materialize() if found.quarantines else found for found in planned]
     enrichments = Enrichments()
-    with collected(enrichments), balanced(balances):
-        frames = _transformed(pipeline, request, inputs, states)  # plans; of a source nothing is read yet
+    with collecting_enrichments(enrichments), collecting_balances(balances):
+        frames = _transform(pipeline, request, inputs, states)  # plans; of a source nothing is read yet
     every = frames.by_name().values()
     uses = {found.name: found.uses(every) for found in inputs if states or not found.quarantines}
     _require_used(pipeline, inputs, uses)
     twice = not states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared(every) is None:
         return inputs, frames
-    inputs = [found.kept() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
+    inputs = [found.materialize() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
 
     def again() -> Mapping[str, DataFrame]:
-        with balanced(balances):
-            return _transformed(pipeline, request, inputs, states).by_name()
+        with collecting_balances(balances):
+            return _transform(pipeline, request, inputs, states).by_name()
 
     return inputs, _Frames.of(asked_once(again))
 
 
-def _transformed(
+def _transform(
     pipeline: Pipeline, request: StageRequest, inputs: list[Input], states: Mapping[str, StateRows]
 ) -> _Frames:
     frames = ByName("input", {found.name: found.frame() for found in inputs})
@@ -191,7 +191,7 @@ def _transformed(
     if states:
         outputs, changes = _with_state(pipeline, frames, ByName("state", states))
     else:
-        outputs = require_frames(pipeline, "output", called(pipeline, frames))
+        outputs = require_frames(pipeline, "output", call_transform(pipeline, frames))
     require_outputs(pipeline, request.epoch, request.outputs, outputs)
     return _Frames(outputs, changes)
 
@@ -199,7 +199,7 @@ def _transformed(
 def _with_state(
     pipeline: Pipeline, frames: Mapping[str, DataFrame], states: Mapping[str, StateRows]
 ) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
-    match called(pipeline, frames, states):
+    match call_transform(pipeline, frames, states):
         case (outputs, changes):
             require_frames(pipeline, "output", outputs)
             require_frames(pipeline, "state", changes)
@@ -224,7 +224,7 @@ def _require_used(pipeline: Pipeline, inputs: list[Input], uses: Mapping[str, in
         )
 
 
-def _settled(spark: SparkSession, inputs: list[Input], request: StageRequest) -> dict[str, SourceCount]:
+def _count_inputs(spark: SparkSession, inputs: list[Input], request: StageRequest) -> dict[str, SourceCount]:
     counts = {found.name: found.count(spark) for found in inputs}
     for found in inputs:
         settle(found, counts[found.name], request.folder)
@@ -232,7 +232,7 @@ def _settled(spark: SparkSession, inputs: list[Input], request: StageRequest) ->
 
 
 def _write(frame: DataFrame, path: str) -> int:
-    observed = Observed.of(frame, rows="count(1)")
+    observed = ObservedFrame.of(frame, rows="count(1)")
     observed.frame.write.mode("error").options(**_WRITE).parquet(path)
     counts = observed.counts()
     if not counts:

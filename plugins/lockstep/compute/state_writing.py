@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lockstep.compute.inputs import Observed
+from lockstep.compute.inputs import ObservedFrame
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
@@ -45,36 +45,36 @@ class StateWriter:
         require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
         moves = self._before.moves
         if changes is None and not moves:
-            return self._written(frozenset(), 0)
-        kept, touched = self._kept(changes if changes is not None else self._before.read_files([]))
+            return self._result(frozenset(), 0)
+        kept, touched = self._checkpoint(changes if changes is not None else self._before.read_files([]))
         if moves:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
-            return self._written(frozenset(), 0)
+            return self._result(frozenset(), 0)
         hashed = None if moves else self._hashed_alike(touched)
         if hashed:
             old = hashed.frame.select(*self._schema.names)
         else:
             old = self._before.read_files(self._before.files if moves else [])
         standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
-        counted = Observed.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        counted = ObservedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
-        observed = Observed.of(standing.unionByName(changed), rows="count(1)")
+        observed = ObservedFrame.of(standing.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.key, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
-        found = _told(self._name, counted)
+        found = _require_counts(self._name, counted)
         if (found["most"] or 0) > 1 or found["nulls"]:
             self._refuse(kept)
-        if hashed and _told(self._name, hashed)["strange"]:
+        if hashed and _require_counts(self._name, hashed)["strange"]:
             raise SparkRefused(
                 f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
                 "that one, or change the number of buckets, so that all of the state is written anew"
             )
-        return self._written(touched, _told(self._name, observed)["rows"])
+        return self._result(touched, _require_counts(self._name, observed)["rows"])
 
-    def _hashed_alike(self, buckets: Collection[int]) -> Observed | None:
+    def _hashed_alike(self, buckets: Collection[int]) -> ObservedFrame | None:
         """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
         files = [one for one in self._before.files if one[0].bucket in buckets]
         if not files:
@@ -82,9 +82,9 @@ class StateWriter:
         here = bucket_sql(self._declared.key, self._declared.buckets)
         there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
-        return Observed.of(frame, strange=f"count_if({TIMES})")
+        return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
 
-    def _kept(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
+    def _checkpoint(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
         """The changes under the declared types, computed once; and the buckets that they touch."""
         names = {*self._schema.names, DELETED}
         wrong, missing = set(changes.columns) - names, set(self._schema.names) - set(changes.columns)
@@ -106,8 +106,8 @@ class StateWriter:
             deleted.alias(DELETED),
         )
         bucket = bucket_sql(self._declared.key, self._declared.buckets)
-        observed = Observed.of(typed, buckets=f"collect_set({bucket})")
-        kept = observed.checkpointed()
+        observed = ObservedFrame.of(typed, buckets=f"collect_set({bucket})")
+        kept = observed.checkpoint()
         touched: Any = observed.counts().get("buckets")
         if touched is None:  # Spark didn't say
             rows = kept.select(bucket_of(self._declared.key, self._declared.buckets).alias(BUCKET)).distinct().collect()
@@ -133,7 +133,7 @@ class StateWriter:
             f"{', '.join(self._declared.key)} in the transform"
         )
 
-    def _written(self, rewritten: frozenset[int], rows: int) -> WrittenState:
+    def _result(self, rewritten: frozenset[int], rows: int) -> WrittenState:
         declared = self._declared
         return WrittenState(
             declared.schema,
@@ -165,7 +165,7 @@ def _loses(found: DataType, declared: DataType) -> bool:
             return found.simpleString() != declared.simpleString()
 
 
-def _told(name: str, observed: Observed) -> dict[str, int]:
+def _require_counts(name: str, observed: ObservedFrame) -> dict[str, int]:
     """What was counted while the state was written. Raises `StageFailed` if Spark doesn't say: nothing is assumed."""
     if not (counts := observed.counts()):
         raise StageFailed(f"Spark wrote state {name} and didn't say what it counted")

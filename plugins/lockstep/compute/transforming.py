@@ -30,10 +30,10 @@ class ByName(dict[str, T]):
         self.kind = kind
 
     def __missing__(self, name: object) -> T:
-        raise _Unknown(f"asks for the {self.kind} {name!r}; there {_listed(self, name)}")
+        raise _Unknown(f"asks for the {self.kind} {name!r}; there {_suggest(self, name)}")
 
 
-def called(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
+def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
     """What the transform returns. Raises `InvalidPipeline` for a mistake in it, `StageFailed` for what may pass."""
     try:
         return pipeline.transform(*arguments)
@@ -86,7 +86,7 @@ def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], fo
     )
 
 
-def _listed(known: Collection[str], wanted: object) -> str:
+def _suggest(known: Collection[str], wanted: object) -> str:
     close = get_close_matches(str(wanted), known, 1)
     listed = "is " + ", ".join(map(repr, known)) if len(known) == 1 else "are " + ", ".join(map(repr, known))
     return (listed if known else "is none") + (f"; did you mean {close[0]!r}?" if close and len(known) > 1 else "")

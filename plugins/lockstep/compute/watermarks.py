@@ -32,7 +32,7 @@ def partition_name(partition: str) -> Column:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PartitionTime:
     """Of a partition: its greatest event time (µs since 1970 UTC), and how many epochs have gone by without it."""
 
     greatest: int
@@ -47,7 +47,7 @@ class Watermark:
     """
 
     bound: int = BEGINNING
-    partitions: Mapping[str, Seen] | None = None
+    partitions: Mapping[str, PartitionTime] | None = None
     forgotten: int = BEGINNING
 
     @classmethod
@@ -69,7 +69,9 @@ class Watermark:
             )
         whole = windows.partition is None  # a definition that changed in this begins with new partitions
         seen = {
-            row["partition"]: Seen(row["seen"], row["idle"]) for row in found if (row["partition"] == WHOLE) == whole
+            row["partition"]: PartitionTime(row["seen"], row["idle"])
+            for row in found
+            if (row["partition"] == WHOLE) == whole
         }
         bound, forgotten = (max((row[name] for row in found), default=BEGINNING) for name in ("at", "forgotten"))
         return cls(bound, seen, forgotten)
@@ -87,14 +89,15 @@ class Watermark:
                 "where=, or lower out_of_order"
             ) from error
 
-    def advanced(self, windows: WindowDefinition, greatest: Mapping[str, int]) -> Watermark:
+    def advance(self, windows: WindowDefinition, greatest: Mapping[str, int]) -> Watermark:
         """After an epoch in which these partitions had rows, up to these event times."""
         if not greatest:
             return self.forgetting(windows)
         before = self.partitions or {}
         missed = {name: replace(seen, idle=seen.idle + 1) for name, seen in before.items() if name not in greatest}
         came = {
-            name: Seen(max(time, before[name].greatest) if name in before else time) for name, time in greatest.items()
+            name: PartitionTime(max(time, before[name].greatest) if name in before else time)
+            for name, time in greatest.items()
         }
         limit = windows.idle_epochs
         active = [*came.values(), *(seen for seen in missed.values() if limit is None or seen.idle < limit)]

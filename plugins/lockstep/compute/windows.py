@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.balances import Balance, Counted, Part, register
-from lockstep.compute.inputs import Observed
+from lockstep.compute.balances import Balance, CountedFrame, Part, register
+from lockstep.compute.inputs import ObservedFrame
 from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
 from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark, partition_name
 from lockstep.compute.window_columns import final_aggregate, merged_aggregates, partial_aggregates, require_types
@@ -54,10 +54,10 @@ def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateR
     before = Watermark.read(windows, marks)
     bounds = Bounds.of(windows, before)
     rows = _with_event_time(windows, frame, where)
-    read = Counted.of(rows, **bounds.counts(windows))
-    parts = _checkpointed(bounds.expanded(windows, _panes(windows, read.frame)))
+    read = CountedFrame.of(rows, **bounds.counts(windows))
+    parts = _checkpointed(bounds.expand(windows, _panes(windows, read.frame)))
     counts = _require_sound(windows, read)
-    after = before.advanced(windows, _greatest(windows, rows, counts.pop("greatest")))
+    after = before.advance(windows, _greatest(windows, rows, counts.pop("greatest")))
     merged = _checkpointed(_merged(windows, kept, parts, after))
     results, changes = _results(windows, merged, after), _window_changes(windows, merged, after)
     late = bounds.late(rows, frame.columns, counts.pop("missed") > 0)
@@ -106,7 +106,7 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return rows.where(PASSES).groupBy(*windows.key, PANE).agg(*columns, F.count(F.lit(1)).alias(ROWS))
 
 
-def _require_sound(windows: WindowDefinition, read: Counted) -> dict[str, int]:
+def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, int]:
     counts = read.counts()
     untimed, keyless, unkeepable = counts.pop("untimed"), counts.pop("keyless"), counts.pop("unkeepable")
     if untimed or keyless:
@@ -162,7 +162,7 @@ def _emits(windows: WindowDefinition, after: Watermark) -> str:
     return f"({_is_closed(after)} AND ({_FRESH} OR coalesce({EMITTED}, 0) = 0))"
 
 
-def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> Counted:
+def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> CountedFrame:
     emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
     gone = F.expr(f"CASE WHEN {_is_gone(after)} THEN {ROWS} ELSE 0L END").alias(ROWS)
     columns: list[Column | str] = [
@@ -173,10 +173,10 @@ def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> 
         REVISION,
         gone,
     ]
-    return Counted.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
+    return CountedFrame.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
 
 
-def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> Counted:
+def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> CountedFrame:
     """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
@@ -184,7 +184,7 @@ def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Waterma
     known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
     changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
     changes = changes.withColumn(DELETED, F.expr(_is_gone(after))).drop(_FRESH)
-    return Counted.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
+    return CountedFrame.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
 
 
 def _state_changes(
@@ -197,4 +197,4 @@ def _state_changes(
 
 def _checkpointed(frame: DataFrame) -> DataFrame:
     """Computed now, once."""
-    return Observed.of(frame, rows="count(1)").checkpointed()
+    return ObservedFrame.of(frame, rows="count(1)").checkpoint()

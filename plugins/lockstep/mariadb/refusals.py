@@ -6,7 +6,7 @@ import re
 
 import pymysql
 
-from lockstep.disclosure import rows_shown, withheld
+from lockstep.disclosure import rows_shown, with_hint
 from lockstep.mariadb.wire import code_of
 
 #: numbers of what is about a row's content; 1642 to 1644 are a person's own words, raised by a trigger
@@ -48,7 +48,7 @@ def told(error: BaseException) -> str:
     """The error's text on one line; of a refused row only names."""
     if rows_shown() or not (isinstance(error, pymysql.MySQLError) and quotes_row(error)):
         return " ".join(str(error).split())
-    return withheld(without_values(code_of(error), str(error.args[1] if len(error.args) > 1 else "")))
+    return with_hint(without_values(code_of(error), str(error.args[1] if len(error.args) > 1 else "")))
 
 
 def without_values(code: int, message: str) -> str:

@@ -20,7 +20,7 @@ _NAMED = 10  # epochs in one message
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownEpoch:
     """An epoch that a sink shows and this ledger has not decided. `span` None: nobody can find it by its range."""
 
     sink: str
@@ -33,7 +33,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Left:
+class Leftover:
     """A prepared transaction or a folder of a token that this ledger never issued: left as it is."""
 
     epoch: int
@@ -48,8 +48,8 @@ class Renumbering:
     pipeline: str
     epoch: int
     token: int
-    shown: tuple[Shown, ...]
-    left: tuple[Left, ...]
+    shown: tuple[ShownEpoch, ...]
+    left: tuple[Leftover, ...]
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -87,7 +87,7 @@ def _look(runtime: Runtime) -> Renumbering:
         with described.opened(runtime.sink_context()) as sink:
             sink.preflight(None)
             markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
-            pending = [Left(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
+            pending = [Leftover(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
         numbers += _numbers(pending)
         left += _unissued(runtime, pending)
     numbers += [(marker.epoch, marker.token) for _, marker in markers]
@@ -96,17 +96,17 @@ def _look(runtime: Runtime) -> Renumbering:
     return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)))
 
 
-def _numbers(left: Iterable[Left]) -> list[tuple[int, int]]:
+def _numbers(left: Iterable[Leftover]) -> list[tuple[int, int]]:
     return [(one.epoch, one.token) for one in left]
 
 
-def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterator[Shown]:
+def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterator[ShownEpoch]:
     """The ledger is read after the sinks: what is visible was decided earlier."""
     known = {epoch.id: epoch for epoch in runtime.ledger.sealed_epochs(runtime.pipeline, 1)}
     for sink, marker in markers:
         epoch = known.get(marker.epoch)
         if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
-            yield Shown(sink, marker.epoch, marker.token, marker.span)
+            yield ShownEpoch(sink, marker.epoch, marker.token, marker.span)
 
 
 def _sinks(runtime: Runtime) -> Iterator[Sink]:
@@ -117,16 +117,16 @@ def _sinks(runtime: Runtime) -> Iterator[Sink]:
         yield runtime.sink_to_sweep(spec)
 
 
-def _left_in_staging(runtime: Runtime) -> Iterator[Left]:
+def _left_in_staging(runtime: Runtime) -> Iterator[Leftover]:
     folders = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
-    found = [Left(epoch, token, folder) for epoch, token, folder in folders]
+    found = [Leftover(epoch, token, folder) for epoch, token, folder in folders]
     if runtime.definition is None or runtime.definition.identity is Identity.CURSOR:
         states = [state for state in runtime.states().executions() if state.epoch != START]
-        found += [Left(state.epoch, state.token, state.folder) for state in states]
+        found += [Leftover(state.epoch, state.token, state.folder) for state in states]
     yield from _unissued(runtime, found)
 
 
-def _unissued(runtime: Runtime, found: Iterable[Left]) -> Iterator[Left]:
+def _unissued(runtime: Runtime, found: Iterable[Leftover]) -> Iterator[Leftover]:
     for one in found:
         if not runtime.ledger.issued(runtime.pipeline, one.epoch, [one.token]):
             yield one

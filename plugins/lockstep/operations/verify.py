@@ -105,19 +105,19 @@ def _verify_sink(
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
             if sink.replaces and published and rows < sealed.rows:
-                problem, note, overwritten = _replaced(runtime, epoch, sink, sealed, rows)
+                problem, note, overwritten = _verify_by_key(runtime, epoch, sink, sealed, rows)
         if problem and not published:
             problem = f"not published yet: {problem}"
         counts = (sealed.rows, rows, sealed.digest, digest)
         yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten)
 
 
-def _replaced(
+def _verify_by_key(
     runtime: Runtime, epoch: Epoch, sink: OpenSink, sealed: OutputManifest, rows: int
 ) -> tuple[str | None, str | None, int]:
     """Problem, note and number of replaced rows, of an output that shows fewer rows than were sealed."""
     if epoch.state is EpochState.CLEANED:
-        return _counted(sink, sealed.name, sealed.rows - rows)
+        return _verify_by_count(sink, sealed.name, sealed.rows - rows)
     [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
     try:
         found = sink.standing(runtime.sink_epoch(epoch, 0), batches)
@@ -130,7 +130,7 @@ def _replaced(
     return None, note, found.overwritten
 
 
-def _counted(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int]:
+def _verify_by_count(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int]:
     """As `_replaced`, without the WAL: `others` rows aren't the epoch's own any more."""
     told = f"{others} rows overwritten since"
     try:

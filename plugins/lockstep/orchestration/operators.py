@@ -47,7 +47,7 @@ from lockstep.wal.staging import Staging
 
 
 @contextmanager
-def opened(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
+def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
     task = context["ti"]
     actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}#{task.try_number}"
@@ -68,7 +68,7 @@ class EpochOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, _asked_for(self.pipeline, context))
-        with opened(self.pipeline.name, self.pipeline, context) as runtime:
+        with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 return self.act(runtime, run, context)
             except self.awaited as missing:
@@ -91,7 +91,7 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        return _told(begin(runtime, run, interval_of(self.pipeline, context)))
+        return _summarize(begin(runtime, run, interval_of(self.pipeline, context)))
 
 
 class StageOperator(EpochOperator):
@@ -105,7 +105,7 @@ class StageOperator(EpochOperator):
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         self._launcher = launcher(self.pipeline, self.spark_conn_id, self.spark_submit)
-        return _told(stage(runtime, run, self._launcher, self._launcher.reference))
+        return _summarize(stage(runtime, run, self._launcher, self._launcher.reference))
 
     def on_kill(self) -> None:
         """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and
@@ -130,7 +130,7 @@ class CommitOperator(EpochOperator):
     """Decide, if every sink of the plan has voted."""
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        return _told(commit(runtime, run))
+        return _summarize(commit(runtime, run))
 
 
 class PublishOperator(EpochOperator):
@@ -143,7 +143,7 @@ class PublishOperator(EpochOperator):
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = publish(runtime, run, self.sink)
-        told = {**_told(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
+        told = {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
         context["outlet_events"][self.asset].extra = told
         return told
 
@@ -156,7 +156,7 @@ class CleanupOperator(EpochOperator):
     """Let go of the WAL once every sink has published."""
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        return _told(cleanup(runtime, run))
+        return _summarize(cleanup(runtime, run))
 
 
 class AbortOperator(EpochOperator):
@@ -164,7 +164,7 @@ class AbortOperator(EpochOperator):
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = abort(runtime, run, f"a task of run {run.run_id} failed before the commit")
-        return _told(epoch) if epoch else {"epoch": None}
+        return _summarize(epoch) if epoch else {"epoch": None}
 
 
 class ListPipelinesOperator(TellingOperator):
@@ -186,7 +186,7 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         minutes = context["params"].get("hold_minutes")
-        with opened(self.pipeline, None, context) as runtime:
+        with open_runtime(self.pipeline, None, context) as runtime:
             report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
@@ -211,7 +211,7 @@ def _asked_for(pipeline: Pipeline, context: Context) -> Interval | None:
         return None
 
 
-def _told(epoch: Epoch) -> dict[str, Any]:
+def _summarize(epoch: Epoch) -> dict[str, Any]:
     span = str(epoch.interval) if epoch.interval else None
     return {"pipeline": epoch.pipeline, "epoch": epoch.id, "interval": span, "state": epoch.state.value}
 

@@ -7,7 +7,7 @@ import re
 import psycopg2
 from psycopg2 import errorcodes
 
-from lockstep.disclosure import rows_shown, withheld
+from lockstep.disclosure import rows_shown, with_hint
 
 # classes of what has nothing to do with a row's content: connection, state, locks, resources, names, rights, the server
 _ROWLESS = ("08", "0A", "25", "28", "2B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "F0", "XX")
@@ -28,7 +28,7 @@ def describe(error: psycopg2.Error) -> str:
     if rows_shown() or not quotes_row(error):
         return " ".join(str(error).split())
     facts = [_first_line(error), *_names(error)]
-    return withheld("; ".join(" ".join(fact.split()) for fact in facts if fact))
+    return with_hint("; ".join(" ".join(fact.split()) for fact in facts if fact))
 
 
 def _first_line(error: psycopg2.Error) -> str:

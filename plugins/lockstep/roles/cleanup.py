@@ -41,10 +41,10 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         left = f": {ways_out.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
-    return confirm_alarm(partial(_clean, runtime, epoch, epoch.wal, role), partial(_cleaned, runtime, epoch))
+    return confirm_alarm(partial(_clean, runtime, epoch, epoch.wal, role), partial(_find_cleaned, runtime, epoch))
 
 
-def _cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
+def _find_cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     """The epoch, if somebody else has cleaned it up."""
     found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
     return found if found.state is EpochState.CLEANED else None

@@ -46,12 +46,12 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
         return epoch
     show = partial(_show, runtime, epoch, participant, role)
-    with _way_out_named(epoch, sink_name):
+    with _naming_remedy(epoch, sink_name):
         return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, role))
 
 
 @contextmanager
-def _way_out_named(epoch: Epoch, sink_name: str) -> Iterator[None]:
+def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
     """Where only a person can know what became of a decided epoch, the command that takes a person's word."""
     try:
         yield
@@ -79,7 +79,7 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:
-            with _advised(epoch), hold_publisher_lease(runtime.ledger, epoch, sink.name, role):
+            with _naming_restage(epoch), hold_publisher_lease(runtime.ledger, epoch, sink.name, role):
                 epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
         sweep_sink(runtime, sink, only=epoch.id)
     return epoch
@@ -112,7 +112,7 @@ def _require_whole(runtime: Runtime, epoch: Epoch, sink: OpenSink) -> None:
 
 
 @contextmanager
-def _advised(epoch: Epoch) -> Iterator[None]:
+def _naming_restage(epoch: Epoch) -> Iterator[None]:
     """Say what helps where the WAL of a decided epoch is damaged."""
     try:
         yield

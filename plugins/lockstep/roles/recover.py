@@ -42,7 +42,7 @@ class RecoveryReport:
         epochs = self._epochs.setdefault(problem, [])
         if epoch is not None and epoch not in epochs:
             epochs.append(epoch)
-        self.problems[:] = [_told(*found) for found in self._epochs.items()]
+        self.problems[:] = [_describe(*found) for found in self._epochs.items()]
         return new
 
     @property
@@ -152,7 +152,7 @@ def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None
     return False
 
 
-def _told(problem: str, epochs: list[int]) -> str:
+def _describe(problem: str, epochs: list[int]) -> str:
     if not epochs or f" epoch {epochs[0]}" in problem:
         return problem
     return f"{problem} (epoch{'s' if len(epochs) > 1 else ''} {', '.join(map(str, epochs))})"

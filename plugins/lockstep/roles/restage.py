@@ -130,7 +130,7 @@ def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
         )
     outputs = sealed.get("outputs", {})
     other = [
-        f"{name}: {_told(found['outputs'].get(name))}, sealed were {_told(outputs.get(name))}"
+        f"{name}: {_describe(found['outputs'].get(name))}, sealed were {_describe(outputs.get(name))}"
         for name in sorted(outputs.keys() | found["outputs"].keys())
         if _is_other(outputs.get(name), found["outputs"].get(name))
     ]
@@ -147,7 +147,7 @@ def _is_other(sealed: dict[str, object] | None, found: dict[str, object] | None)
     return any(found[name] != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
 
 
-def _told(output: dict[str, object] | None) -> str:
+def _describe(output: dict[str, object] | None) -> str:
     if output is None:
         return "no output"
     columns = f" and columns {output['columns']}" if "columns" in output else ""  # the seals of old don't say

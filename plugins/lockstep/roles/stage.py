@@ -33,7 +33,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
     attempt = runtime.attempt_of(run)
-    if (staged := _staged(runtime, attempt)) is not None:
+    if (staged := _find_staged(runtime, attempt)) is not None:
         return restage_if_needed(runtime, staged, launch, reference)
     try:
         return confirm_alarm(
@@ -43,7 +43,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
         return runtime.epoch_of(attempt)
 
 
-def _staged(runtime: Runtime, attempt: Attempt) -> Epoch | None:
+def _find_staged(runtime: Runtime, attempt: Attempt) -> Epoch | None:
     epoch = runtime.epoch_of(attempt)
     if epoch.wal is None:
         return None
@@ -56,7 +56,7 @@ def _staged(runtime: Runtime, attempt: Attempt) -> Epoch | None:
 def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
     """What another execution has sealed. Raises `Fenced`."""
     runtime.ledger.require_running(attempt)
-    return _staged(runtime, attempt)
+    return _find_staged(runtime, attempt)
 
 
 def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str) -> Epoch:
@@ -65,7 +65,7 @@ def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: s
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.STAGE)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
-    with hold_lease(runtime.ledger, attempt, Role.STAGE), _way_out_named(epoch):
+    with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         return _stage(runtime, attempt, epoch, token, launch, reference, before)
 
 
@@ -98,7 +98,7 @@ def _stage(
 
 
 @contextmanager
-def _way_out_named(epoch: Epoch) -> Iterator[None]:
+def _naming_remedy(epoch: Epoch) -> Iterator[None]:
     """Sources and Spark's driver know that `replan` helps, and not of which epoch."""
     try:
         yield

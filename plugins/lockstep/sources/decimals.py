@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lockstep.ddl import Field, fields_of, literal, nested, plain, quoted
+from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,11 +48,11 @@ class Decimals:
         """DDL to read by."""
         if not self.wide:
             return self.ddl
-        return ", ".join(f"{quoted(field.name)} {self.wide.get(field.name, field.type)}" for field in self.fields)
+        return ", ".join(f"{quote_name(field.name)} {self.wide.get(field.name, field.type)}" for field in self.fields)
 
     def fitted(self, row: str) -> str:
         """A struct that was read by `schema`, with BAD behind its fields, as it is declared."""
-        members = "".join(f"{quoted(field.name)}: {field.type}, " for field in self.fields)
+        members = "".join(f"{quote_name(field.name)}: {field.type}, " for field in self.fields)
         return f"try_cast({row} AS STRUCT<{members}{BAD}: STRING>)" if self.wide else row
 
     def changed(self, row: str) -> str:
@@ -70,7 +70,7 @@ class Decimals:
         return frame.selectExpr("*", f"{self._why} AS {WHY}").selectExpr(*columns, bad, WHY, *others)
 
     def _declared(self, field: Field) -> str:
-        name = quoted(field.name)
+        name = quote_name(field.name)
         return f"try_cast({name} AS {field.type}) AS {name}" if field.name in self.wide else name
 
     @property
@@ -84,18 +84,18 @@ class Decimals:
         )
 
     def _same(self, field: Field, row: str = "") -> str:
-        read = f"{row}{quoted(field.name)}"
+        read = f"{row}{quote_name(field.name)}"
         return f"{read} <=> CAST(try_cast({read} AS {field.type}) AS {self.wide[field.name]})"
 
 
 def _wide(type: str) -> str | None:
     """The type to read by, None if it is the same."""
-    match nested(type):
+    match split_nested(type):
         case ("ARRAY", inside):
             return f"ARRAY<{wide}>" if (wide := _wide(inside)) else None
         case ("STRUCT", inside):
             members = [(one, _wide(one.type)) for one in fields_of(inside)]
-            text = ", ".join(f"{quoted(one.name)}: {wide or one.type}" for one, wide in members)
+            text = ", ".join(f"{quote_name(one.name)}: {wide or one.type}" for one, wide in members)
             return f"STRUCT<{text}>" if any(wide for _, wide in members) else None
     decimal = _DECIMAL.fullmatch(plain(type))
     precision, scale = (int(decimal[1] or 10), int(decimal[2] or 0)) if decimal else (_MOST, 0)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from lockstep.ddl import literal, quoted
+from lockstep.ddl import literal, quote_name
 from lockstep.epoch import Position
 from lockstep.sources.decimals import BAD as BAD
 from lockstep.sources.decimals import WHY as WHY
@@ -43,7 +43,7 @@ class Records:
     @property
     def every_column(self) -> str:
         """An SQL condition that is always true and reads every column: the optimizer must not see through it."""
-        return f"size(array({', '.join(f'{quoted(name)} IS NULL' for name in self.columns)})) >= 0"
+        return f"size(array({', '.join(f'{quote_name(name)} IS NULL' for name in self.columns)})) >= 0"
 
     def good(self) -> DataFrame:
         """The records that parse, with the schema's columns."""
@@ -97,7 +97,7 @@ class Reading:
         frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         if self.decimals.wide:  # a good record for Spark, which doesn't show it
-            values = f"to_json(struct({', '.join(map(quoted, columns))}))"
+            values = f"to_json(struct({', '.join(map(quote_name, columns))}))"
             frame = self.decimals.marked(frame, values)
         return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self)
 

@@ -6,7 +6,7 @@ import re
 
 from pyspark.sql import types as T
 
-from lockstep.ddl import fields_of, nested, plain, split
+from lockstep.ddl import fields_of, plain, split, split_nested
 from lockstep.errors import InvalidPipeline
 
 _NAMED: dict[str, T.DataType] = {
@@ -33,7 +33,7 @@ def struct_of(ddl: str) -> T.StructType:
 
 
 def _type(text: str) -> T.DataType:
-    match nested(text):
+    match split_nested(text):
         case ("STRUCT", inside):
             return struct_of(inside)
         case ("ARRAY", inside):

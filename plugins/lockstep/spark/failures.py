@@ -10,7 +10,7 @@ import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
-from lockstep.spark.foreign_logs import at_debug
+from lockstep.spark.foreign_logs import logging_at_debug
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
@@ -30,10 +30,10 @@ _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translate_errors(doing: str) -> Iterator[None]:
     """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without the stacks."""
     try:
-        with at_debug(), _jars_named(doing):
+        with logging_at_debug(), _naming_jars(doing):
             yield
     except LockstepError:
         raise
@@ -48,7 +48,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def _jars_named(doing: str) -> Iterator[None]:
+def _naming_jars(doing: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:

@@ -13,18 +13,18 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def at_debug() -> Iterator[None]:
+def logging_at_debug() -> Iterator[None]:
     """What pyspark logs meanwhile is logged here at DEBUG instead."""
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
-        logger.addFilter(_demoted)
+        logger.addFilter(_demote)
     try:
         yield
     finally:
         for logger in loggers:
-            logger.removeFilter(_demoted)
+            logger.removeFilter(_demote)
 
 
-def _demoted(record: logging.LogRecord) -> bool:
+def _demote(record: logging.LogRecord) -> bool:
     _log.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
     return False

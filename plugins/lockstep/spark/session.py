@@ -63,28 +63,28 @@ def is_remote(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
-def tag_of(token: int) -> str:
+def _tag(token: int) -> str:
     """The tag that every Spark operation of an execution carries."""
     return f"lockstep-{token}"
 
 
 @contextmanager
-def tagged(spark: SparkSession, token: int) -> Iterator[None]:
+def tag_operations(spark: SparkSession, token: int) -> Iterator[None]:
     """Tag what this thread asks of Spark, so that `cancel` can find it, and make `spark` its active session.
 
     The Connect client takes the session of a checkpoint's answer from there, whichever session asked for it.
     """
-    spark.addTag(tag_of(token))
+    spark.addTag(_tag(token))
     try:
         with _active(spark):
             yield
     finally:
-        spark.removeTag(tag_of(token))
+        spark.removeTag(_tag(token))
 
 
 def cancel(spark: SparkSession, token: int) -> None:
     """Ask Spark to end what the execution `token` started. What it wrote till then is never sealed."""
-    spark.interruptTag(tag_of(token))
+    spark.interruptTag(_tag(token))
 
 
 def require_versions() -> None:

@@ -20,7 +20,7 @@ _TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason 'pla
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenWal:
     """What an execution wrote and made durable."""
 
     folder: str
@@ -37,7 +37,7 @@ def write_wal(
     before: BaseState | None,
     *,
     keeps_state: bool = True,
-) -> Written:
+) -> WrittenWal:
     """Have the epoch's frozen ranges staged by execution `token`. `keeps_state` False: the state it makes is rubbish.
 
     Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`.
@@ -69,7 +69,7 @@ def write_wal(
         state=sealed_state(runtime, epoch, token, result.state, before) if keeps_state else None,
         balances=result.balances,
     )
-    return Written(folder, manifest, result.code_version)
+    return WrittenWal(folder, manifest, result.code_version)
 
 
 def _request(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.errors import WalCorrupt
-from lockstep.wal.storage import ReadableFile, Storage, reported
+from lockstep.wal.storage import ReadableFile, Storage, naming_errors
 
 IN_MEMORY = 16 << 20  #: bytes up to which a file is read once
 BATCH_ROWS = 1 << 16
@@ -75,7 +75,7 @@ class ParquetRows:
         self._path = path
         self._source: _CheckedFile | None = None
         if hashed.content is None:
-            with reported("read", path):
+            with naming_errors("read", path):
                 self._source = _CheckedFile(storage.open(path), path, hashed)
         try:
             self._file = self._parse(self._source or pa.BufferReader(hashed.content))
@@ -162,7 +162,7 @@ class _CheckedFile(io.RawIOBase):
         return data
 
     def _chunks(self, first: int, last: int) -> bytes:
-        with reported("read", self._path):
+        with naming_errors("read", self._path):
             self._file.seek(first * _CHUNK)
             block = self._file.read((last - first + 1) * _CHUNK)
         found = [_digest(block, start) for start in range(0, len(block), _CHUNK)]

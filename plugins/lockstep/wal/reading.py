@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
 from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
-from lockstep.wal.storage import Storage, reported
+from lockstep.wal.storage import Storage, naming_errors
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class OutputBatches:
 
     def _open(self, file: WalFile) -> ParquetRows:
         path = f"{self._folder}/{file.path}"
-        rows = ParquetRows(self._storage, path, verified(self._storage, path, file.bytes, file.sha256))
+        rows = ParquetRows(self._storage, path, verify_file(self._storage, path, file.bytes, file.sha256))
         try:
             self._compare(file.path, "rows in the footer", rows.rows, file.rows)
             if not bare(rows.schema).equals(self.schema):
@@ -91,16 +91,16 @@ class OutputBatches:
         raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
 
 
-def verified(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:
+def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:
     """The file's fingerprint, if it has so many bytes and hashes to that. Raises `WalCorrupt`."""
     try:
-        return _hashed(storage, path, size, sha256, fresh=False)
+        return _hash_file(storage, path, size, sha256, fresh=False)
     except WalCorrupt:  # a stale page of a network file system looks like this
-        return _hashed(storage, path, size, sha256, fresh=True)
+        return _hash_file(storage, path, size, sha256, fresh=True)
 
 
-def _hashed(storage: Storage, path: str, size: int, sha256: str, fresh: bool) -> Fingerprint:
-    with sealed(storage, path):
+def _hash_file(storage: Storage, path: str, size: int, sha256: str, fresh: bool) -> Fingerprint:
+    with naming_damage(storage, path):
         found = fingerprint(storage, path, fresh)
     for what, value, expected in (("bytes", found.size, size), ("sha256", found.sha256, sha256)):
         if value != expected:
@@ -109,10 +109,10 @@ def _hashed(storage: Storage, path: str, size: int, sha256: str, fresh: bool) ->
 
 
 @contextmanager
-def sealed(storage: Storage, path: str) -> Iterator[None]:
+def naming_damage(storage: Storage, path: str) -> Iterator[None]:
     """Name what goes wrong with a sealed file: missing is `WalCorrupt`, unless the pipeline's whole folder is missing
     too; then staging isn't mounted: `StagingUnavailable`."""
-    with reported("read", path):
+    with naming_errors("read", path):
         try:
             yield
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:

@@ -16,11 +16,11 @@ from lockstep.epoch import Json, Position
 from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
 from lockstep.wal.manifest import canonical
 from lockstep.wal.manifest_values import number, text
-from lockstep.wal.reading import verified
+from lockstep.wal.reading import verify_file
 from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
 from lockstep.wal.state_staging import BUCKET, StateStaging
-from lockstep.wal.storage import Storage, reported
+from lockstep.wal.storage import Storage, naming_errors
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"
@@ -88,7 +88,7 @@ def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoi
         for name, version in found.versions.items()
     }
     written = replace(found, versions=versions)
-    with reported("write", f"{uri}/{NAME}"):
+    with naming_errors("write", f"{uri}/{NAME}"):
         target.replace(NAME, canonical(written.to_json()))
     return written
 
@@ -97,7 +97,7 @@ def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -
     moved = replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
     content = _content(states.storage, states.path_of(name, file), file)
     path = _path_of(name, moved)
-    with reported("write", path):
+    with naming_errors("write", path):
         target.replace(path, content)
     return moved
 
@@ -105,7 +105,7 @@ def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -
 def read_savepoint(uri: str) -> Savepoint:
     """The description of the savepoint in the folder `uri`. Raises `StagingRefused` if there is none, `WalCorrupt`."""
     storage = storage_at(uri)
-    with reported("read", f"{uri}/{NAME}"):
+    with naming_errors("read", f"{uri}/{NAME}"):
         if not storage.exists(NAME):
             raise StagingRefused(f"{uri} holds no savepoint: {NAME} is missing")
         with closing(storage.open(NAME)) as file:
@@ -122,7 +122,7 @@ def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
     for name, file in files_of(found):
         content = _content(source, _path_of(name, file), file)
         path = states.path_of(name, file)
-        with reported("write", path):
+        with naming_errors("write", path):
             states.storage.replace(path, content)
 
 
@@ -138,10 +138,10 @@ def _path_of(name: str, file: StateFile) -> str:
 
 
 def _content(storage: Storage, path: str, file: StateFile) -> bytes:
-    hashed = verified(storage, path, file.bytes, file.sha256)
+    hashed = verify_file(storage, path, file.bytes, file.sha256)
     if hashed.content is not None:
         return hashed.content
-    with reported("read", path), closing(storage.open(path)) as opened:
+    with naming_errors("read", path), closing(storage.open(path)) as opened:
         content = opened.read()
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise WalCorrupt(f"{path} changed while it was read")

@@ -14,7 +14,7 @@ from lockstep.errors import StageFailed, WalCorrupt
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.manifest import OutputManifest, WalFile, bare
 from lockstep.wal.parquet import ParquetRows, fingerprint
-from lockstep.wal.storage import Entry, Kind, Storage, plain_children, reported
+from lockstep.wal.storage import Entry, Kind, Storage, naming_errors, plain_children
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
 _THREADS = max(2, min(4, os.cpu_count() or 1))
@@ -60,7 +60,7 @@ def seal_files(
 
 
 def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> dict[str, list[Entry]]:
-    with reported("list", folder):
+    with naming_errors("list", folder):
         folders = [
             entry for entry in plain_children(storage, folder) if not is_hidden(entry) and entry.name != QUARANTINE
         ]
@@ -73,7 +73,7 @@ def _list_outputs(storage: Storage, folder: str, outputs: tuple[str, ...]) -> di
 
 def list_files(storage: Storage, folder: str) -> list[Entry]:
     """The Parquet files that Spark left in `folder`: at least one, and nothing else. Raises `StageFailed`."""
-    with reported("list", folder):
+    with naming_errors("list", folder):
         files = [entry for entry in plain_children(storage, folder) if not is_hidden(entry)]
     wrong = [entry.name for entry in files if entry.kind is not Kind.FILE or not entry.name.endswith(".parquet")]
     if wrong:
@@ -90,7 +90,7 @@ def is_hidden(entry: Entry) -> bool:
 
 def _seal_file(storage: Storage, entry: Entry, least: str | None) -> SealedFile:
     _sync(storage, entry.path)
-    with reported("read", entry.path):
+    with naming_errors("read", entry.path):
         hashed = fingerprint(storage, entry.path)
     try:
         with ParquetRows(storage, entry.path, hashed) as rows:

@@ -24,11 +24,11 @@ from lockstep.wal.discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal.local_storage import LocalStorage
 from lockstep.wal.manifest import Manifest, SourceCount, canonical
 from lockstep.wal.object_storage import ObjectStorage
-from lockstep.wal.reading import SealedWal, sealed
+from lockstep.wal.reading import SealedWal, naming_damage
 from lockstep.wal.sealing import QUARANTINE, seal_outputs
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
-from lockstep.wal.storage import Entry, Kind, Storage, reported
+from lockstep.wal.storage import Entry, Kind, Storage, naming_errors
 
 MANIFEST = "_manifest.json"
 _KEPT = "manifests"
@@ -76,7 +76,7 @@ class Staging:
         """Make an execution's folder, exclusively and durably. `StagingRefused` if it is there."""
         _parse(folder)
         for _ in range(3):  # the sweeper may remove the empty epoch=<id> between two steps
-            with reported("create", folder), suppress(FileNotFoundError):
+            with naming_errors("create", folder), suppress(FileNotFoundError):
                 try:
                     return self._storage.make_folder(folder)
                 except FileExistsError as error:
@@ -159,7 +159,7 @@ class Staging:
         return self._manifest(_kept(deployment, pipeline, epoch), manifest_hash)
 
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
-        with sealed(self._storage, path):
+        with naming_damage(self._storage, path):
             data = self._bytes(path)
             found = hashlib.sha256(data).hexdigest()
             if found != manifest_hash:
@@ -196,7 +196,7 @@ class Staging:
         return sorted(found), strange
 
     def _children(self, folder: str) -> list[Entry]:
-        with reported("list", folder), suppress(FileNotFoundError):
+        with naming_errors("list", folder), suppress(FileNotFoundError):
             return self._storage.children(folder)
         return []
 
@@ -215,7 +215,7 @@ class Staging:
         `StagingUnavailable` if somebody writes into it meanwhile.
         """
         _parse(folder)
-        with reported("delete", folder):
+        with naming_errors("delete", folder):
             delete_folder(self._storage, folder, before, after)
             forget_epoch(self._storage, folder.rpartition("/")[0], over=False)
 
@@ -233,7 +233,7 @@ class Staging:
         for entry in self._children(folder):
             if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name):
                 self.discard(entry.path, before=before, after=after)
-        with reported("delete", folder):
+        with naming_errors("delete", folder):
             forget_epoch(self._storage, folder, over=True)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
@@ -243,7 +243,7 @@ class Staging:
         _parse(wal)
         _parse(rows or wal)
         kept = f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
-        with reported("archive", wal):
+        with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
                 self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
             move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
@@ -251,7 +251,7 @@ class Staging:
     # --- small files ---
 
     def _create(self, path: str, data: bytes) -> None:
-        with reported("write", path):
+        with naming_errors("write", path):
             try:
                 self._storage.create(path, data)
             except FileExistsError as error:

@@ -19,10 +19,10 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
 from lockstep.errors import StageFailed
 from lockstep.wal.discarding import delete_entry, delete_folder, forget_epoch
-from lockstep.wal.reading import verified
+from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import SealedFile, is_hidden, list_files, seal_files, sync_folders
 from lockstep.wal.state_manifest import StateFile, StateVersion
-from lockstep.wal.storage import Entry, Kind, Storage, plain_children, reported, tree
+from lockstep.wal.storage import Entry, Kind, Storage, naming_errors, plain_children, tree
 
 STATE = "state"
 BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders
@@ -135,7 +135,7 @@ class StateStaging:
 
     def _written_files(self, folder: str, wrote: WrittenState) -> dict[int, list[Entry]]:
         entries: list[Entry] = []
-        with reported("list", folder), suppress(FileNotFoundError):
+        with naming_errors("list", folder), suppress(FileNotFoundError):
             entries = [entry for entry in plain_children(self.storage, folder) if not is_hidden(entry)]
         found: dict[int, list[Entry]] = {}
         for entry in entries:
@@ -149,7 +149,7 @@ class StateStaging:
         return found
 
     def _require_only(self, folder: str, names: Sequence[str]) -> None:
-        with reported("list", folder), suppress(FileNotFoundError):
+        with naming_errors("list", folder), suppress(FileNotFoundError):
             wrong = [entry.name for entry in plain_children(self.storage, folder) if entry.name not in names]
             if wrong:
                 raise StageFailed(f"{folder}: the job left {wrong}, it says that it wrote {list(names) or 'no state'}")
@@ -158,7 +158,7 @@ class StateStaging:
         """Compare size and sha256 of files of state `name`. Raises `WalCorrupt`, `StagingUnavailable`."""
 
         def checked(file: StateFile) -> None:
-            verified(self.storage, self.path_of(name, file), file.bytes, file.sha256)
+            verify_file(self.storage, self.path_of(name, file), file.bytes, file.sha256)
 
         with ThreadPoolExecutor(_THREADS, "state") as pool:
             list(pool.map(checked, files))
@@ -176,7 +176,7 @@ class StateStaging:
         return sorted(found)
 
     def _folders(self, folder: str, name: re.Pattern[str]) -> list[Entry]:
-        with reported("list", folder), suppress(FileNotFoundError):
+        with naming_errors("list", folder), suppress(FileNotFoundError):
             return [
                 entry
                 for entry in self.storage.children(folder)
@@ -189,7 +189,7 @@ class StateStaging:
     def discard(self, found: StateExecution) -> None:
         """Delete all that an execution left; fine when it, or part of it, is gone. Ask the ledger first."""
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
-        with reported("delete", found.folder):
+        with naming_errors("delete", found.folder):
             delete_folder(self.storage, found.folder, before, after)
             forget_epoch(self.storage, found.folder.rpartition("/")[0], over=False)
 
@@ -199,7 +199,7 @@ class StateStaging:
         Returns the number of state files deleted.
         """
         before, after, deleted = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE, 0
-        with reported("delete", found.folder):
+        with naming_errors("delete", found.folder):
             entries: list[Entry] = []
             with suppress(FileNotFoundError):
                 entries = [*tree(self.storage, found.folder), Entry(found.folder, Kind.FOLDER)]

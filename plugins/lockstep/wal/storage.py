@@ -90,7 +90,7 @@ class Storage(Protocol):
 
 
 @contextmanager
-def reported(doing: str, path: str) -> Iterator[None]:
+def naming_errors(doing: str, path: str) -> Iterator[None]:
     """Turn every OSError into `StagingUnavailable`: the file system doesn't say which of them would last."""
     try:
         yield

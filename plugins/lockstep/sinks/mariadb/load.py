@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.disclosure import rows_shown, withheld
+from lockstep.disclosure import rows_shown, with_hint
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.refusals import without_values
@@ -170,4 +170,4 @@ def _told(cursor: Cursor) -> str:
     found = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
     if rows_shown() or not found:
         return "; ".join(dict.fromkeys(message for _, message in found)) or "a row was left out"
-    return withheld("; ".join(dict.fromkeys(without_values(code, message) for code, message in found)))
+    return with_hint("; ".join(dict.fromkeys(without_values(code, message) for code, message in found)))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pymysql
 from pyarrow import csv
 
-from lockstep.disclosure import cause, quoted
+from lockstep.disclosure import cause, describe_error
 from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.sql import compose, identifier
@@ -133,7 +133,7 @@ def _parsed(lines: bytes, carriers: list[Carrier], schema: pa.Schema, where: str
         for batch in csv.open_csv(io.BytesIO(lines), **options(carriers, names, block=len(lines) + 1)):
             yield restored(batch, carriers, schema)
     except pa.ArrowInvalid as error:
-        told = f"{where}: its rows don't come back as the output's types: {quoted(error)}"
+        told = f"{where}: its rows don't come back as the output's types: {describe_error(error)}"
         raise SinkRejected(told) from cause(error, True)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.disclosure import cause, quoted
+from lockstep.disclosure import cause, describe_error
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
 from lockstep.sinks.base import Batches
@@ -133,7 +133,7 @@ class Encoding:
                 try:
                     data = encoder.write_batch(piece)
                 except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {quoted(error)}") from cause(
+                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {describe_error(error)}") from cause(
                         error, True
                     )
                 yield data, piece.num_rows

@@ -19,7 +19,7 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv
 
-from lockstep.disclosure import cause, quoted
+from lockstep.disclosure import cause, describe_error
 from lockstep.errors import SinkRejected
 from lockstep.postgres.connection import Database, close_quietly
 from lockstep.postgres.refusals import quotes_row
@@ -62,7 +62,7 @@ def read_rows(
                 yield restored(batch, carriers, schema)
         except pa.ArrowInvalid as error:
             pipe.raise_failure()
-            told = f"{where}: its rows don't come back as the output's types: {quoted(error)}"
+            told = f"{where}: its rows don't come back as the output's types: {describe_error(error)}"
             raise SinkRejected(told) from cause(error, True)
         pipe.raise_failure()
 

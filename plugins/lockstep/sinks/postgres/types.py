@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from lockstep.disclosure import rows_shown, withheld
+from lockstep.disclosure import rows_shown, with_hint
 from lockstep.errors import SinkRejected
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -170,7 +170,7 @@ def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if low is not None and not (kind.bounds[0] <= low and high <= kind.bounds[1]):
         found = f"values from {low} to {high} ({array.type}, since 1970)"
-        found = found if rows_shown() else withheld(f"values of {array.type}")
+        found = found if rows_shown() else with_hint(f"values of {array.type}")
         raise SinkRejected(f"{where}: {found} are outside what Postgres can hold")
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from lockstep.disclosure import rows_shown, withheld
+from lockstep.disclosure import rows_shown, with_hint
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.base import Batches, SinkEpoch
@@ -173,7 +173,7 @@ class Upserts:
         """What to say of keys (with the order, where it is a column) that stand twice in one epoch."""
         twice = "with the same order " if self.order is Order.COLUMN else ""
         key = f"key {', '.join(self.keys[output])}"
-        told = f"{', '.join(map(str, found))} ({key})" if rows_shown() else withheld(f"a {key}")
+        told = f"{', '.join(map(str, found))} ({key})" if rows_shown() else with_hint(f"a {key}")
         return (
             f"sink {self.sink}: output {output}: {told} stands more than once {twice}in this epoch, so nobody can say "
             f"which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
