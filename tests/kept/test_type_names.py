@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockstep import sinks
-from lockstep.sinks.base import Sink
+from lockstep.sinks.base import Sink, current_type
 
 TABLES: dict[str, Any] = {"tables": {"rows": "t"}, "connection": "db"}
 UPSERTS: dict[str, Any] = {**TABLES, "protocol": "write_ahead", "mode": "upsert", "key": {"rows": ["id"]}}
@@ -21,9 +21,9 @@ WRITTEN = [
     ("lockstep.sinks.postgres.sink:PostgresSink", "PostgresSink", {**TABLES, "protocol": "two_phase"}),
     ("lockstep.sinks.postgres.sink:PostgresSink", "PostgresSink", UPSERTS),
     ("lockstep.sinks.postgres:PostgresSink", "PostgresSink", TABLES),
-    ("lockstep.sinks.mysql.sink:MySqlSink", "MySqlSink", {**TABLES, "protocol": "two_phase"}),
-    ("lockstep.sinks.mysql.sink:MySqlSink", "MySqlSink", UPSERTS),
-    ("lockstep.sinks.mysql:MySqlSink", "MySqlSink", TABLES),
+    ("lockstep.sinks.mysql.sink:MySqlSink", "MariaDbSink", {**TABLES, "protocol": "two_phase"}),
+    ("lockstep.sinks.mysql.sink:MySqlSink", "MariaDbSink", UPSERTS),
+    ("lockstep.sinks.mysql:MySqlSink", "MariaDbSink", TABLES),
     ("lockstep.sinks.files.sink:FileSink", "FileSink", {"output": "rows", "path": "/out", "format": "csv"}),
     ("lockstep.sinks.files:FileSink", "FileSink", {"output": "rows", "path": "/out"}),
     ("lockstep.sinks.kafka.sink:KafkaSink", "KafkaSink", {"output": "rows", "topic": "t", "connection": "kafka"}),
@@ -31,6 +31,9 @@ WRITTEN = [
     ("lockstep.sinks.append_only.http:HttpSink", "HttpSink", RECEIVER),
     ("lockstep.sinks.append_only.tcp:TcpSink", "TcpSink", RECEIVER),
     ("lockstep.sinks.append_only.stdout:StdoutSink", "StdoutSink", APPEND),
+    ("lockstep.sinks.http:HttpSink", "HttpSink", RECEIVER),
+    ("lockstep.sinks.tcp:TcpSink", "TcpSink", RECEIVER),
+    ("lockstep.sinks.stdout:StdoutSink", "StdoutSink", APPEND),
 ]
 
 
@@ -38,6 +41,7 @@ WRITTEN = [
 def test_a_name_of_then_leads_to_the_class_of_today(written: str, name: str, arguments: dict[str, Any]) -> None:
     sink = Sink.from_spec({"type": written, "arguments": {"name": "it", **arguments}})
     assert isinstance(sink, getattr(sinks, name))
+    assert current_type(written) == sink.spec()["type"], "settings that were written with it would count for nothing"
     again = Sink.from_spec(sink.spec())
     assert type(again) is type(sink) and again.spec() == sink.spec()
 
