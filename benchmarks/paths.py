@@ -92,10 +92,10 @@ def publish_from_wal(warehouse: str, folder: Path, wal: tuple[str, str], sink: P
     sealed = Staging(str(folder / "staging")).open(*wal)
     number = next(_epochs) + int(time.time() * 1000)
     epoch = SinkEpoch(number, 1, wal[1], START, Interval(START, START + timedelta(days=1)))
-    with sink.opened(SinkContext(DEPLOYMENT, "bench", {"warehouse": warehouse})):
-        sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
-        vote = sink.prepare(epoch, sealed.outputs(sink.outputs))
-        sink.publish(epoch, vote, sealed.outputs(sink.outputs))
+    with sink.opened(SinkContext(DEPLOYMENT, "bench", {"warehouse": warehouse})) as live:
+        live.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
+        vote = live.prepare(epoch, sealed.outputs(sink.outputs))
+        live.publish(epoch, vote, sealed.outputs(sink.outputs))
     return sum(vote.rows.values())
 
 

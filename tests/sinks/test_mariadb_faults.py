@@ -271,8 +271,8 @@ def test_no_message_tells_a_password(mariadb_dsn: str, dsn: str) -> None:
     sink = MariaDbSink("s", tables={OUTPUT: "rows"}, connection="warehouse")
     given = dsn.format(secret=SECRET, address=mariadb_dsn.split("@", 1)[1])
     context = SinkContext(DEPLOYMENT, "pipe", {"warehouse": given})
-    with pytest.raises(LockstepError) as raised, sink.opened(context):
-        sink.preflight(None)
+    with pytest.raises(LockstepError) as raised, sink.opened(context) as live:
+        live.preflight(None)
     told = "".join(traceback.format_exception(raised.value)) + repr(sink.__dict__)
     assert SECRET not in told.replace(given, ""), told
     assert "warehouse" in str(raised.value)
@@ -303,7 +303,8 @@ def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up(mariadb_d
 def test_the_server_gets_no_file_that_it_asks_for(mariadb_dsn: str) -> None:
     execute(mariadb_dsn, "CREATE TABLE stolen (line text)")
     sink = MariaDbSink("s", tables={OUTPUT: "rows"}, connection="warehouse")
-    opening = sink.opened(SinkContext(DEPLOYMENT, "pipe", {"warehouse": mariadb_dsn}))
-    with opening, pytest.raises(RuntimeError, match="local_infile"), sink._database.outside_transaction() as cursor:
-        cursor.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE stolen")
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"warehouse": mariadb_dsn})) as live:
+        database = live._target.database  # type: ignore[attr-defined]
+        with pytest.raises(RuntimeError, match="local_infile"), database.outside_transaction() as cursor:
+            cursor.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE stolen")
     assert execute(mariadb_dsn, "SELECT count(*) FROM stolen") == [(0,)]

@@ -46,10 +46,10 @@ def sink(**arguments: Any) -> MariaDbSink:
 def published(dsn: str, given: MariaDbSink, table: pa.Table) -> pa.Table:
     """What is read back of the epoch."""
     wal = [SealedRows(table, output="rows")]
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        given.preflight({"rows": SCHEMA})
-        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(given.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        live.preflight({"rows": SCHEMA})
+        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(live.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
 
 
 SENT = rows((1, LONG, None), (2, "short", b"short"), (3, None, HALF), (4, LONG, HALF), (5, None, None), (6, "", b""))
@@ -66,8 +66,8 @@ def test_values_that_changed_are_noticed_whatever_their_length(dsn: str) -> None
 
     def standing(text: str) -> Standing:
         sealed = SealedRows(pa.concat_tables([rows((1, text, None)), SENT.slice(1)]), output="rows")
-        with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-            return given.standing(epoch(), sealed)
+        with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+            return live.standing(epoch(), sealed)
 
     assert standing(LONG) == Standing(own=6, overwritten=0, missing=0, changed=0)
     assert standing(f"{LONG[:-1]}x") == Standing(own=5, overwritten=0, missing=0, changed=1)

@@ -25,8 +25,6 @@ from lockstep.mariadb import connection as mariadb_connection
 from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb.write_ahead import MariaDbWriteAheadSink
-from lockstep.sinks.mariadb.xa import MariaDbTwoPhaseSink
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
@@ -47,8 +45,8 @@ def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
 
 
 def preflight(dsn: str, given: MariaDbSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)):
-        given.preflight(None if schema is None else {"rows": schema})
+    with given.opened(context(dsn, pipeline)) as live:
+        live.preflight(None if schema is None else {"rows": schema})
 
 
 def refusal(
@@ -61,9 +59,9 @@ def refusal(
 
 def publish(dsn: str, given: MariaDbSink, rows: pa.Table = ROWS) -> Publication:
     wal = [SealedRows(rows, output="rows")]
-    with given.opened(context(dsn)):
-        given.preflight({"rows": rows.schema})
-        return given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
+    with given.opened(context(dsn)) as live:
+        live.preflight({"rows": rows.schema})
+        return live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
 
 
 def count(dsn: str) -> object:
@@ -71,13 +69,6 @@ def count(dsn: str) -> object:
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
-
-
-def test_the_protocol_chooses_the_class() -> None:
-    assert type(sink("two_phase")) is MariaDbTwoPhaseSink
-    assert type(sink("write_ahead")) is MariaDbWriteAheadSink
-    assert type(MariaDbSink("s", tables={"rows": "t"}, connection="w")) is MariaDbTwoPhaseSink
-    assert isinstance(sink(), MariaDbSink)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +116,8 @@ def test_a_setting_that_could_lose_rows_is_refused_in_every_transaction(
     with setting(mariadb_server, name, value):
         assert f"{name} = {value}" in refusal(mariadb_dsn, sink(create=True), None)
         given = sink()
-        with given.opened(context(mariadb_dsn)), pytest.raises(PreflightRefused, match=f"{name} = {value}"):
-            given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+        with given.opened(context(mariadb_dsn)) as live, pytest.raises(PreflightRefused, match=f"{name} = {value}"):
+            live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
     assert count(mariadb_dsn) == 0
 
 
@@ -180,13 +171,13 @@ def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(lo
     with setting(logging_server, "sync_binlog", 0):
         assert "sync_binlog = 0" in refusal(dsn, sink(create=True), None)
     given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(dsn)):
-        given.preflight({"rows": SCHEMA})
-        vote = given.prepare(epoch(), wal)
+    with given.opened(context(dsn)) as live:
+        live.preflight({"rows": SCHEMA})
+        vote = live.prepare(epoch(), wal)
     logging_server.kill()
     logging_server.start()
-    with given.opened(context(dsn)):
-        assert given.publish(epoch(token=11), vote, wal) is Publication.COMMITTED
+    with given.opened(context(dsn)) as live:
+        assert live.publish(epoch(token=11), vote, wal) is Publication.COMMITTED
     assert count(dsn) == 3
 
 
@@ -204,8 +195,8 @@ def test_an_engine_that_was_changed_after_preflight_is_refused_too(mariadb_dsn: 
     given = sink(create=True)
     preflight(mariadb_dsn, given)
     execute(mariadb_dsn, "ALTER TABLE target ENGINE = Aria")
-    with given.opened(context(mariadb_dsn)), pytest.raises(PreflightRefused, match="its engine is Aria"):
-        given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+    with given.opened(context(mariadb_dsn)) as live, pytest.raises(PreflightRefused, match="its engine is Aria"):
+        live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
     assert count(mariadb_dsn) == 0
 
 
@@ -243,13 +234,13 @@ def test_a_table_of_another_pipeline_is_refused_unless_both_share(mariadb_dsn: s
 
 def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(mariadb_dsn: str) -> None:
     given = sink(create=True)
-    with given.opened(context(mariadb_dsn, "first")):
-        given.disclaim()  # nothing is there yet
-        given.preflight(None)
-        given.disclaim()
+    with given.opened(context(mariadb_dsn, "first")) as live:
+        live.disclaim()  # nothing is there yet
+        live.preflight(None)
+        live.disclaim()
     preflight(mariadb_dsn, sink(create=True), pipeline="second")
-    with given.opened(context(mariadb_dsn, "first")):
-        given.disclaim()
+    with given.opened(context(mariadb_dsn, "first")) as live:
+        live.disclaim()
     with pytest.raises(TargetOwned, match="of pipeline second"):
         preflight(mariadb_dsn, sink(), pipeline="third")
 
@@ -303,10 +294,10 @@ def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
         mariadb_server.execute(f"GRANT SELECT, INSERT, UPDATE ON {database}.* TO {user}")
         login = f"mysql://loader:x@127.0.0.1:{mariadb_server.port}/{database}"
         given = sink("write_ahead", guarantee="at_least_once", committer=str(tmp_path))
-        with given.opened(context(login)):
-            given.preflight({"rows": SCHEMA})
+        with given.opened(context(login)) as live:
+            live.preflight({"rows": SCHEMA})
             with pytest.raises(PreflightRefused, match=r"GRANT DELETE ON .*lockstep_marker.* TO 'loader'"):
-                given.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+                live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
         mariadb_server.execute(f"GRANT DELETE ON {database}.* TO {user}")
         assert publish(login, given) is Publication.SENT
     finally:
@@ -330,23 +321,23 @@ def test_a_row_that_a_constraint_refuses_after_the_decision_blocks_the_epoch_and
     mariadb_dsn: str,
 ) -> None:
     given, wal = sink("write_ahead", create=True), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(mariadb_dsn)):
-        given.preflight({"rows": SCHEMA})
-        vote = given.prepare(epoch(), wal)
+    with given.opened(context(mariadb_dsn)) as live:
+        live.preflight({"rows": SCHEMA})
+        vote = live.prepare(epoch(), wal)
         execute(mariadb_dsn, "INSERT INTO target (id, lockstep_epoch) VALUES (3, 0)")
         execute(mariadb_dsn, "ALTER TABLE target ADD UNIQUE (id)")
         with pytest.raises(PublishBlocked, match="Duplicate entry for key"):
-            given.publish(epoch(token=11), vote, wal)
+            live.publish(epoch(token=11), vote, wal)
         execute(mariadb_dsn, "DELETE FROM target WHERE lockstep_epoch = 0")
-        assert given.publish(epoch(token=12), vote, wal) is Publication.SENT
+        assert live.publish(epoch(token=12), vote, wal) is Publication.SENT
     assert count(mariadb_dsn) == 3
 
 
 def test_a_schema_check_sends_no_row(mariadb_dsn: str) -> None:
     given, wal = sink("write_ahead", create=True, validate="schema"), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(mariadb_dsn)):
-        given.preflight({"rows": SCHEMA})
-        assert given.prepare(epoch(), wal).rows == {"rows": 3}
+    with given.opened(context(mariadb_dsn)) as live:
+        live.preflight({"rows": SCHEMA})
+        assert live.prepare(epoch(), wal).rows == {"rows": 3}
     [(inserts,)] = execute(mariadb_dsn, "SELECT AUTO_INCREMENT IS NULL FROM information_schema.tables LIMIT 1")
     assert inserts in (0, 1) and count(mariadb_dsn) == 0
 

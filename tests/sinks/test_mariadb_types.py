@@ -103,10 +103,10 @@ def sink_of(dsn: str, **arguments: Any) -> tuple[MariaDbSink, SinkContext]:
 def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: Any) -> pa.Table:
     sink, context = sink_of(dsn, **arguments)
     wal = [SealedRows(rows, batch_rows)]
-    with sink.opened(context):
-        sink.preflight({"rows": rows.schema})
-        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(list(sink.read(1, "rows", rows.schema)), rows.schema)
+    with sink.opened(context) as live:
+        live.preflight({"rows": rows.schema})
+        live.publish(epoch(), live.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(list(live.read(1, "rows", rows.schema)), rows.schema)
 
 
 def digest(rows: pa.Table) -> tuple[int, str]:
@@ -197,11 +197,11 @@ REFUSED = [
 
 def test_a_type_that_would_not_come_back_is_refused_by_column(types_dsn: str) -> None:
     sink, context = sink_of(types_dsn)
-    with sink.opened(context):
+    with sink.opened(context) as live:
         for dtype in REFUSED:
             assert mariadb_type(dtype) is None
             with pytest.raises(PreflightRefused, match=r"column odd\b"):
-                sink.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
+                live.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
     assert execute(types_dsn, "SHOW TABLES LIKE 'types'") == []
 
 
@@ -224,9 +224,12 @@ def test_a_value_that_mariadb_would_change_is_rejected(types_dsn: str) -> None:
     for dtype, value in BEYOND:
         execute(types_dsn, "DROP TABLE IF EXISTS types")
         wal = [SealedRows(pa.table({"value": pa.array([value], dtype)}))]
-        with sink.opened(context), pytest.raises(SinkRejected, match=r"output rows into table types\.types: column va"):
-            sink.preflight({"rows": wal[0].schema})
-            sink.prepare(epoch(), wal)
+        with (
+            sink.opened(context) as live,
+            pytest.raises(SinkRejected, match=r"output rows into table types\.types: column va"),
+        ):
+            live.preflight({"rows": wal[0].schema})
+            live.prepare(epoch(), wal)
         assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]
 
 
@@ -255,11 +258,11 @@ MISFITS = [
 
 def test_a_column_that_would_change_values_is_refused_by_name(types_dsn: str) -> None:
     sink, context = sink_of(types_dsn)
-    with sink.opened(context):
+    with sink.opened(context) as live:
         for column, dtype in MISFITS:
             execute(types_dsn, f"CREATE OR REPLACE TABLE types ({column}, other bigint, lockstep_epoch bigint)")
             with pytest.raises(PreflightRefused, match="column value: "):
-                sink.preflight({"rows": pa.schema({"value": dtype})})
+                live.preflight({"rows": pa.schema({"value": dtype})})
 
 
 #: column of the table, value that it can't hold
@@ -278,9 +281,9 @@ def test_a_value_that_a_narrower_column_would_cut_is_rejected(types_dsn: str) ->
         execute(types_dsn, f"CREATE OR REPLACE TABLE types (value {column}, lockstep_epoch bigint)")
         values = pa.array([value], pa.binary() if isinstance(value, bytes) else pa.string())
         wal = [SealedRows(pa.table({"value": values}))]
-        with sink.opened(context), pytest.raises(SinkRejected, match=r"with 1 warnings: .*'value'"):
-            sink.preflight({"rows": wal[0].schema})
-            sink.prepare(epoch(), wal)
+        with sink.opened(context) as live, pytest.raises(SinkRejected, match=r"with 1 warnings: .*'value'"):
+            live.preflight({"rows": wal[0].schema})
+            live.prepare(epoch(), wal)
         assert execute(types_dsn, "SELECT count(*) FROM types") == [(0,)]
 
 

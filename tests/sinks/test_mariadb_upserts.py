@@ -99,14 +99,14 @@ def row(key: int, text: str = "a", version: int = 1, gone: bool = False) -> Row:
 
 
 def prepare(dsn: str, given: MariaDbSink, one: Sealed) -> Vote:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        given.preflight({"rows": SCHEMA})
-        return given.prepare(one.at, one.wal)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        live.preflight({"rows": SCHEMA})
+        return live.prepare(one.at, one.wal)
 
 
 def publish(dsn: str, given: MariaDbSink, one: Sealed, vote: Vote) -> Publication:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        return given.publish(one.told(one.at.token + 1), vote, one.wal)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        return live.publish(one.told(one.at.token + 1), vote, one.wal)
 
 
 def send(dsn: str, given: MariaDbSink, one: Sealed) -> None:
@@ -251,12 +251,12 @@ def test_keys_of_several_columns_and_tables(dsn: str) -> None:
     )
     table = pa.table({"day": [1, 1, 2], "name": ["a", "b", "a"], "n": [1, 2, 3]})
     names = pa.table({"name": ["a", "b"], "n": [3, 2]})
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
         for id in (1, 2):
             wal = [SealedRows(table, output="days"), SealedRows(names, output="names")]
-            given.preflight({"days": table.schema, "names": names.schema})
-            given.publish(epoch(id, token=20), given.prepare(epoch(id), wal), wal)
-            [found] = given.read(id, "days", table.schema)
+            live.preflight({"days": table.schema, "names": names.schema})
+            live.publish(epoch(id, token=20), live.prepare(epoch(id), wal), wal)
+            [found] = live.read(id, "days", table.schema)
             assert sorted(found.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
     assert execute(dsn, "SELECT count(*), min(lockstep_epoch) FROM days") == [(3, 2)]
 
@@ -352,9 +352,9 @@ def test_whoever_verifies_sees_what_became_of_each_key(dsn: str) -> None:
     send(dsn, given, sealed(2, row(2, "newer")))
     execute(dsn, "UPDATE target SET name = 'C' WHERE id = 3")
     execute(dsn, "DELETE FROM target WHERE id = 4")
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        found = given.standing(first.at, first.wal[0])
-        assert given.missing_keys("rows") == 1
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        found = live.standing(first.at, first.wal[0])
+        assert live.missing_keys("rows") == 1
     assert (found.own, found.overwritten, found.missing, found.changed) == (1, 1, 1, 1)
 
 
@@ -369,8 +369,8 @@ def test_tombstones_go_as_the_page_says_and_no_key_counts_as_missing(dsn: str) -
             cursor.execute(statement)
     assert execute(dsn, "SELECT id FROM customers ORDER BY id") == [(1,), (4,)]
     assert execute(dsn, "SELECT sum(new) FROM lockstep_keys") == [(2,)]
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        assert given.missing_keys("rows") == 0
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        assert live.missing_keys("rows") == 0
 
 
 # --- whose the table is ----------------------------------------------------------------------------------------------

@@ -44,14 +44,14 @@ def sink(protocol: str = "write_ahead", **arguments: Any) -> PostgresSink:
 
 
 def prepare(dsns: dict[str, str], given: PostgresSink) -> Vote:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", dsns)):
-        given.preflight({OUTPUT: WAL[0].schema})
-        return given.prepare(epoch(), WAL)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", dsns)) as live:
+        live.preflight({OUTPUT: WAL[0].schema})
+        return live.prepare(epoch(), WAL)
 
 
 def publish(dsns: dict[str, str], given: PostgresSink, vote: Vote) -> Publication:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", dsns)):
-        return given.publish(replace(epoch(), token=11), vote, WAL)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", dsns)) as live:
+        return live.publish(replace(epoch(), token=11), vote, WAL)
 
 
 def rows(dsns: dict[str, str]) -> int:

@@ -173,8 +173,8 @@ def test_no_message_tells_a_password(warehouse_dsn: str, dsn: str) -> None:
     target = PostgresSink("s", tables={OUTPUT: "public.rows"}, connection="warehouse")
     given = dsn.format(secret=SECRET, address=warehouse_dsn.split("@", 1)[1])
     context = SinkContext(DEPLOYMENT, "pipe", {"warehouse": given})
-    with pytest.raises(LockstepError) as raised, target.opened(context):
-        target.preflight(None)
+    with pytest.raises(LockstepError) as raised, target.opened(context) as live:
+        live.preflight(None)
     told = "".join(traceback.format_exception(raised.value)) + repr(target.__dict__)
     assert SECRET not in told.replace(given, ""), told
     assert "warehouse" in str(raised.value)

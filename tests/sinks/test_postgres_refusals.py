@@ -25,8 +25,8 @@ from lockstep.errors import (
 )
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres.two_phase import PostgresTwoPhaseSink
-from lockstep.sinks.postgres.write_ahead import PostgresWriteAheadSink
+from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
+from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
@@ -47,8 +47,8 @@ def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
 
 
 def preflight(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)):
-        given.preflight(None if schema is None else {"rows": schema})
+    with given.opened(context(dsn, pipeline)) as live:
+        live.preflight(None if schema is None else {"rows": schema})
 
 
 def refusal(
@@ -64,20 +64,21 @@ def refusal(
 
 def publish(dsn: str, given: PostgresSink, rows: pa.Table = ROWS) -> None:
     wal = [SealedRows(rows, output="rows")]
-    with given.opened(context(dsn)):
-        given.preflight({"rows": rows.schema})
-        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
+    with given.opened(context(dsn)) as live:
+        live.preflight({"rows": rows.schema})
+        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
 
 
-def test_the_protocol_chooses_the_class() -> None:
-    assert type(sink("two_phase")) is PostgresTwoPhaseSink
-    assert type(sink("write_ahead")) is PostgresWriteAheadSink
-    assert type(PostgresSink("s", tables={"rows": "t"}, connection="w")) is PostgresTwoPhaseSink
-    assert isinstance(sink(), PostgresSink)
-    assert type(PostgresWriteAheadSink("s", tables={"rows": "t"}, connection="w")) is PostgresWriteAheadSink
+def test_the_protocol_is_the_arguments_or_the_one_that_holds_no_keys() -> None:
+    given: dict[str, Any] = {"tables": {"rows": "t"}, "connection": "w"}
+    assert PostgresSink("s", **given).protocol == "two_phase"
+    assert PostgresSink("s", mode="upsert", key=["id"], **given).protocol == "write_ahead"
+    for name, kind in (("two_phase", TwoPhaseTableSink), ("write_ahead", WriteAheadTableSink)):
+        with sink(name).opened(context("dbname=nowhere")) as live:  # it connects when it is asked for something
+            assert type(live) is kind
 
 
 @pytest.mark.parametrize(
@@ -118,13 +119,13 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(wa
     for protocol in PROTOCOLS:
         given = sink(protocol, create=True)
         assert f"{unsafe} = off" in refusal(warehouse_dsn, given, None)
-        with given.opened(context(warehouse_dsn)):
+        with given.opened(context(warehouse_dsn)) as live:
             with pytest.raises(PreflightRefused, match=unsafe):
-                given.target_id()
+                live.target_id()
             with pytest.raises(PreflightRefused, match=unsafe):
-                given.find_marker(1)
+                live.find_marker(1)
             with pytest.raises(PreflightRefused, match=unsafe):
-                given.prepare(epoch(), [])
+                live.prepare(epoch(), [])
 
 
 def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target(
@@ -277,11 +278,11 @@ def test_a_table_without_the_epoch_column_is_filled_but_not_verified(warehouse_d
 
 def test_a_column_that_changed_after_preflight_is_refused_by_the_write(warehouse_dsn: str) -> None:
     given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(warehouse_dsn)):
-        given.preflight({"rows": SCHEMA})
+    with given.opened(context(warehouse_dsn)) as live:
+        live.preflight({"rows": SCHEMA})
         execute(warehouse_dsn, "ALTER TABLE target ALTER id TYPE double precision")
         with pytest.raises(PreflightRefused, match="column id"):
-            given.prepare(epoch(), wal)
+            live.prepare(epoch(), wal)
     assert execute(warehouse_dsn, "SELECT count(*) FROM target") == [(0,)]
 
 
@@ -353,13 +354,13 @@ def test_a_table_belongs_to_one_pipeline_unless_both_share(warehouse_dsn: str) -
 
 def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(warehouse_dsn: str) -> None:
     given = sink(create=True)
-    with given.opened(context(warehouse_dsn, "first")):
-        given.disclaim()  # nothing is there yet
-        given.preflight(None)
-        given.disclaim()
+    with given.opened(context(warehouse_dsn, "first")) as live:
+        live.disclaim()  # nothing is there yet
+        live.preflight(None)
+        live.disclaim()
     preflight(warehouse_dsn, sink(create=True), pipeline="second")
-    with given.opened(context(warehouse_dsn, "first")):
-        given.disclaim()
+    with given.opened(context(warehouse_dsn, "first")) as live:
+        live.disclaim()
     with pytest.raises(TargetOwned, match="of pipeline second"):
         preflight(warehouse_dsn, sink(), pipeline="third")
 
@@ -432,41 +433,41 @@ def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) ->
 def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(with_parent: str) -> None:
     given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS, output="rows")]
     execute(with_parent, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
-    with given.opened(context(with_parent)):
-        vote = given.prepare(epoch(), wal)
+    with given.opened(context(with_parent)) as live:
+        vote = live.prepare(epoch(), wal)
         assert vote.rows == {"rows": 3}
         with pytest.raises(PublishBlocked, match=r"output rows into table public\.target: .*small"):
-            given.publish(replace(epoch(), token=11), vote, wal)
-        assert given.find_marker(1) is None and nothing_is_left(with_parent)
+            live.publish(replace(epoch(), token=11), vote, wal)
+        assert live.find_marker(1) is None and nothing_is_left(with_parent)
         execute(with_parent, "ALTER TABLE target DROP CONSTRAINT small")
-        given.publish(replace(epoch(), token=12), vote, wal)
+        live.publish(replace(epoch(), token=12), vote, wal)
     assert execute(with_parent, "SELECT count(*) FROM target") == [(3,)]
 
 
 def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
-    given: Any = sink()
-    with given.opened(context(with_parent)):
-        txn = given.begin_transaction(epoch())
-        given.write(txn, SealedRows(ROWS, output="rows"))
-        claim = given._open[txn.handle]
+    with sink().opened(context(with_parent)) as live:
+        assert isinstance(live, TwoPhaseTableSink)
+        txn = live.begin_transaction(epoch())
+        live.write(txn, SealedRows(ROWS, output="rows"))
+        claim = live._open[txn.handle]
         with pytest.raises(Exception, match="division by zero"):
             claim.cursor.execute("SELECT 1 / 0")  # as if somebody had swallowed the error
         with pytest.raises(SinkRejected, match="answered with ROLLBACK"):
-            given._prepare(claim, txn)
+            live._branches.prepare(claim.cursor, txn)
     assert nothing_is_left(with_parent)
 
 
 def test_tables_of_one_sink_appear_together_or_not_at_all(warehouse_dsn: str) -> None:
     given = sink(tables={"rows": "target", "more": "other"}, create=True)
     good, bad = SealedRows(ROWS, output="rows"), SealedRows(ROWS, output="more", claims=4)
-    with given.opened(context(warehouse_dsn)):
-        given.preflight({"rows": SCHEMA, "more": SCHEMA})
+    with given.opened(context(warehouse_dsn)) as live:
+        live.preflight({"rows": SCHEMA, "more": SCHEMA})
         with pytest.raises(SinkRejected, match="output more"):
-            given.prepare(epoch(), [good, bad])
+            live.prepare(epoch(), [good, bad])
         wal = [good, replace(bad, claims=None)]
-        vote = given.prepare(replace(epoch(), token=20), wal)
+        vote = live.prepare(replace(epoch(), token=20), wal)
         assert nothing_is_left(warehouse_dsn) is False
-        given.publish(replace(epoch(), token=21), vote, wal)
+        live.publish(replace(epoch(), token=21), vote, wal)
     rows = "SELECT rows, token FROM lockstep_marker"
     assert execute(warehouse_dsn, rows) == [({"rows": 3, "more": 3}, 20)]
     assert execute(warehouse_dsn, "SELECT (SELECT count(*) FROM target), (SELECT count(*) FROM other)") == [(3, 3)]

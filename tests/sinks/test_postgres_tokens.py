@@ -129,10 +129,10 @@ def test_sessions_whose_names_only_look_alike_are_never_ended(target: PostgresUn
     with opened(target) as sink:
         for name in names:
             with connected(f"{target.dsn}?application_name={name}") as cursor:
-                sink._branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+                sink._target.branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
                 cursor.execute("SELECT 1")
         with connected(f"{target.dsn}?application_name={prefix}9") as cursor:
-            sink._branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+            sink._target.branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
             with pytest.raises(Exception, match="terminat"):
                 cursor.execute("SELECT 1")
 

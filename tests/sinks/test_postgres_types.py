@@ -127,10 +127,10 @@ def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: An
     given = {"tables": {"rows": "public.types"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
     sink = PostgresSink("types", create=True, **given)
     wal = [SealedRows(rows, batch_rows)]
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        sink.preflight({"rows": rows.schema})
-        sink.publish(epoch(), sink.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(list(sink.read(1, "rows", rows.schema)), rows.schema)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        live.preflight({"rows": rows.schema})
+        live.publish(epoch(), live.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(list(live.read(1, "rows", rows.schema)), rows.schema)
 
 
 def digest(rows: pa.Table) -> tuple[int, str]:
@@ -248,9 +248,9 @@ REFUSED = [
 def test_a_type_that_would_not_come_back_is_refused_by_column(types_dsn: str, dtype: pa.DataType) -> None:
     assert postgres_type(dtype) is None
     sink = PostgresSink("types", tables={"rows": "public.types"}, connection="w", create=True)
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": types_dsn})):
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": types_dsn})) as live:
         with pytest.raises(PreflightRefused, match=r"column odd\b"):
-            sink.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
+            live.preflight({"rows": pa.schema({"fine": pa.int64(), "odd": dtype})})
         assert execute(types_dsn, "SELECT to_regclass('public.types')") == [(None,)]
 
 

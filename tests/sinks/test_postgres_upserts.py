@@ -99,14 +99,14 @@ def row(key: int, text: str = "a", version: int = 1, gone: bool = False) -> Row:
 
 
 def prepare(dsn: str, given: PostgresSink, one: Sealed) -> Vote:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        given.preflight({"rows": SCHEMA})
-        return given.prepare(one.at, one.wal)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        live.preflight({"rows": SCHEMA})
+        return live.prepare(one.at, one.wal)
 
 
 def publish(dsn: str, given: PostgresSink, one: Sealed, vote: Vote) -> Publication:
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        return given.publish(one.told(one.at.token + 1), vote, one.wal)
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        return live.publish(one.told(one.at.token + 1), vote, one.wal)
 
 
 def send(dsn: str, given: PostgresSink, one: Sealed) -> None:
@@ -277,12 +277,12 @@ def test_keys_of_several_columns_and_tables(dsn: str) -> None:
     )
     table = pa.table({"day": [1, 1, 2], "name": ["a", "b", "a"], "n": [1, 2, 3]})
     names = pa.table({"name": ["a", "b"], "n": [3, 2]})
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
         for id in (1, 2):
             wal = [SealedRows(table, output="days"), SealedRows(names, output="names")]
-            given.preflight({"days": table.schema, "names": names.schema})
-            given.publish(epoch(id, token=20), given.prepare(epoch(id), wal), wal)
-            [found] = given.read(id, "days", table.schema)
+            live.preflight({"days": table.schema, "names": names.schema})
+            live.publish(epoch(id, token=20), live.prepare(epoch(id), wal), wal)
+            [found] = live.read(id, "days", table.schema)
             assert sorted(found.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
     assert execute(dsn, "SELECT count(*), min(lockstep_epoch) FROM days") == [(3, 2)]
 
@@ -502,9 +502,9 @@ def test_the_example_of_the_page_keeps_the_newest_row_of_each_customer(dsn: str)
         2: {"id": [1, 2], "name": ["Ann", "Bob"], "closed": [False, True]},
         1: {"id": [1, 2, 3], "name": ["Anne", "Robert", "Cleo"], "closed": [False] * 3},
     }
-    with given.opened(SinkContext(DEPLOYMENT, "customers", {"warehouse": dsn})):
+    with given.opened(SinkContext(DEPLOYMENT, "customers", {"warehouse": dsn})) as live:
         for id, (day, columns) in enumerate(days.items(), 1):
             at, wal = sealed(id, day=day).at, [SealedRows(pa.table(columns), output="customers")]
-            given.preflight({"customers": wal[0].schema})
-            given.publish(at, given.prepare(at, wal), wal)
+            live.preflight({"customers": wal[0].schema})
+            live.publish(at, live.prepare(at, wal), wal)
     assert execute(dsn, query) == [(1, "Ann"), (3, "Cleo")]

@@ -65,10 +65,10 @@ def _sink(kind: type[TableSink], protocol: Any, mode: str) -> TableSink:
 
 def published(given: TableSink, dsn: str, *, until: Callable[[], bool]) -> pa.Table:
     wal = [Slow(ROWS, output="rows", until=until)]
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})):
-        given.preflight({"rows": SCHEMA})
-        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(given.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
+    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        live.preflight({"rows": SCHEMA})
+        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(live.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, TargetOwned
 from lockstep.sinks.base import SinkContext
@@ -31,17 +32,17 @@ def context(dsn: str, pipeline: str) -> SinkContext:
 
 
 def preflight(dsn: str, given: TableSink, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)):
-        given.preflight(dict.fromkeys(given.outputs, SCHEMA))
+    with given.opened(context(dsn, pipeline)) as live:
+        live.preflight(dict.fromkeys(live.outputs, SCHEMA))
 
 
 def published(dsn: str, given: TableSink) -> pa.Table:
     """What the sink reads back of an epoch that it has published."""
     wal = [SealedRows(ROWS, output="rows")]
-    with given.opened(context(dsn, "pipe")):
-        given.preflight({"rows": SCHEMA})
-        given.publish(replace(epoch(), token=11), given.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(given.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
+    with given.opened(context(dsn, "pipe")) as live:
+        live.preflight({"rows": SCHEMA})
+        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
+        return pa.Table.from_batches(live.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
 
 
 # --- Postgres --------------------------------------------------------------------------------------------------------
@@ -102,6 +103,19 @@ def test_a_table_and_its_partition_are_no_two_outputs(warehouse_dsn: str) -> Non
 def test_an_epoch_column_whose_name_postgres_cuts_is_filled(warehouse_dsn: str) -> None:
     postgres_target.execute(warehouse_dsn, f"CREATE TABLE target (id bigint, {LONG} bigint)")
     assert published(warehouse_dsn, on_postgres("target", epoch_column=f"{LONG}_of_the_epoch")) == ROWS
+
+
+@pytest.mark.parametrize("arguments", [{}, {"mode": "upsert", "key": ["id"]}], ids=["append", "upsert"])
+def test_a_percent_sign_in_a_name_is_part_of_it(warehouse_dsn: str, arguments: dict[str, Any]) -> None:
+    for schema in ("home %s", "other 5%"):
+        postgres_target.execute(warehouse_dsn, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+    preflight(warehouse_dsn, on_postgres("somebody's", schema="other 5%"), "first")
+    given = on_postgres("home %s.100%", schema="home %s", **arguments)
+    assert published(warehouse_dsn, given) == ROWS
+    with given.opened(context(warehouse_dsn, "pipe")) as live:
+        assert live.missing_keys("rows") == (0 if arguments else None)
+    with pytest.raises(TargetOwned, match="of pipeline pipe"):
+        preflight(warehouse_dsn, on_postgres("home %s.100%", schema="other 5%", **arguments), "second")
 
 
 # --- MariaDB ---------------------------------------------------------------------------------------------------------

@@ -21,8 +21,6 @@ USED_BY_TASKS = (
     "lockstep.sources.files",
     "lockstep.sinks.files",
     "lockstep.sinks.postgres",
-    "lockstep.sinks.postgres.two_phase",
-    "lockstep.sinks.postgres.write_ahead",
     "lockstep.compute.stage",
     "pyspark.sql.connect.session",
     "airflow.providers.apache.spark.hooks.spark_connect",

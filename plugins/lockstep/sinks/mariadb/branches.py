@@ -23,12 +23,14 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.constants import ER
 
-from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
+from lockstep.disclosure import cause
+from lockstep.errors import LedgerConflict, LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.mariadb.connection import Database
+from lockstep.mariadb.refusals import quotes_row
 from lockstep.mariadb.wire import LOCKED, Cursor, code_of, is_lost
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.mariadb.target import TargetTables
+from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
 
 _HANDLE = re.compile(r"lockstep:[0-9a-f]{32}:(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12}):[!-~]+")
@@ -87,15 +89,41 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class Branches(TableBranches):
+class MariaDbBranches(TableBranches[Cursor]):
     """The prepared branches that `names` calls its own."""
 
     commit_verb = "XA COMMIT"
     roll_back_verb = "XA ROLLBACK"
+    listed = "among XA RECOVER"
 
     database: Database
-    tables: TargetTables
+    own: MariaDbOwnTables
     names: BranchName
+
+    def handle(self, epoch: SinkEpoch) -> str:
+        return self.names.handle(epoch.id, epoch.token, epoch.manifest_hash)
+
+    def require_own(self, txn: Txn) -> None:
+        if self.names.parse(txn.handle) != txn:
+            raise LedgerConflict(
+                f"sink {self.database.sink}: the vote's handle {txn.handle} isn't of epoch {txn.epoch}, token "
+                f"{txn.token}, manifest {txn.manifest} in database {self.own.home}: was the ledger altered? Nothing "
+                "was committed"
+            )
+
+    def prepare(self, cursor: Cursor, txn: Txn) -> None:
+        try:
+            cursor.execute("XA END %s, %s", xid(txn.handle))
+            cursor.execute("XA PREPARE %s, %s", xid(txn.handle))
+        except pymysql.MySQLError as error:
+            if is_lost(error):
+                return  # the look into XA RECOVER tells
+            named = self.database.named(error, f"XA PREPARE of epoch {txn.epoch}")
+            raise named from cause(error, quotes_row(error))
+
+    def await_release(self, txn: Txn) -> None:
+        if not _wait(lambda: not self._is_alive(txn.epoch, txn.token), self.database.lock_timeout):
+            self._end_session(txn.epoch, txn.token)
 
     def pending(self) -> list[Txn]:
         """Every branch of this owner on this server; names that only look alike are not ours."""
@@ -130,7 +158,7 @@ class Branches(TableBranches):
         """A branch whose preparing session lives can't be finished by anybody else: end that session."""
         txn = self.names.parse(handle)
         if txn is not None and self.is_pending(handle):
-            self.end_session(txn.epoch, txn.token)
+            self._end_session(txn.epoch, txn.token)
             raise TryAgain("another session holds it")
 
     def _refused(self, error: pymysql.MySQLError, verb: str, handle: str) -> LockstepError:
@@ -143,9 +171,9 @@ class Branches(TableBranches):
         """End the session that holds this epoch's marker, if its token is lower: a stopped client, most likely."""
         holder = self.holder(epoch.id)
         if holder is not None and holder.token < epoch.token:
-            self.end_session(epoch.id, holder.token)
+            self._end_session(epoch.id, holder.token)
 
-    def end_session(self, epoch: int, token: int) -> None:
+    def _end_session(self, epoch: int, token: int) -> None:
         """End the session of a token, if it lives, and wait until it has let go."""
         name = self.names.session(epoch, token)
         with self.database.naming("ending a session"), self.database.outside_transaction() as cursor:
@@ -163,9 +191,9 @@ class Branches(TableBranches):
                     ) from error
                 if code_of(error) != _NO_SUCH_THREAD:
                     raise
-            waited(lambda: _connection_of(cursor, name) is None, self.database.lock_timeout)
+            _wait(lambda: _connection_of(cursor, name) is None, self.database.lock_timeout)
 
-    def is_alive(self, epoch: int, token: int) -> bool:
+    def _is_alive(self, epoch: int, token: int) -> bool:
         """Whether a session of this token is connected."""
         with self.database.naming("looking for a session"), self.database.outside_transaction() as cursor:
             return _connection_of(cursor, self.names.session(epoch, token)) is not None
@@ -174,7 +202,7 @@ class Branches(TableBranches):
         """Who has inserted the epoch's marker, committed or not; None if nobody has."""
         with self.database.naming("looking who is in the way"), self.database.outside_transaction() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")  # for the next transaction alone
-            token = self.tables.marker_holder(cursor, epoch)
+            token = self.own.marker_holder(cursor, epoch)
             if token is None:
                 return None
             connection = _connection_of(cursor, self.names.session(epoch, token))
@@ -216,7 +244,7 @@ def _progress(cursor: Cursor, connection: int | None) -> tuple[int | None, bool]
     return (int(row[0]), bool(row[1])) if row else (None, False)
 
 
-def waited(until: Callable[[], bool], seconds: float) -> bool:
+def _wait(until: Callable[[], bool], seconds: float) -> bool:
     """Whether `until` comes true within `seconds`; asked again at growing intervals."""
     deadline, pause = time.monotonic() + seconds, 0.001
     while not until():

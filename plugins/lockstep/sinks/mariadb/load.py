@@ -22,8 +22,9 @@ from lockstep.mariadb.connection import Database
 from lockstep.mariadb.refusals import without_values
 from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Cursor, Loader
+from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
-from lockstep.sinks.mariadb.tables import Relation, Table, find_table, require_fit
+from lockstep.sinks.mariadb.tables import Table, find_table, require_fit
 from lockstep.sinks.mariadb.types import MariaDbType, Unfit, mariadb_type
 
 _ROWS = 16_384
@@ -48,21 +49,21 @@ class Load:
     def what(self) -> str:
         return f"output {self.output} into table {self.relation}"
 
-    def run(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
-        """Load all rows within the connection's transaction; returns their number, which the server has confirmed."""
+    def run(self, cursor: Cursor, batches: Batches) -> int:
+        """Load all rows within the cursor's transaction; returns their number, which the server has confirmed."""
         with self.database.naming(self.what, self.rejected):
-            return self.send(connection, cursor, self.text(cursor, batches.schema), self.relation, batches)
+            return self.send(cursor, self.text(cursor, batches.schema), self.relation, batches)
 
-    def send(self, connection: Loader, cursor: Cursor, text: LoadText, into: Relation, batches: Batches) -> int:
+    def send(self, cursor: Cursor, text: LoadText, into: Relation, batches: Batches) -> int:
         """Load all rows into any table with the columns that `text` has; returns their number."""
         total, statement = 0, text.statement(into)
         with closing(_ahead(text.pieces(batches))) as pieces:
             for piece in pieces:
-                total += self._load(connection, cursor, statement, piece)
+                total += self._load(cursor, statement, piece)
         self._require_whole(total, batches)
         return total
 
-    def try_encoding(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
+    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values and count without sending a row; returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
             text = self.text(cursor, batches.schema)
@@ -70,9 +71,9 @@ class Load:
         self._require_whole(rows, batches)
         return rows
 
-    def _load(self, connection: Loader, cursor: Cursor, statement: str, piece: Piece) -> int:
+    def _load(self, cursor: Cursor, statement: str, piece: Piece) -> int:
         data, rows = piece
-        done = connection.load(statement, [data])
+        done = loader_of(cursor).load(statement, [data])
         if done.warnings or done.rows != rows:
             raise self.rejected(
                 f"sink {self.database.sink}: {self.what}: the server took {done.rows} of {rows} rows with "
@@ -128,7 +129,7 @@ class LoadText:
             "FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' "
         )
         lists = f"({', '.join(given)})" + (f" SET {', '.join(made)}" if made else "")
-        return compose(template, table=relation.name) + lists
+        return compose(template, table=relation.names) + lists
 
     def pieces(self, batches: Batches) -> Iterator[Piece]:
         """Raises `SinkRejected` for values that MariaDB would change."""
@@ -153,6 +154,12 @@ class LoadText:
 
 
 _EMPTY = pa.scalar("", pa.large_string())
+
+
+def loader_of(cursor: Cursor) -> Loader:
+    """The cursor's connection, which feeds LOAD DATA."""
+    assert isinstance(cursor.connection, Loader)
+    return cursor.connection
 
 
 def _ahead(pieces: Iterator[Piece]) -> Generator[Piece, None, None]:

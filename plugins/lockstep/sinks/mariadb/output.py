@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.errors import LockstepError
+from lockstep.errors import LockstepError, SinkRejected
 from lockstep.mariadb.connection import Database
-from lockstep.mariadb.wire import Cursor
-from lockstep.sinks.base import SinkEpoch
+from lockstep.mariadb.wire import Cursor, close_quietly
+from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.mariadb.load import Load
+from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.mariadb.read import read_rows
 from lockstep.sinks.mariadb.tables import (
-    Relation,
     Table,
     create_table,
     find_table,
@@ -22,14 +22,16 @@ from lockstep.sinks.mariadb.tables import (
     require_fit,
     require_insert,
 )
-from lockstep.sinks.mariadb.target import TargetTables
 from lockstep.sinks.mariadb.upsert import Upsert, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey, under_names_of
+from lockstep.sinks.tables.output import TableOutput, UniqueKey
 
 
 @dataclass(frozen=True)
-class OutputTable(TableOutput[Relation, Cursor, Table]):
+class MariaDbOutput(TableOutput[Cursor, Table]):
     """See `TableOutput`."""
+
+    database: Database
+    own: MariaDbOwnTables
 
     def _find(self, cursor: Cursor) -> Table | None:
         return find_table(cursor, self.relation, self.sink)
@@ -50,16 +52,21 @@ class OutputTable(TableOutput[Relation, Cursor, Table]):
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
-    def way(
-        self, database: Database, own: TargetTables, epoch: SinkEpoch, rejected: type[LockstepError]
-    ) -> Load | Upsert:
-        """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
-        load = Load(database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
-        return load if self.upserts is None else Upsert(load, self.upserts, epoch, own)
+    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
+        load = Load(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
 
-    def read(self, database: Database, own: TargetTables, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
-        with database.transaction(f"reading table {self.relation}") as cursor:
-            found = self._find(cursor), own.other_owners(cursor, self.relation)
-        _, column = self._readable(*found, schema)
-        return under_names_of(schema, read_rows(database, self.relation, column, epoch, self._as_stored(schema)))
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows into a temporary table and compares them there."""
+        way = self.way(epoch, SinkRejected)
+        assert isinstance(way, Upsert)
+        connection = self.database.connect()
+        try:
+            with self.database.naming(f"comparing output {sealed.output}"), connection.cursor() as cursor:
+                self.database.guard(cursor)
+                return way.standing(cursor, sealed)
+        finally:
+            close_quietly(connection)
+
+    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, table.relation, epoch_column, epoch, schema)

@@ -19,7 +19,7 @@ from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Loader, close_quietly
-from lockstep.sinks.mariadb.tables import Relation
+from lockstep.relation import Relation
 from lockstep.sinks.mariadb.types import mariadb_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
 
@@ -71,7 +71,7 @@ class _Line:
 
     @property
     def source(self) -> str:
-        source = compose("FROM {table} WHERE {column} = ", table=self.relation.name, column=self.epoch_column)
+        source = compose("FROM {table} WHERE {column} = ", table=self.relation.names, column=self.epoch_column)
         return f"{source}{self.epoch:d}"
 
     @property

@@ -12,6 +12,7 @@ from lockstep.errors import PreflightRefused
 from lockstep.mariadb.sql import columns as column_list
 from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Cursor
+from lockstep.relation import Relation
 from lockstep.sinks.mariadb.types import Column, mariadb_type, refusal
 from lockstep.sinks.tables.fit import require_columns_fit
 from lockstep.sinks.tables.output import UniqueKey
@@ -36,27 +37,6 @@ _UNIQUE_KEYS = """
 """
 
 
-@dataclass(frozen=True, order=True)
-class Relation:
-    """A table by database and name, both exactly as the catalogue has them."""
-
-    database: str
-    table: str
-
-    @classmethod
-    def parse(cls, text: str, database: str) -> Relation:
-        """`database.table`; without a database: `database`."""
-        first, dot, rest = text.partition(".")
-        return cls(first, rest) if dot else cls(database, first)
-
-    @property
-    def name(self) -> tuple[str, str]:
-        return self.database, self.table
-
-    def __str__(self) -> str:
-        return f"{self.database}.{self.table}"
-
-
 @dataclass(frozen=True)
 class Table:
     """A target table with its columns, as the catalogue has them now."""
@@ -71,7 +51,7 @@ class Table:
 
 def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
     """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
-    cursor.execute(_FIND, relation.name)
+    cursor.execute(_FIND, relation.names)
     found = cursor.fetchone()
     if found is None:
         return None
@@ -83,7 +63,7 @@ def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
         raise PreflightRefused(
             f"{where}: its engine is {engine}, whose rows survive a rollback: use ALTER TABLE … ENGINE = InnoDB"
         )
-    cursor.execute(_COLUMNS, relation.name)
+    cursor.execute(_COLUMNS, relation.names)
     return Table(relation, {row[0]: _column(*row) for row in cursor.fetchall()})
 
 
@@ -109,7 +89,7 @@ def find_unique_keys(
 ) -> list[UniqueKey]:
     """What refuses a second row; not keys that the server makes itself, in columns that aren't `given`."""
     wanted = {
-        "database": relation.database,
+        "database": relation.schema,
         "table": relation.table,
         "given": list(given),
         "epoch_column": epoch_column,
@@ -121,7 +101,7 @@ def find_unique_keys(
 def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None:
     """Raises the driver's error unless this user may insert these columns; no row is."""
     nothing = ", ".join(["NULL"] * len(names))
-    statement = compose("INSERT INTO {table} ", table=relation.name)
+    statement = compose("INSERT INTO {table} ", table=relation.names)
     cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE")
 
 
@@ -160,7 +140,7 @@ def create_table(
         lines.append(f"KEY ({column_list([epoch_column])})")
     body = ", ".join(lines)
     cursor.execute(
-        compose("CREATE TABLE {table} ", table=relation.name) + f"({body}) ENGINE = InnoDB CHARSET = utf8mb4"
+        compose("CREATE TABLE {table} ", table=relation.names) + f"({body}) ENGINE = InnoDB CHARSET = utf8mb4"
     )
 
 

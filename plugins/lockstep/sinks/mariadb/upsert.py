@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from lockstep.errors import PreflightRefused
 from lockstep.mariadb.sql import columns, compose, identifier
-from lockstep.mariadb.wire import Cursor, Loader
+from lockstep.mariadb.wire import Cursor
+from lockstep.relation import Relation
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
-from lockstep.sinks.mariadb.load import Load, LoadText
-from lockstep.sinks.mariadb.tables import Relation, Table
-from lockstep.sinks.mariadb.target import TargetTables
+from lockstep.sinks.mariadb.load import Load, LoadText, loader_of
+from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
+from lockstep.sinks.mariadb.tables import Table
 from lockstep.sinks.mariadb.types import KEY_COLLATION
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
 
@@ -38,23 +39,23 @@ class Upsert:
     load: Load
     upserts: Upserts
     epoch: SinkEpoch
-    own: TargetTables
+    own: MariaDbOwnTables
 
-    def run(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
-        """Put all rows in within the connection's transaction; returns how many there are, older ones included."""
-        with self._staged(connection, cursor, batches) as text:
+    def run(self, cursor: Cursor, batches: Batches) -> int:
+        """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
+        with self._staged(cursor, batches) as text:
             cursor.execute(self._insert(text))
-            self.own.count_keys(cursor, self.epoch, self.load.relation, connection.last_insert().new)
+            self.own.count_keys(cursor, self.epoch, self.load.relation, loader_of(cursor).last_insert().new)
         return batches.rows
 
-    def try_encoding(self, connection: Loader, cursor: Cursor, batches: Batches) -> int:
+    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self._staged(connection, cursor, batches):
+        with self._staged(cursor, batches):
             return batches.rows
 
-    def standing(self, connection: Loader, cursor: Cursor, batches: Batches) -> Standing:
+    def standing(self, cursor: Cursor, batches: Batches) -> Standing:
         """Look for each row by its key; changes nothing."""
-        with self._staged(connection, cursor, batches) as text:
+        with self._staged(cursor, batches) as text:
             cursor.execute(self._look(text))
             return Standing(*(int(number or 0) for number in cursor.fetchone() or (0, 0, 0, 0)))
 
@@ -64,38 +65,38 @@ class Upsert:
 
     @property
     def _staging(self) -> Relation:
-        return Relation(self.load.relation.database, _STAGING)
+        return Relation(self.load.relation.schema, _STAGING)
 
     @contextmanager
-    def _staged(self, connection: Loader, cursor: Cursor, batches: Batches) -> Iterator[LoadText]:
+    def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[LoadText]:
         """All rows in a temporary table, with unique keys."""
         stored = self.upserts.stored(batches, self.epoch)
         with self.load.database.naming(self.load.what, self.load.rejected):
             text = self.load.text(cursor, stored.schema)
             cursor.execute(self._create(text))
-            self.load.send(connection, cursor, text, self._staging, stored)
+            self.load.send(cursor, text, self._staging, stored)
             self._require_unique(cursor)
             yield text
-            cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=self._staging.name))
+            cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=self._staging.names))
 
     def _create(self, text: LoadText) -> str:
         """Columns of the target's types and collations, without its keys."""
-        start = compose("CREATE OR REPLACE TEMPORARY TABLE {table} ENGINE = Aria AS ", table=self._staging.name)
-        end = compose(" FROM {table} WHERE FALSE", table=self.load.relation.name)
+        start = compose("CREATE OR REPLACE TEMPORARY TABLE {table} ENGINE = Aria AS ", table=self._staging.names)
+        end = compose(" FROM {table} WHERE FALSE", table=self.load.relation.names)
         return f"{start}SELECT {columns(text.names)}{end}"
 
     def _require_unique(self, cursor: Cursor) -> None:
         by_column = self.upserts.order is Order.COLUMN
         grouped = columns([*self._key, ORDER_COLUMN] if by_column else self._key)
-        source = compose("FROM {table} GROUP BY ", table=self._staging.name)
+        source = compose("FROM {table} GROUP BY ", table=self._staging.names)
         cursor.execute(f"SELECT {grouped} {source}{grouped} HAVING count(*) > 1 LIMIT 3")
         if found := [row if len(row) > 1 else row[0] for row in cursor.fetchall()]:
             raise self.load.rejected(self.upserts.duplicates(self.load.output, found))
 
     def _insert(self, text: LoadText) -> str:
         """The order is assigned last and the epoch before it: assignments see what those before them have done."""
-        start = compose("INSERT INTO {table} ", table=self.load.relation.name)
-        source = compose(" FROM {table} ORDER BY ", table=self._staging.name)
+        start = compose("INSERT INTO {table} ", table=self.load.relation.names)
+        source = compose(" FROM {table} ORDER BY ", table=self._staging.names)
         rest = [name for name in text.names if name not in (*self._key, ORDER_COLUMN, text.epoch_column)]
         newer = _newer(self._given, self._here, text)
         replaced = [
@@ -111,7 +112,7 @@ class Upsert:
 
     def _here(self, name: str) -> str:
         """The row that stands; the temporary table has columns of the same names."""
-        return identifier((*self.load.relation.name, name))
+        return identifier((*self.load.relation.names, name))
 
     def _given(self, name: str) -> str:
         return f"VALUES({identifier(name)})"
@@ -122,7 +123,7 @@ class Upsert:
         newer = _newer(_standing, _sealed, text)
         equal = " AND ".join(f"{_standing(name)} = {_sealed(name)}" for name in (ORDER_COLUMN, str(text.epoch_column)))
         source = compose(
-            "FROM {staging} s LEFT JOIN {table} t ON ", staging=self._staging.name, table=self.load.relation.name
+            "FROM {staging} s LEFT JOIN {table} t ON ", staging=self._staging.names, table=self.load.relation.names
         )
         return (
             f"SELECT SUM({equal} AND {same}), SUM({newer}), SUM(IF(({equal}) OR {newer}, 0, 1)), "
@@ -173,17 +174,17 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
                 f"key: use {KEY_COLLATION}"
             )
     _require_one_key(cursor, table, key, where)
-    cursor.execute(compose("UPDATE {table} SET {key} = {key} WHERE FALSE", table=table.relation.name, key=key[0]))
+    cursor.execute(compose("UPDATE {table} SET {key} = {key} WHERE FALSE", table=table.relation.names, key=key[0]))
     staging = compose(
-        "CREATE OR REPLACE TEMPORARY TABLE {table} (id int) ENGINE = Aria", table=(table.relation.database, _STAGING)
+        "CREATE OR REPLACE TEMPORARY TABLE {table} (id int) ENGINE = Aria", table=(table.relation.schema, _STAGING)
     )
     cursor.execute(staging)  # or the server says which right is missing
-    cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=(table.relation.database, _STAGING)))
+    cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=(table.relation.schema, _STAGING)))
 
 
 def _require_one_key(cursor: Cursor, table: Table, key: tuple[str, ...], where: str) -> None:
     """ON DUPLICATE KEY goes by whatever unique index a row meets first, so there has to be one alone."""
-    cursor.execute(_UNIQUE, table.relation.name)
+    cursor.execute(_UNIQUE, table.relation.names)
     found = {str(name): (set(str(names).split("\0")), bool(prefix)) for name, names, prefix in cursor.fetchall()}
     if not any(names == set(key) and not prefix for names, prefix in found.values()):
         raise PreflightRefused(

@@ -12,8 +12,10 @@ import psycopg2
 from psycopg2 import errorcodes, sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import LockstepError, PublishBlocked, SinkUnavailable
+from lockstep.disclosure import cause
+from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable, TargetFull
 from lockstep.postgres.connection import Database, is_lost
+from lockstep.postgres.refusals import quotes_row
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
@@ -36,14 +38,53 @@ _PUBLISHERS = f"""
 
 
 @dataclass(frozen=True)
-class Branches(TableBranches):
+class PostgresBranches(TableBranches[Cursor]):
     """The prepared transactions that `owner` has in `database`."""
 
     commit_verb = "COMMIT PREPARED"
     roll_back_verb = "ROLLBACK PREPARED"
+    listed = "in pg_prepared_xacts"
 
     database: Database
     owner: SinkName
+
+    def require_room(self, cursor: Cursor) -> None:
+        cursor.execute(
+            "SELECT current_setting('max_prepared_transactions')::int, "
+            "ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()), "
+            "(SELECT count(*) FROM pg_prepared_xacts)"
+        )
+        limit, here, used = cursor.fetchone() or (0, [], 0)
+        own = [gid for gid in here if self.owner.parse(gid)]  # those go before the next one comes
+        if limit == 0:
+            raise PreflightRefused(
+                f"sink {self.owner.sink}: max_prepared_transactions = 0: a two_phase sink needs one for each epoch "
+                "under way; raise it and restart the server, or say protocol='write_ahead'"
+            )
+        if used - len(own) >= limit:
+            raise TargetFull(
+                f"sink {self.owner.sink}: max_prepared_transactions = {limit}, {used} in use, all by others (see "
+                f"pg_prepared_xacts): try again when one is finished; if they are no leftovers, raise it to at least "
+                f"{used + 1} and restart the server, or say protocol='write_ahead'"
+            )
+
+    def handle(self, epoch: SinkEpoch) -> str:
+        return self.owner.handle(epoch)
+
+    def prepare(self, cursor: Cursor, txn: Txn) -> None:
+        try:
+            cursor.execute(sql.SQL("PREPARE TRANSACTION {}").format(sql.Literal(txn.handle)))
+        except psycopg2.Error as error:
+            if is_lost(error):
+                return  # the look into pg_prepared_xacts tells
+            named = self.database.named(error, f"PREPARE TRANSACTION of epoch {txn.epoch}")
+            raise named from cause(error, quotes_row(error))
+        tag = cursor.statusmessage
+        if tag != "PREPARE TRANSACTION":
+            raise SinkRejected(
+                f"sink {self.owner.sink}: PREPARE TRANSACTION of epoch {txn.epoch} was answered with {tag}: a "
+                "statement had failed before, and the server rolled everything back"
+            )
 
     def pending(self) -> list[Txn]:
         """Every handle of this owner in this database; names that only look alike are not ours."""

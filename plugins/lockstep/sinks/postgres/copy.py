@@ -18,10 +18,10 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.disclosure import cause, describe_error
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
+from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
 from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table, require_fit
-from lockstep.sinks.postgres.target import Relation
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
 
 _ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
@@ -76,7 +76,7 @@ class Copy:
 
     def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
         columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(into.identifier, columns, copy_options())
+        statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(sql.Identifier(*into.names), columns, copy_options())
         try:
             cursor.copy_expert(statement, cast(Any, stream))  # read() is all that COPY FROM uses
         except psycopg2.Error:
@@ -87,7 +87,7 @@ class Copy:
     def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
         """How `schema` is encoded for the table, which is locked from here on. Raises `PreflightRefused`."""
         # the lock that COPY takes, taken before looking: no column changes its type in between
-        cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(self.relation.identifier))
+        cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(sql.Identifier(*self.relation.names)))
         return self.check(find_table(cursor, self.relation, self.database.sink), schema)
 
     def check(self, table: Table | None, schema: pa.Schema) -> Encoding:

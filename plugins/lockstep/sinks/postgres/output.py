@@ -8,22 +8,23 @@ from dataclasses import dataclass
 import pyarrow as pa
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import LockstepError
-from lockstep.postgres.connection import Database
-from lockstep.sinks.base import SinkEpoch
+from lockstep.errors import LockstepError, SinkRejected
+from lockstep.postgres.connection import Database, close_quietly
+from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy
+from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys, require_fit
-from lockstep.sinks.postgres.target import Relation, TargetTables
 from lockstep.sinks.postgres.upsert import Upsert, require_staging, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey, under_names_of
+from lockstep.sinks.tables.output import TableOutput, UniqueKey
 
 
 @dataclass(frozen=True)
-class OutputTable(TableOutput[Relation, Cursor, Table]):
-    """`schema`: where Lockstep's own tables are."""
+class PostgresOutput(TableOutput[Cursor, Table]):
+    """See `TableOutput`."""
 
-    schema: str
+    database: Database
+    own: PostgresOwnTables
 
     def _find(self, cursor: Cursor) -> Table | None:
         return find_table(cursor, self.relation, self.sink)
@@ -38,21 +39,27 @@ class OutputTable(TableOutput[Relation, Cursor, Table]):
         if self.upserts is not None and self.epoch_column is not None:
             epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
             require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
-            require_staging(cursor, self.schema, self.sink)
+            require_staging(cursor, self.own.home, self.sink)
 
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
-    def way(
-        self, database: Database, own: TargetTables, epoch: SinkEpoch, rejected: type[LockstepError]
-    ) -> Copy | Upsert:
-        """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
-        copy = Copy(database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
-        return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, own)
+    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
+        copy = Copy(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
-    def read(self, database: Database, own: TargetTables, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
-        with database.transaction(f"reading table {self.relation}") as cursor:
-            found = self._find(cursor), own.other_owners(cursor, self.relation)
-        table, column = self._readable(*found, schema)
-        return under_names_of(schema, read_rows(database, table, column, epoch, self._as_stored(schema)))
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows to the server, compares them there, and rolls back."""
+        way = self.way(epoch, SinkRejected)
+        assert isinstance(way, Upsert)
+        connection = self.database.connect(f"lockstep {self.sink} verify"[:63])
+        try:
+            with self.database.naming(f"comparing output {sealed.output}"):
+                cursor = connection.cursor()
+                self.database.guard(cursor)
+                return way.standing(cursor, sealed)
+        finally:
+            close_quietly(connection)
+
+    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, table, epoch_column, epoch, schema)

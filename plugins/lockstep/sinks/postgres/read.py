@@ -53,7 +53,7 @@ def read_rows(
         sql.SQL("{} AS {}").format(carrier.select, sql.Identifier(str(index))) for index, carrier in enumerate(carriers)
     )
     query = sql.SQL("COPY (SELECT {} FROM {} WHERE {} = {}) TO STDOUT (FORMAT csv, HEADER)").format(
-        selected, table.relation.identifier, sql.Identifier(epoch_column), sql.Literal(epoch)
+        selected, sql.Identifier(*table.relation.names), sql.Identifier(epoch_column), sql.Literal(epoch)
     )
     where = f"sink {database.sink}: reading table {table.relation}"
     with _CsvPipe(database, query, where) as pipe:

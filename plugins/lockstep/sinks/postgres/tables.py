@@ -10,7 +10,7 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import PreflightRefused
-from lockstep.sinks.postgres.target import Relation
+from lockstep.relation import Relation
 from lockstep.sinks.postgres.types import Column, postgres_type, refusal
 from lockstep.sinks.tables.fit import require_columns_fit
 from lockstep.sinks.tables.output import UniqueKey
@@ -145,7 +145,7 @@ def create_table(
         columns.append(sql.SQL("{} bigint NOT NULL").format(sql.Identifier(epoch_column)))
     if key:
         columns.append(sql.SQL("PRIMARY KEY ({})").format(sql.SQL(", ").join(map(sql.Identifier, key))))
-    cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(relation.identifier, sql.SQL(", ").join(columns)))
+    cursor.execute(sql.SQL("CREATE TABLE {} ({})").format(sql.Identifier(*relation.names), sql.SQL(", ").join(columns)))
     if epoch_column is not None and not key:  # an upsert changes the epoch, and would have to change the index, too
         statement = sql.SQL("CREATE INDEX ON {} USING brin ({}) WITH (pages_per_range = 32)")
-        cursor.execute(statement.format(relation.identifier, sql.Identifier(epoch_column)))
+        cursor.execute(statement.format(sql.Identifier(*relation.names), sql.Identifier(epoch_column)))

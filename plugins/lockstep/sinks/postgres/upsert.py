@@ -18,10 +18,11 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused
+from lockstep.relation import Relation
 from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy, Encoding
+from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.tables import Table
-from lockstep.sinks.postgres.target import Relation, TargetTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
 
 _TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"
@@ -57,7 +58,7 @@ class Upsert:
     copy: Copy
     upserts: Upserts
     epoch: SinkEpoch
-    own: TargetTables
+    own: PostgresOwnTables
 
     def run(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
@@ -94,21 +95,23 @@ class Upsert:
     def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
         """All rows in a table of our own, with unique keys."""
         stored = self.upserts.stored(batches, self.epoch)
-        staging = Relation(self.own.schema, f"lockstep_upsert_{uuid.uuid4().hex}")
+        staging = Relation(self.own.home, f"lockstep_upsert_{uuid.uuid4().hex}")
         with self.copy.database.naming(self.copy.what, self.copy.rejected):
             encoding = self.copy.encoding(cursor, stored.schema)
             self._create(cursor, staging, encoding)
             self.copy.send(cursor, encoding, staging, stored)
             self._make_unique(cursor, staging)
             yield staging, encoding
-            cursor.execute(sql.SQL("TRUNCATE {}").format(staging.identifier))  # the room is free now, not at the end
-            cursor.execute(sql.SQL("DROP TABLE {}").format(staging.identifier))
+            cursor.execute(
+                sql.SQL("TRUNCATE {}").format(sql.Identifier(*staging.names))
+            )  # the room is free now, not at the end
+            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(*staging.names)))
 
     def _create(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> None:
         """Columns of the target's types and collations; unlogged, as nobody needs it after a crash."""
         cursor.execute(
             sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM {} WITH NO DATA").format(
-                staging.identifier, _names(encoding.names), self.copy.relation.identifier
+                sql.Identifier(*staging.names), _names(encoding.names), sql.Identifier(*self.copy.relation.names)
             )
         )
 
@@ -118,7 +121,9 @@ class Upsert:
             columns.append(sql.SQL("{} DESC").format(sql.Identifier(ORDER_COLUMN)))
         try:
             cursor.execute(
-                sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(staging.identifier, sql.SQL(", ").join(columns))
+                sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(
+                    sql.Identifier(*staging.names), sql.SQL(", ").join(columns)
+                )
             )
         except psycopg2.errors.UniqueViolation as error:
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
@@ -132,10 +137,10 @@ class Upsert:
             "INSERT INTO {table} AS t ({columns}) SELECT {newest} {columns} FROM {staging} ORDER BY {key}{descending} "
             "ON CONFLICT ({key}) DO UPDATE SET {replaced} WHERE {age_here} < {age_given}"
         ).format(
-            table=self.copy.relation.identifier,
+            table=sql.Identifier(*self.copy.relation.names),
             columns=_names(encoding.names),
             newest=newest,
-            staging=staging.identifier,
+            staging=sql.Identifier(*staging.names),
             key=key,
             descending=sql.SQL(", {} DESC").format(sql.Identifier(ORDER_COLUMN)) if by_column else sql.SQL(""),
             replaced=sql.SQL(", ").join(
@@ -149,8 +154,8 @@ class Upsert:
         """Whoever was not put in found a newer row."""
         cursor.execute(
             sql.SQL("SELECT count(*) FROM {} s WHERE NOT EXISTS (SELECT FROM {} t WHERE {} AND {} >= {})").format(
-                staging.identifier,
-                self.copy.relation.identifier,
+                sql.Identifier(*staging.names),
+                sql.Identifier(*self.copy.relation.names),
                 self._same_key(),
                 self._age("t", encoding),
                 self._age("s", encoding),
@@ -175,8 +180,8 @@ class Upsert:
             here=here,
             given=given,
             same=same,
-            staging=staging.identifier,
-            table=self.copy.relation.identifier,
+            staging=sql.Identifier(*staging.names),
+            table=sql.Identifier(*self.copy.relation.names),
             keys=self._same_key(),
         )
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.base import SinkEpoch, Txn
-from lockstep.sinks.tables.server import Database
+from lockstep.sinks.tables.database import Database
+
+Cursor = TypeVar("Cursor")
 
 
 class TryAgain(Exception):
@@ -19,15 +21,33 @@ class TryAgain(Exception):
 
 
 @dataclass(frozen=True)
-class TableBranches(ABC):
+class TableBranches(ABC, Generic[Cursor]):
     """What a sink has prepared in `database`. A branch that is gone proves nothing: only the marker tells."""
 
     commit_verb: ClassVar[str]
     roll_back_verb: ClassVar[str]
+    listed: ClassVar[str]  #: where the server lists what is prepared, for a message
 
-    database: Database
+    database: Database[Cursor]
 
     # --- what each database does in its own way ---
+
+    def require_room(self, cursor: Cursor) -> None:
+        """Raises `PreflightRefused` where the server prepares nothing, and `TargetFull` where it can't take more."""
+
+    @abstractmethod
+    def handle(self, epoch: SinkEpoch) -> str:
+        """The name of this execution's branch."""
+
+    def require_own(self, txn: Txn) -> None:
+        """Raises `LedgerConflict` unless the handle is what this sink calls `txn`."""
+
+    @abstractmethod
+    def prepare(self, cursor: Cursor, txn: Txn) -> None:
+        """Have the server prepare the cursor's transaction; returns also when the connection breaks meanwhile."""
+
+    def await_release(self, txn: Txn) -> None:
+        """Wait until the server has noticed that the session which prepared `txn` is gone."""
 
     @abstractmethod
     def pending(self) -> list[Txn]:

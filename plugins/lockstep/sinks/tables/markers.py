@@ -1,51 +1,65 @@
-"""How markers are looked for beside the data: by number, by range, the newest, all of them."""
+"""The record that stands beside the rows: whoever has claimed an epoch's marker sends it, in one transaction."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
-from lockstep.sinks.base import Marker
+from lockstep.errors import PublishBlocked
+from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.tables.target import TableClaim, TableTarget
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
-_SELECT = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {markers} m
-    LEFT JOIN {ranges} r USING (deployment, pipeline, sink, token, epoch)
-    WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s
-"""
-_BY_EPOCH = f"{_SELECT} AND m.epoch = %s"
-_EVERY = f"{_SELECT} ORDER BY m.epoch DESC"
-_LAST = f"{_EVERY} LIMIT 1"
-_YOUNGEST = """
-    SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
-    JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s ORDER BY r.token DESC LIMIT 1
-"""
-_BY_SPAN = """
-    SELECT r.epoch, r.token, COALESCE(m.manifest_hash, ''), r.span FROM {ranges} r
-    LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s AND r.span = %s
-"""
+Cursor = TypeVar("Cursor")
 
 
-class MarkerLooks(ABC):
-    """Committed markers of one sink; the cursor's transaction must be a new one."""
+class MarkerCommitter(CheckpointCommitter, Generic[Cursor]):
+    """Remembers epochs by the marker, in the transaction that sends their rows: exactly once."""
 
-    @abstractmethod
-    def _selected(self, cursor: Any, statement: str, *values: object) -> list[Marker]:
-        """What `statement` finds, with the tables' names and the owner put in; nothing where there is no table yet."""
+    guarantee = Guarantee.EXACTLY_ONCE
 
-    def find_marker(self, cursor: Any, epoch: int) -> Marker | None:
-        """The epoch's."""
-        return next(iter(self._selected(cursor, _BY_EPOCH, epoch)), None)
+    def __init__(self, target: TableTarget[Cursor]) -> None:
+        self._target = target
+        self._transaction = target.database.transaction
 
-    def find_marker_of_span(self, cursor: Any, span: str) -> Marker | None:
-        """That of a range, whatever number its epoch has."""
-        return next(iter(self._selected(cursor, _BY_SPAN, span)), None)
+    def create_resource(self) -> None:
+        with self._target.setting_up() as cursor:
+            self._target.own.create(cursor)
 
-    def newest_markers(self, cursor: Any) -> list[Marker]:
-        """The one with the largest epoch, and of those with a range the one with the largest token."""
-        return list(dict.fromkeys([*self._selected(cursor, _LAST), *self._selected(cursor, _YOUNGEST)]))
+    def open(self) -> None:
+        """The sink's connection is this one's too."""
 
-    def markers(self, cursor: Any) -> list[Marker]:
-        """Every one."""
-        return self._selected(cursor, _EVERY)
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[TableClaim[Cursor]]:
+        """Claim the marker; commit at the end."""
+        claim = self._target.claim_to_publish(epoch)
+        try:
+            yield claim
+            if claim.claimed:
+                self._target.commit(claim)
+        finally:
+            claim.close()
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        with self._transaction("looking for the marker") as cursor:
+            return self._target.own.find_marker(cursor, epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        with self._transaction("looking for the marker of a range") as cursor:
+            return self._target.own.find_marker_of_span(cursor, span)
+
+    def newest(self) -> list[Marker]:
+        with self._transaction("looking for the newest markers") as cursor:
+            return self._target.own.newest_markers(cursor)
+
+    def all(self) -> Iterable[Marker]:
+        with self._transaction("listing the markers") as cursor:
+            return self._target.own.markers(cursor)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, TableClaim)
+        self._target.record_rows(session, f"publishing epoch {epoch.id}", PublishBlocked)

@@ -9,7 +9,11 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lockstep.errors import PreflightRefused
+from lockstep.errors import LockstepError, PreflightRefused
+from lockstep.relation import Relation
+from lockstep.sinks.base import Batches, SinkEpoch, Standing
+from lockstep.sinks.tables.database import Database
+from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import Upserts
 
 
@@ -27,16 +31,27 @@ class UniqueKey:
     by_epoch: bool  #: the epoch column is part of it: rows of two epochs are never alike
 
 
-Relation = TypeVar("Relation")
 Cursor = TypeVar("Cursor")
+Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
 Table = TypeVar("Table", bound=FoundTable)
 
 
+class Way(Protocol[Cursor_contra]):
+    """How one epoch's rows of an output get into the table, within the transaction of a cursor."""
+
+    def run(self, cursor: Cursor_contra, batches: Batches) -> int:
+        """Put all rows in; returns how many there are, which the server has confirmed."""
+
+    def try_encoding(self, cursor: Cursor_contra, batches: Batches) -> int:
+        """Check types, values and count without touching the table; returns the rows counted."""
+
+
 @dataclass(frozen=True)
-class TableOutput(ABC, Generic[Relation, Cursor, Table]):
+class TableOutput(ABC, Generic[Cursor, Table]):
     """`upserts` None: rows are appended."""
 
-    sink: str
+    database: Database[Cursor]
+    own: OwnTables[Cursor]
     output: str
     relation: Relation
     epoch_column: str | None
@@ -64,7 +79,23 @@ class TableOutput(ABC, Generic[Relation, Cursor, Table]):
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         """Those of the table that rows of `schema` may meet twice; not those that the server numbers itself."""
 
+    @abstractmethod
+    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Way[Cursor]:
+        """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
+
+    @abstractmethod
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """See `OpenSink.standing`; only for upserts."""
+
+    @abstractmethod
+    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows of an epoch, under the table's names."""
+
     # --- what is the same ---
+
+    @property
+    def sink(self) -> str:
+        return self.database.sink
 
     def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None:
         """Raises `PreflightRefused`; see `Sink.preflight`."""
@@ -95,11 +126,17 @@ class TableOutput(ABC, Generic[Relation, Cursor, Table]):
             raise PreflightRefused(f"sink {self.sink}: output {self.output} can't be upserted: {'; '.join(faults)}")
         return self.upserts.stored_schema(schema)
 
-    def _readable(
-        self, table: Table | None, others: Sequence[tuple[str, str, str, bool]], schema: pa.Schema
-    ) -> tuple[Table, str]:
-        """The table and its epoch column. `others`: who else owns it (deployment, pipeline, sink, shared). Raises
-        `PreflightRefused` where nobody can tell whose rows are which."""
+    def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
+        with self.database.transaction(f"reading table {self.relation}") as cursor:
+            found = self._find(cursor), self.own.other_owners(cursor, self.relation)
+        table, column = self._readable(*found, schema)
+        stored = schema if self.upserts is None else self.upserts.renamed(schema)
+        rows = self._read(table, column, epoch, stored)
+        return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+
+    def _readable(self, table: Table | None, others: Sequence[Owner], schema: pa.Schema) -> tuple[Table, str]:
+        """The table and its epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
         if table is None:
             raise PreflightRefused(f"sink {self.sink}: table {self.relation} does not exist any more")
         if (column := table.epoch_column(self.epoch_column)) is None:
@@ -109,17 +146,8 @@ class TableOutput(ABC, Generic[Relation, Cursor, Table]):
             )
         if others:
             raise PreflightRefused(
-                f"sink {self.sink}: table {self.relation} is shared with {others[0][1]}.{others[0][2]}: epoch numbers "
-                "of two sinks can't be told apart"
+                f"sink {self.sink}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
+                "numbers of two sinks can't be told apart"
             )
         self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
         return table, column
-
-    def _as_stored(self, schema: pa.Schema) -> pa.Schema:
-        """The output's columns under the table's names."""
-        return schema if self.upserts is None else self.upserts.renamed(schema)
-
-
-def under_names_of(schema: pa.Schema, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same columns, called as in `schema`."""
-    return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)

@@ -1,67 +1,47 @@
-"""A `TableSink` by two-phase commit: the rows wait in a prepared transaction for the decision."""
+"""Tables by two-phase commit: the rows wait in a prepared transaction for the decision."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar, Self
+from typing import TypeVar
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import KeysHeld, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Batches, SinkContext, SinkEpoch, Txn
-from lockstep.sinks.tables.claim import AnyClaim
-from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.base import Batches, Sink, SinkEpoch, Txn
+from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.tables.target import TableClaim, TableTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 
+Cursor = TypeVar("Cursor")
 
-class TableTwoPhaseSink(TableSink, TwoPhaseCommitSink):
-    """One branch an epoch for all tables of the sink. Stands before the database's class among the bases."""
 
-    protocol = "two_phase"
-    listed: ClassVar[str]  #: where the server lists what is prepared, for a message
+class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
+    """One branch an epoch for all tables of the sink."""
 
-    # --- what each database does in its own way ---
-
-    @abstractmethod
-    def _begin(self, epoch: SinkEpoch) -> tuple[str, AnyClaim]:
-        """The epoch's handle, and a transaction that can be prepared under it, with the marker if that was free."""
-
-    @abstractmethod
-    def _prepare(self, claim: AnyClaim, txn: Txn) -> None:
-        """Have the server prepare it; returns also when the connection breaks meanwhile."""
-
-    def _await_release(self, txn: Txn) -> None:
-        """Wait until the server has noticed that the session which prepared `txn` is gone."""
-
-    # --- what is the same ---
-
-    @property
-    def holds_keys(self) -> bool:
-        """A prepared upsert makes others wait that have a key of its rows."""
-        return self.replaces
-
-    def open(self, context: SinkContext) -> Self:
-        super().open(context)
-        self._open: dict[str, AnyClaim] = {}
-        return self
+    def __init__(self, sink: Sink, target: TableTarget[Cursor], *, create: bool, shared: bool) -> None:
+        super().__init__(sink, target, create=create, shared=shared)
+        self._branches = target.branches
+        self._open: dict[str, TableClaim[Cursor]] = {}  #: by handle
 
     def close(self) -> None:
-        for handle in list(getattr(self, "_open", ())):
+        for handle in list(self._open):
             self._open.pop(handle).close()
         super().close()
 
+    def _require_room(self, cursor: Cursor) -> None:
+        self._branches.require_room(cursor)
+
+    # --- before the decision ---
+
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
-        handle, claim = self._begin(epoch)
-        if not claim.claimed:
-            raise self._refuse_marker(epoch)
-        self._open[handle] = claim
+        handle = self._branches.handle(epoch)
+        self._open[handle] = self._target.claim_to_vote(epoch, handle)
         return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], handle)
 
     def write(self, txn: Txn, batches: Batches) -> None:
-        claim = self._open[txn.handle]
         try:
-            self._load(claim, batches, SinkRejected)
+            self._target.load(self._open[txn.handle], batches, SinkRejected)
         except BaseException:
             self._open.pop(txn.handle).close()
             raise
@@ -70,16 +50,22 @@ class TableTwoPhaseSink(TableSink, TwoPhaseCommitSink):
     def pre_commit(self, txn: Txn) -> Vote:
         claim = self._open.pop(txn.handle)
         try:
-            with self._database.naming(f"preparing epoch {txn.epoch}"):
-                self._own.record_rows(claim.cursor, claim.epoch, claim.rows)
+            self._target.record_rows(claim, f"preparing epoch {txn.epoch}")
             reach(CrashPoint.PREPARE_AFTER_COUNTS)
-            self._prepare(claim, txn)
+            self._branches.prepare(claim.cursor, txn)
         finally:
             claim.close()  # nobody can finish the branch while its own session lives
-        self._await_release(txn)
+        self._branches.await_release(txn)
         if not self._branches.is_pending(txn.handle):
-            raise SinkUnavailable(f"sink {self.name}: {txn.handle} is not {self.listed}; prepare again")
+            raise SinkUnavailable(f"sink {self.name}: {txn.handle} is not {self._branches.listed}; prepare again")
         return Vote(txn.token, txn.handle, claim.target_id, dict(claim.rows))
+
+    # --- after the decision ---
+
+    def txn_of(self, epoch: SinkEpoch, vote: Vote) -> Txn:
+        txn = super().txn_of(epoch, vote)
+        self._branches.require_own(txn)
+        return txn
 
     def recover_and_commit(self, txn: Txn) -> bool:
         """Also False when somebody else finished it at the same moment: only the marker knows how."""
@@ -120,13 +106,12 @@ class TableTwoPhaseSink(TableSink, TwoPhaseCommitSink):
                 self._branches.roll_back(txn.handle)
 
     def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        with self._publishing(epoch) as claim:
+        with self._markers.session(epoch) as claim:
             if not claim.claimed:
                 return False
             reach(CrashPoint.PUBLISH_AFTER_MARKER)
             for batches in wal:
-                self._load(claim, batches, PublishBlocked)
+                self._target.load(claim, batches, PublishBlocked)
                 reach(CrashPoint.PUBLISH_AFTER_WRITE)
-            with self._database.naming(f"publishing epoch {epoch.id}", PublishBlocked):
-                self._own.record_rows(claim.cursor, epoch, claim.rows)
+            self._markers.commit_checkpoint(epoch, claim)
         return True

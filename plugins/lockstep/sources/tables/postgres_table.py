@@ -15,7 +15,7 @@ from psycopg2.extensions import connection as Connection
 
 from lockstep.errors import SourceRefused
 from lockstep.postgres.dsn import complete_dsn
-from lockstep.sinks.postgres.target import Relation
+from lockstep.relation import Relation
 from lockstep.sources.tables.postgres_columns import COLUMNS, SourceColumn
 from lockstep.sources.tables.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
 from lockstep.sources.tables.postgres_reading import CopyOut
@@ -79,9 +79,9 @@ class _Session:
         return f"source {self.source.context.source}: table {self.source.table}"
 
     @cached_property
-    def _relation(self) -> tuple[Relation, int, str]:
-        relation = Relation.parse(self.source.table)
-        found = self._rows(_TABLE, (relation.schema, relation.table))
+    def _relation(self) -> tuple[sql.Identifier, int, str]:
+        relation = Relation.parse(self.source.table, "public")
+        found = self._rows(_TABLE, relation.names)
         if not found:
             raise SourceRefused(f"{self._where}: there is no such table or view")
         oid, kind, may_select, row_security = found[0]
@@ -91,7 +91,7 @@ class _Session:
             raise SourceRefused(
                 f"{self._where}: row-level security hides rows from this role: use one that bypasses it"
             )
-        return relation, oid, kind
+        return sql.Identifier(*relation.names), oid, kind
 
     @property
     def _oid(self) -> int:
@@ -132,16 +132,16 @@ class _Session:
 
     def upto(self, after: str | None) -> str | None:
         with self.connection.cursor() as cursor:
-            end = self._order.end(cursor, self._relation[0].identifier, after)
+            end = self._order.end(cursor, self._relation[0], after)
             warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
             cap = self.source.max_rows_per_epoch
             if cap is None or end == after:
                 return end
-            return self._order.capped(cursor, self._relation[0].identifier, Span(after, end), cap)
+            return self._order.capped(cursor, self._relation[0], Span(after, end), cap)
 
     def restarted(self, after: str) -> str | None:
         with self.connection.cursor() as cursor:
-            return self._order.restarted(cursor, self._relation[0].identifier, self._oid, after)
+            return self._order.restarted(cursor, self._relation[0], self._oid, after)
 
     def held_by(self) -> str | None:
         with self.connection.cursor() as cursor:
@@ -150,9 +150,7 @@ class _Session:
     def count(self, span: Span) -> int:
         if span.is_empty:
             return 0
-        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(
-            self._relation[0].identifier, self._order.within(span)
-        )
+        query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._relation[0], self._order.within(span))
         return int(self._rows(query)[0][0])
 
     def split(self, span: Span, parts: int) -> list[Span]:
@@ -163,7 +161,7 @@ class _Session:
             ORDER BY bounds.bound
         """
         fractions = sql.Literal([part / parts for part in range(1, parts)])
-        column, table = sql.Identifier(self.source.order_by), self._relation[0].identifier
+        column, table = sql.Identifier(self.source.order_by), self._relation[0]
         found = self._rows(sql.SQL(statement).format(fractions, column, table, self._order.within(span)))
         bounds = [span.after, *(bound for (bound,) in found if bound not in (span.after, span.upto)), span.upto]
         return [Span(after, upto) for after, upto in pairwise(bounds)]
@@ -174,7 +172,7 @@ class _Session:
         selected = sql.SQL(", ").join(column.select for column in self._chosen)
         statement = sql.SQL("SELECT {} FROM {} WHERE {}")
         within = self._order.within(span)
-        return statement.format(selected, self._relation[0].identifier, within).as_string(self.connection)
+        return statement.format(selected, self._relation[0], within).as_string(self.connection)
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
         return CopyOut(complete_dsn(self.connection), self.application[:63], schema)

@@ -1,0 +1,76 @@
+"""A sink of tables that is connected: what is the same under both protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from lockstep.sinks.base import Batches, Marker, Sink, SinkEpoch, Standing
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.tables.markers import MarkerCommitter
+from lockstep.sinks.tables.target import TableTarget
+
+Cursor = TypeVar("Cursor")
+
+
+class OpenTableSink(OpenSink, Generic[Cursor]):
+    """Tables of one database, all of which show an epoch together."""
+
+    def __init__(self, sink: Sink, target: TableTarget[Cursor], *, create: bool, shared: bool) -> None:
+        super().__init__(sink)
+        self._target, self._create, self._shared = target, create, shared
+        self._markers = MarkerCommitter(target)
+
+    def close(self) -> None:
+        self._target.database.close()
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        target = self._target
+        with target.setting_up() as cursor:
+            self._require_room(cursor)
+            target.require_rights(cursor, create=self._create)
+            target.own.create(cursor)
+            for table in target.outputs.values():
+                table.preflight(cursor, schemas, create=self._create)
+            relations = {output: table.relation for output, table in target.outputs.items()}
+            target.own.claim(cursor, relations, shared=self._shared)
+
+    def _require_room(self, cursor: Cursor) -> None:
+        """Refuse a server that has no place for what this protocol leaves there."""
+
+    def disclaim(self) -> None:
+        with self._target.database.transaction("letting the tables go") as cursor:
+            self._target.own.disclaim(cursor)
+
+    # --- proof and verification ---
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        return self._markers.is_checkpoint_committed(epoch)
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return self._markers.find_span(span)
+
+    def newest_markers(self) -> list[Marker]:
+        return self._markers.newest()
+
+    def markers(self) -> Iterable[Marker]:
+        return self._markers.all()
+
+    def target_id(self) -> str:
+        with self._target.database.transaction("reading the target's id") as cursor:
+            return self._target.own.target_id(cursor)
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._target.outputs[output].read(epoch, schema)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        return self._target.outputs[sealed.output].standing(epoch, sealed)
+
+    def missing_keys(self, output: str) -> int | None:
+        if not self.replaces:
+            return None
+        relation = self._target.outputs[output].relation
+        with self._target.database.transaction(f"counting the keys of {relation}") as cursor:
+            return self._target.own.missing_keys(cursor, relation)

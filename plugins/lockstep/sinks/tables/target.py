@@ -1,0 +1,193 @@
+"""One database as both protocols use it: who is connected to it claims markers there, sends rows, and commits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.relation import Relation
+from lockstep.sinks.base import Batches, Guarantee, SinkEpoch, Standing
+from lockstep.sinks.tables.branches import TableBranches
+from lockstep.sinks.tables.database import Database
+from lockstep.sinks.tables.output import UniqueKey, Way
+from lockstep.sinks.tables.own_tables import OwnTables
+
+TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
+
+Cursor = TypeVar("Cursor")
+Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
+
+
+@dataclass
+class TableClaim(Generic[Cursor]):
+    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
+
+    epoch: SinkEpoch
+    cursor: Cursor
+    target_id: str
+    commit: Callable[[], None]
+    close: Callable[[], None]  #: ends the transaction: without a commit or prepare before, nothing of it happened
+    claimed: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class Output(Protocol[Cursor_contra]):
+    """The table of one output; see `TableOutput`."""
+
+    @property
+    def relation(self) -> Relation: ...
+
+    def preflight(self, cursor: Cursor_contra, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None: ...
+
+    def unique_keys(self, cursor: Cursor_contra, schema: pa.Schema) -> list[UniqueKey]: ...
+
+    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Way[Cursor_contra]: ...
+
+    def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]: ...
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing: ...
+
+
+@dataclass(frozen=True)
+class TableTarget(ABC, Generic[Cursor]):
+    """The tables of a sink in one database. `outputs`: by output of the transform."""
+
+    database: Database[Cursor]
+    own: OwnTables[Cursor]
+    branches: TableBranches[Cursor]
+    outputs: Mapping[str, Output[Cursor]]
+
+    # --- what each database does in its own way ---
+
+    @abstractmethod
+    def setting_up(self) -> AbstractContextManager[Cursor]:
+        """A cursor to create tables with, alone; what the server refuses is `PreflightRefused`, and so are its settings
+        where rows can't be sent with them."""
+
+    @abstractmethod
+    def require_rights(self, cursor: Cursor, *, create: bool) -> None:
+        """Refuse, with the grants that are missing, who may not write to the tables; where all can be asked at once."""
+
+    @abstractmethod
+    def begin(self, epoch: SinkEpoch, handle: str | None = None) -> TableClaim[Cursor]:
+        """A session that carries the token, in a guarded transaction (to be prepared under `handle`), without the
+        marker yet."""
+
+    @abstractmethod
+    def claim_to_publish(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
+        """Claim the marker after the decision. A publisher of a lower token that makes progress is left to it."""
+
+    @abstractmethod
+    def begin_trial(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
+        """A transaction before the decision, in which rows are tried and never committed."""
+
+    @abstractmethod
+    def check_trial(self, claim: TableClaim[Cursor], guarantee: Guarantee) -> None:
+        """Check what the database would only check at the commit."""
+
+    @abstractmethod
+    def begin_unmarked(self, epoch: SinkEpoch, guarantee: Guarantee) -> TableClaim[Cursor]:
+        """For publishing where the record is elsewhere: two publishers go one by one, a crash is another matter."""
+
+    def take_back_marker(self, claim: TableClaim[Cursor]) -> None:
+        """Leave no marker behind, where `begin_unmarked` has needed one."""
+
+    # --- the marker ---
+
+    def claim_to_vote(self, epoch: SinkEpoch, handle: str | None = None) -> TableClaim[Cursor]:
+        """Claim the marker before the decision: lower tokens were superseded in the ledger, and give way at once.
+        Raises `LedgerConflict` if it is taken."""
+        for _ in range(TRIES):
+            claim = self.begin(epoch, handle)
+            if self._insert_marker(claim):
+                if not claim.claimed:
+                    raise self._refusal_of_marker(epoch)
+                return claim
+            self.branches.clear_the_way(epoch)
+        raise self._stuck(epoch)
+
+    def _insert_marker(self, claim: TableClaim[Cursor]) -> bool:
+        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
+        try:
+            with self.database.naming("inserting the marker", SinkUnavailable):
+                claim.claimed = self.own.insert_marker(claim.cursor, claim.epoch)
+        except LockstepError as error:
+            claim.close()
+            if self.database.is_locked_out(error):
+                return False
+            raise
+        if not claim.claimed:
+            claim.close()
+        return True
+
+    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
+        return SinkUnavailable(
+            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
+            f"in the way: {self.branches.in_the_way(epoch)}; try again"
+        )
+
+    def _refusal_of_marker(self, epoch: SinkEpoch) -> LedgerConflict:
+        with self.database.transaction("looking for the marker") as cursor:
+            marker = self.own.find_marker(cursor, epoch.id)
+        found = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
+        return LedgerConflict(
+            f"sink {self.database.sink}: epoch {epoch.id} is published already, by {found}, although this execution "
+            f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
+            "superseded, or the ledger is older than the target"
+        )
+
+    # --- rows ---
+
+    def load(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
+        """Send an output's rows. Raises `rejected` for what the server refuses, `KeysHeld`, `SinkUnavailable`."""
+        try:
+            claim.rows[batches.output] = self._way(claim, batches, rejected).run(claim.cursor, batches)
+        except SinkUnavailable as error:
+            claim.close()
+            if self.database.is_locked_out(error):
+                self.branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
+                self._require_no_holders(claim.epoch, error)
+            raise
+
+    def try_encoding(self, claim: TableClaim[Cursor], batches: Batches) -> None:
+        """Compare types, values and counts, and send nothing. Raises `SinkRejected`."""
+        claim.rows[batches.output] = self._way(claim, batches).try_encoding(claim.cursor, batches)
+
+    def _way(
+        self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError] = SinkRejected
+    ) -> Way[Cursor]:
+        return self.outputs[batches.output].way(claim.epoch, rejected)
+
+    def _require_no_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
+        holders = [txn for txn in self.branches.pending() if txn.epoch != epoch.id] if self.own.upserts else []
+        if holders:
+            named = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+            raise KeysHeld(
+                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {named}; try "
+                "again when that is published or aborted"
+            ) from error
+
+    # --- the end of a transaction ---
+
+    def record_rows(self, claim: TableClaim[Cursor], doing: str, rejected: type[LockstepError] = SinkRejected) -> None:
+        """Note in the marker how many rows the claim has sent."""
+        with self.database.naming(doing, rejected):
+            self.own.record_rows(claim.cursor, claim.epoch, claim.rows)
+
+    def commit(self, claim: TableClaim[Cursor], *, marked: bool = True) -> None:
+        """A refusal of the server blocks the decided epoch, it can't reject it."""
+        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        if not marked:
+            with self.database.naming(f"publishing epoch {claim.epoch.id}", PublishBlocked):
+                self.take_back_marker(claim)
+        # if the answer is lost, the next try finds the marker, or nothing
+        with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
+            claim.commit()
+        reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
