@@ -401,7 +401,7 @@ def _with_files(report: Report, found: PipelineStatus) -> PipelineStatus:
 
 
 def _epoch_with_files(report: Report, found: EpochStatus) -> EpochStatus:
-    return replace(found, late=late_files(found.epoch, report.claimed), changed=changed_files(found.epoch))
+    return replace(found, late=late_files(found.epoch, report.find_claimed_paths), changed=changed_files(found.epoch))
 
 
 def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> list[Epoch]:

@@ -79,7 +79,9 @@ class Runtime:
 
     def source_context(self, name: str) -> SourceContext:
         """For a source that is asked about frozen ranges; to plan it needs to know more."""
-        return SourceContext(self.pipeline, name, partial(self.ledger.claimed, self.pipeline, name), self.connections)
+        return SourceContext(
+            self.pipeline, name, partial(self.ledger.find_claimed_paths, self.pipeline, name), self.connections
+        )
 
     def open_source(self, name: str) -> AbstractContextManager[OpenSource]:
         """A source for questions about frozen ranges, until the block ends."""

@@ -263,4 +263,7 @@ def test_only_issued_tokens_are_known(ledger: Ledger) -> None:
     epoch = planned(ledger)
     token = ledger.take_token(attempt_of(epoch), Role.STAGE)
     other = planned(ledger, 2)
-    assert ledger.issued(FLIGHTS, epoch.id, [epoch.attempt, token, other.attempt, 10**9]) == {epoch.attempt, token}
+    assert ledger.find_issued_tokens(FLIGHTS, epoch.id, [epoch.attempt, token, other.attempt, 10**9]) == {
+        epoch.attempt,
+        token,
+    }

@@ -72,7 +72,7 @@ def test_void_keeps_the_claims_and_replan_releases_them(ledger: Ledger) -> None:
     ledger.void_epoch(FLIGHTS, first.id, "no")
     second = planned(ledger, 2, claims={"landing": ["b"]})
     ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["c"]}), "yes")
-    assert ledger.claimed(FLIGHTS, "landing", ["a", "b", "c"]) == {"a", "c"}
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a", "b", "c"]) == {"a", "c"}
 
 
 def test_replan_claims_no_file_of_another_epoch(ledger: Ledger) -> None:
@@ -80,7 +80,7 @@ def test_replan_claims_no_file_of_another_epoch(ledger: Ledger) -> None:
     second = planned(ledger, 2, OTHER_RUN, claims={"landing": ["b"]})
     with pytest.raises(SourceClaimed, match="epoch 1"):
         ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["a"]}), "greedy")
-    assert ledger.claimed(FLIGHTS, "landing", ["a", "b"]) == {"a", "b"}
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a", "b"]) == {"a", "b"}
     assert ledger.epoch(FLIGHTS, second.id) == second
 
 

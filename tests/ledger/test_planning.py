@@ -115,14 +115,14 @@ def test_a_new_source_starts_where_no_epoch_ended(ledger: Ledger) -> None:
 
 def test_the_count_in_flight_is_of_unpublished_epochs(ledger: Ledger) -> None:
     first, second, third = clicked(ledger, 0), clicked(ledger, 1), clicked(ledger, 2)
-    assert ledger.in_flight(CLICKS) == 3
+    assert ledger.count_in_flight(CLICKS) == 3
     committed(ledger, first)
-    assert ledger.in_flight(CLICKS) == 3
+    assert ledger.count_in_flight(CLICKS) == 3
     for sink in SINKS:
         show(ledger, first, sink)
-    assert ledger.in_flight(CLICKS) == 2
+    assert ledger.count_in_flight(CLICKS) == 2
     ledger.void_epoch(CLICKS, second.id, "poison")
-    assert ledger.in_flight(CLICKS) == 1
+    assert ledger.count_in_flight(CLICKS) == 1
     assert [epoch.id for epoch in ledger.unfinished_epochs(CLICKS)] == [first.id, third.id]
 
 
@@ -179,20 +179,20 @@ def test_a_file_belongs_to_one_epoch(ledger: Ledger) -> None:
     planned(ledger, 1, claims={"landing": ["a.csv", "b.csv"]})
     with pytest.raises(SourceClaimed, match=r"b\.csv \(epoch 1\)"):
         planned(ledger, 2, OTHER_RUN, claims={"landing": ["b.csv", "c.csv"]})
-    assert ledger.claimed(FLIGHTS, "landing", ["a.csv", "b.csv", "c.csv"]) == {"a.csv", "b.csv"}
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a.csv", "b.csv", "c.csv"]) == {"a.csv", "b.csv"}
     assert ledger.epoch_of_interval(FLIGHTS, day(2)) is None
 
 
 def test_a_plan_that_has_a_file_twice_is_refused(ledger: Ledger) -> None:
     with pytest.raises(SourceClaimed, match=r"claims b\.csv more than once"):
         planned(ledger, 1, claims={"landing": ["b.csv", "a.csv", "b.csv"]})
-    assert ledger.claimed(FLIGHTS, "landing", ["a.csv", "b.csv"]) == set()
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a.csv", "b.csv"]) == set()
 
 
 def test_claims_are_per_source(ledger: Ledger) -> None:
     planned(ledger, 1, claims={"landing": ["a.csv"]})
     planned(ledger, 2, claims={"weather": ["a.csv"]})
-    assert ledger.claimed(FLIGHTS, "other", ["a.csv"]) == set()
+    assert ledger.find_claimed_paths(FLIGHTS, "other", ["a.csv"]) == set()
 
 
 def test_a_published_epoch_keeps_its_claims(ledger: Ledger) -> None:
@@ -204,8 +204,8 @@ def test_a_published_epoch_keeps_its_claims(ledger: Ledger) -> None:
 def test_names_may_hold_whatever_a_file_system_takes(ledger: Ledger) -> None:
     odd = ['a "b", {c}.csv', "back\\slash", "new\nline", "NULL", "", "ü 'quoted' %s"]
     planned(ledger, 1, claims={"landing": odd})
-    assert ledger.claimed(FLIGHTS, "landing", [*odd, "null"]) == set(odd)
-    assert set(ledger.claims(FLIGHTS, "landing", odd)) == set(odd)
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", [*odd, "null"]) == set(odd)
+    assert set(ledger.find_claims(FLIGHTS, "landing", odd)) == set(odd)
 
 
 def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
@@ -220,8 +220,11 @@ def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
     with pytest.raises(SourceClaimed, match=r"b\.log \(nothing of it is\)"):
         claim(2, Claim("b.log", 5, 9))
     claim(2, second, Claim("b.log"))
-    assert ledger.claims(FLIGHTS, "logs", ["a.log", "b.log", "c.log"]) == {"a.log": second, "b.log": Claim("b.log")}
+    assert ledger.find_claims(FLIGHTS, "logs", ["a.log", "b.log", "c.log"]) == {
+        "a.log": second,
+        "b.log": Claim("b.log"),
+    }
     assert epoch is not None
-    assert ledger.claims(FLIGHTS, "logs", ["a.log"], but=2) == {"a.log": first}
+    assert ledger.find_claims(FLIGHTS, "logs", ["a.log"], but=2) == {"a.log": first}
     with pytest.raises(SourceClaimed, match="epoch 2"):
         claim(3, Claim("b.log", 0, 5))

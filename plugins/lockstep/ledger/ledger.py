@@ -2,28 +2,160 @@
 
 Each method is one transaction that first locks the epoch's row, then updates it with a guard on state and attempt. No
 row back means one of three things: it is there already (success), `Fenced`, or `IllegalTransition`. Every method can be
-repeated; after a lost connection it is. `Beginning` opens epochs and attempts, `Operating` is for people, `Looking`
-only reads; here is what a running attempt does, from its first token to cleanup.
+repeated; after a lost connection it is. What only reads is in `reader`; what a transaction asks before it changes
+something in `guards`; what several of them do in `pipelines`, `plans` and `attempts`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Epoch, Json, Vote
-from lockstep.errors import AlreadyDecided, Fenced, UnknownEpoch
-from lockstep.ledger import guards, steps
-from lockstep.ledger.beginning import Beginning
-from lockstep.ledger.operating import Operating
-from lockstep.ledger.rows import to_epoch
-from lockstep.ledger.transaction import Row, Transaction
-from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState, Role
+from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Json, Plan, Restaged, RunKey, Vote
+from lockstep.errors import AlreadyDecided, EpochVoid, Fenced, IllegalTransition, RestageRefused
+from lockstep.ledger import attempts, guards, pipelines, plans
+from lockstep.ledger.connection import Transaction
+from lockstep.ledger.reader import LedgerReader
+from lockstep.ledger.rows import require_row, to_epoch
+from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
+
+_NONE: Mapping[str, Json] = MappingProxyType({})
 
 
-class Ledger(Beginning, Operating):
+class Ledger(LedgerReader):
     """Raises `LedgerUnavailable` when it can't be reached and `LedgerRefused` when it can't be trusted."""
+
+    def ensure_pipeline(
+        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+    ) -> None:
+        """Make the pipeline known, and its `hold` and its sinks' operational `settings` to a recovery that has no
+        definition.
+
+        Raises `InvalidPipeline` if the pipeline lives with the other identity already.
+        """
+        self._connection.run(Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, hold, settings))
+
+    def require_identity(
+        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+    ) -> None:
+        """The same for a pipeline that is known; one that isn't becomes so with its first epoch, and not before."""
+
+        def work(tx: Transaction) -> None:
+            if tx.one("find_pipeline", pipeline=pipeline):
+                pipelines.update(tx, pipeline, identity, hold, settings)
+
+        self._connection.run(Role.BEGIN, work)
+
+    # --- begin, abort ---
+
+    def plan_epoch(
+        self,
+        pipeline: str,
+        plan: Plan,
+        claims: Mapping[str, Sequence[Claim]],
+        run: RunKey,
+        *,
+        interval: Interval | None,
+        after: int | None,
+        hold: timedelta | None = None,
+        settings: Mapping[str, Json] = _NONE,
+    ) -> Epoch | None:
+        """Insert an epoch with its participants, claims and run; with the first one the pipeline. `after`: the cursor
+        epoch it follows.
+
+        None when somebody else has planned this interval, or the next cursor epoch, meanwhile: look again. Raises
+        `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` when epoch `after` was replanned meanwhile.
+        """
+        mine: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
+        identity = Identity.INTERVAL if after is None else Identity.CURSOR
+
+        def work(tx: Transaction) -> Epoch | None:
+            pipelines.register(tx, pipeline, identity, hold, settings)
+            known = guards.lock_pipeline(tx, pipeline)
+            guards.require_remembered(known)
+            rival = plans.find_rival(tx, pipeline, interval, after)
+            if rival is not None:
+                return to_epoch(rival) if rival["attempt"] in mine else None
+            plans.require_join(tx, pipeline, plan, after)
+            number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
+            token = attempts.take_token(tx, pipeline, number, Role.BEGIN)
+            mine.add(token)
+            row = tx.one(
+                "insert_epoch",
+                pipeline=pipeline,
+                epoch=number,
+                start=interval.start if interval else None,
+                end=interval.end if interval else None,
+                attempt=token,
+                plan=Jsonb(plan.to_json()),
+                dag_id=run.dag_id,
+                run_id=run.run_id,
+                lease=attempts.LEASE,
+            )
+            plans.freeze_plan(tx, pipeline, number, plan, claims)
+            attempts.save_run(tx, run, Attempt(pipeline, number, token))
+            return to_epoch(require_row(row))
+
+        return self._connection.run(Role.BEGIN, work)
+
+    def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
+        """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
+
+        Raises `EpochBusy` while another run's lease lasts, `EpochVoid` for a range that was given up.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            if row["state"] == EpochState.VOID:
+                raise EpochVoid(f"{guards.epoch_name(row)} was given up: {row['reason']}")
+            if row["state"] in UNDECIDED:
+                guards.require_lease(tx, row, run)
+                return to_epoch(attempts.open_attempt(tx, row, Role.BEGIN, run=run))
+            attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
+            return to_epoch(row)
+
+        return self._connection.run(Role.BEGIN, work)
+
+    def raise_attempt(
+        self, pipeline: str, epoch: int, role: Role, *, only: int | None = None, reason: str = ""
+    ) -> Epoch:
+        """Void the current attempt and every vote; nobody owns the new one. A decided epoch is returned as it is.
+
+        `only`: raise it only while this attempt is the current one.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            if row["state"] in UNDECIDED and (only is None or row["attempt"] == only):
+                row = attempts.open_attempt(tx, row, role, reason=reason)
+            return to_epoch(row)
+
+        return self._connection.run(role, work, reason)
+
+    def discard_seal(self, attempt: Attempt, reason: str) -> Epoch:
+        """staged → planned: the sealed WAL fails its checks, stage again. Only before the decision.
+
+        Opens a new attempt of the same run, so that no vote for the discarded WAL can count for the next one.
+        """
+        mine: set[int] = set()
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
+            if row["attempt"] in mine:
+                return to_epoch(row)
+            guards.require_current(tx, row, attempt)
+            if row["state"] == EpochState.PLANNED:
+                return to_epoch(row)
+            guards.require_state(row, EpochState.STAGED, "discard the WAL of")
+            owner = RunKey(row["owner_dag"], row["owner_run"]) if row["owner_run"] is not None else None
+            row = attempts.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
+            mine.add(row["attempt"])
+            return to_epoch(require_row(tx.one("discard_seal", **guards.key(attempt), attempt=row["attempt"])))
+
+        return self._connection.run(Role.BEGIN, work, reason)
 
     # --- while tasks run ---
 
@@ -38,9 +170,9 @@ class Ledger(Beginning, Operating):
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
             if role in (Role.STAGE, Role.PREPARE):
                 if row["state"] in DECIDED:
-                    raise AlreadyDecided(f"{guards.name(row)} is {row['state']}: {role} has nothing left to do")
+                    raise AlreadyDecided(f"{guards.epoch_name(row)} is {row['state']}: {role} has nothing left to do")
                 guards.require_current(tx, row, attempt)
-            token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
+            token = attempts.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
             return token
@@ -58,7 +190,7 @@ class Ledger(Beginning, Operating):
             guards.require_turn(tx, row, sink)
             if not tx.do("take_turn", **guards.key(attempt), sink=sink, token=token):
                 raise Fenced(
-                    f"{guards.name(row)}: execution {token} of prepare for {sink} was superseded by a younger one"
+                    f"{guards.epoch_name(row)}: execution {token} of prepare for {sink} was superseded by a younger one"
                 )
 
         self._connection.run(Role.PREPARE, work)
@@ -71,7 +203,8 @@ class Ledger(Beginning, Operating):
             if row["attempt"] != attempt.token or row["state"] not in UNDECIDED:
                 return False
             return (
-                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=steps.LEASE + meanwhile) == 1
+                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=attempts.LEASE + meanwhile)
+                == 1
             )
 
         return self._connection.run(role, work)
@@ -107,7 +240,7 @@ class Ledger(Beginning, Operating):
                 code_version=code_version,
                 based_on=based_on,
             )
-            return to_epoch(guards.required(sealed))
+            return to_epoch(require_row(sealed))
 
         return self._connection.run(Role.STAGE, work)
 
@@ -117,7 +250,7 @@ class Ledger(Beginning, Operating):
 
         def work(tx: Transaction) -> None:
             row = guards.lock_current(tx, attempt)
-            if self._stands(tx, row, sink, vote):
+            if guards.has_vote(tx, row, sink, vote):
                 return
             guards.require_state(row, EpochState.STAGED, f"take the vote of {sink} for")
             done = tx.do(
@@ -132,8 +265,8 @@ class Ledger(Beginning, Operating):
             )
             if not done:
                 raise Fenced(
-                    f"{guards.name(row)}: execution {vote.token} of prepare for {sink} was superseded by a younger "
-                    "one; its vote doesn't count"
+                    f"{guards.epoch_name(row)}: execution {vote.token} of prepare for {sink} was superseded by a "
+                    "younger one; its vote doesn't count"
                 )
 
         self._connection.run(Role.PREPARE, work)
@@ -153,8 +286,8 @@ class Ledger(Beginning, Operating):
             guards.require_votes(tx, row)
             if row["span"] is None:
                 guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
-                guards.require_state_goes_on(tx, row)
-            return to_epoch(guards.required(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))
+                guards.require_keyed_state_follows(tx, row)
+            return to_epoch(require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))
 
         return self._connection.run(Role.COMMIT, work)
 
@@ -170,7 +303,7 @@ class Ledger(Beginning, Operating):
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] != EpochState.COMMITTED:
                 return False
-            return tx.do("renew_publisher", **guards.key(epoch), sink=sink, lease=steps.LEASE) == 1
+            return tx.do("renew_publisher", **guards.key(epoch), sink=sink, lease=attempts.LEASE) == 1
 
         return self._connection.run(role, work)
 
@@ -200,23 +333,158 @@ class Ledger(Beginning, Operating):
             if row["state"] == EpochState.CLEANED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            return to_epoch(guards.required(tx.one("clean_epoch", **guards.key(epoch))))
+            return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         return self._connection.run(role, work)
 
-    @staticmethod
-    def _stands(tx: Transaction, row: Row, sink: str, vote: Vote) -> bool:
-        """This very vote is in the ledger already. Raises `Fenced` when another one was decided on."""
-        found = guards.participants(tx, row["pipeline"], row["id"]).get(sink)
-        if found is None:
-            raise UnknownEpoch(f"{guards.name(row)} was planned without sink {sink}")
-        outdated = row["state"] in UNDECIDED and vote.token < (found.execution or 0)
-        if found.vote == vote and found.attempt == row["attempt"] and not outdated:
-            return True
-        if row["state"] in DECIDED:
-            decided = found.vote.token if found.vote else None
-            raise Fenced(
-                f"{guards.name(row)} was decided with another vote for {sink}, of execution {decided}; this one, of "
-                f"execution {vote.token}, doesn't count"
+    # --- what a person may do: it all stands in the history ---
+
+    def void_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
+        """Give an undecided epoch's range up. Its claims stay: nobody else reads those files."""
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            if row["state"] == EpochState.VOID:
+                return to_epoch(row)
+            guards.require_undecided(row, "void")
+            return to_epoch(attempts.void_epoch(tx, row, reason))
+
+        return self._connection.run(Role.OPERATOR, work, reason)
+
+    def forget_pipeline(self, pipeline: str, reason: str) -> None:
+        """Void what a pipeline that never decided anything has, and list it nowhere any more; its name stays taken.
+
+        Raises `IllegalTransition` if an epoch of it was ever decided, `UnknownEpoch`.
+        """
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
+            for found in tx.all("list_standing_epochs", pipeline=pipeline):
+                row = guards.lock_epoch(tx, pipeline, found["id"])
+                if row["state"] in DECIDED:
+                    raise IllegalTransition(
+                        f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
+                        "stays; of a pipeline whose DAG is gone nothing is left to do"
+                    )
+                attempts.void_epoch(tx, row, reason)
+            tx.do("forget_pipeline", pipeline=pipeline, actor=tx.actor, reason=reason)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    def replan_epoch(
+        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]], reason: str
+    ) -> Epoch:
+        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on.
+
+        A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            guards.lock_pipeline(tx, pipeline)
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            guards.require_undecided(row, "replan")
+            plans.require_joins(tx, row, plan)
+            row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            key = {"pipeline": pipeline, "epoch": epoch}
+            for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
+                tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+            tx.do("discard_seal", **key, attempt=row["attempt"])
+            tx.do("delete_participants", **key)
+            tx.do("release_claims", **key)
+            plans.freeze_plan(tx, pipeline, epoch, plan, claims)
+            planned = Jsonb(plan.to_json())
+            return to_epoch(
+                require_row(tx.one("replan_epoch", **key, plan=planned, attempt=row["attempt"], reason=reason))
             )
-        return False
+
+        return self._connection.run(Role.OPERATOR, work, reason)
+
+    def retarget_participant(self, epoch: Epoch, sink: str, target_id: str, reason: str) -> None:
+        """A person says that `target_id`, as it is now, doesn't hold the decided epoch: publish it there."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
+            key = {**guards.key(epoch), "sink": sink}
+            if not tx.do("retarget_participant", **key, target_id=target_id):
+                raise IllegalTransition(
+                    f"{guards.epoch_name(row)}: sink {sink} has published already; nothing to resolve"
+                )
+            state = ParticipantState.PREPARED.value
+            tx.do("write_note", **key, state=state, attempt=row["attempt"], token=None)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
+        """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("insert_pipeline_change", pipeline=pipeline, change=change, **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    def override_settings(self, pipeline: str, sink: str, settings: Mapping[str, Json], reason: str) -> None:
+        """From now on a sink works with these operational arguments; with none of them, as it is deployed."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            found = tx.one("find_settings", pipeline=pipeline, sink=sink) or {}
+            if (found.get("override") or {}) != settings:  # or a try whose answer was lost has said it
+                values = {"settings": Jsonb(dict(settings)), "actor": tx.actor, "reason": reason}
+                tx.do("override_settings", pipeline=pipeline, sink=sink, **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    def renumber(self, pipeline: str, beyond: int, token: int, found: Json, reason: str) -> None:
+        """From now on epochs are numbered above `beyond` and tokens above `token`; never below what they were."""
+
+        def work(tx: Transaction) -> None:
+            guards.lock_pipeline(tx, pipeline)
+            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
+            attempts.lift_tokens(tx, pipeline, beyond, token)
+            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
+    def restage_epoch(
+        self, known: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
+    ) -> Epoch:
+        """From now on `known`'s rows are read from `restaged`, which execution `token` staged and `summary` counts.
+
+        As another one left it, if that was first. `numbering`: sinks that may hold rows under their old numbers, if
+        somebody has begun to publish there. Raises `RestageRefused`.
+        """
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, known.pipeline, known.id)
+            if row["state"] in SHOWN or row["restaged_wal"] != (known.restaged.wal if known.restaged else None):
+                return to_epoch(row)
+            guards.require_state(row, EpochState.COMMITTED, "restage")
+            if restaged.reordered:
+                guards.require_unsent(tx, row, numbering)
+            values = {"wal": restaged.wal, "hash": restaged.manifest_hash, "reordered": restaged.reordered}
+            changed = tx.one("restage_epoch", **guards.key(known), **values, summary=Jsonb(summary))
+            if changed is None:
+                raise RestageRefused(f"{guards.epoch_name(row)} was sealed with other rows: nothing was changed")
+            state = EpochState.COMMITTED.value
+            tx.do("write_note", **guards.key(known), sink=None, state=state, attempt=row["attempt"], token=token)
+            return to_epoch(changed)
+
+        return self._connection.run(Role.OPERATOR, work, reason)
+
+    def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
+        """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+        return self._connection.run(Role.OPERATOR, lambda tx: pipelines.is_unstarted(tx, pipeline, savepoint_hash))
+
+    def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
+        """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
+
+        def work(tx: Transaction) -> None:
+            if pipelines.is_unstarted(tx, pipeline, savepoint_hash):
+                values = {"savepoint": Jsonb(savepoint), "hash": savepoint_hash, "actor": tx.actor}
+                tx.do("insert_savepoint", pipeline=pipeline, **values)
+
+        self._connection.run(Role.OPERATOR, work)

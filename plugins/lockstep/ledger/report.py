@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from lockstep import ways_out
 from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger import guards
-from lockstep.ledger.looking import Looking
+from lockstep.ledger.connection import Row
+from lockstep.ledger.reader import LedgerReader
 from lockstep.ledger.rows import to_epoch, to_participant
-from lockstep.ledger.transaction import Row
 from lockstep.sources.files.changed import ChangedFile
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
@@ -83,7 +83,7 @@ class HistoryEntry:
     ordinal: int | None = None  #: the how-manieth attempt `attempt` is; None for one that is nobody's
 
 
-class Report(Looking):
+class Report(LedgerReader):
     """Raises `LedgerUnavailable`, `LedgerRefused`."""
 
     def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
@@ -93,30 +93,30 @@ class Report(Looking):
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
         `patience` (a retry may come).
         """
-        return [self._pipeline(row, limit, patience) for row in self._look_all("list_pipelines")]
+        return [self._pipeline(row, limit, patience) for row in self._find_all("list_pipelines")]
 
     def recoverable(self) -> list[str]:
         """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
         that one too for seven days."""
-        return [str(row["name"]) for row in self._look_all("list_recoverable_pipelines")]
+        return [str(row["name"]) for row in self._find_all("list_recoverable_pipelines")]
 
     def pipeline(self, name: str, *, limit: int = 20, patience: timedelta = PATIENCE) -> PipelineStatus | None:
         """One pipeline, or None if the ledger doesn't know it."""
-        row = self._look("find_pipeline", pipeline=name)
+        row = self._find_one("find_pipeline", pipeline=name)
         return self._pipeline(row, limit, patience) if row else None
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
-        rows = self._look_all("list_transitions", pipeline=pipeline, epoch=epoch)
+        rows = self._find_all("list_transitions", pipeline=pipeline, epoch=epoch)
         begun = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
         ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
     def _pipeline(self, row: Row, limit: int, patience: timedelta) -> PipelineStatus:
         name = row["name"]
-        counts = {EpochState(r["state"]): int(r["epochs"]) for r in self._look_all("count_states", pipeline=name)}
-        holes = self._look_all("find_holes", pipeline=name) if row["identity"] == Identity.INTERVAL else []
-        epochs = self._look_all("list_epochs", pipeline=name, limit=limit)
+        counts = {EpochState(r["state"]): int(r["epochs"]) for r in self._find_all("count_states", pipeline=name)}
+        holes = self._find_all("find_holes", pipeline=name) if row["identity"] == Identity.INTERVAL else []
+        epochs = self._find_all("list_epochs", pipeline=name, limit=limit)
         return PipelineStatus(
             name,
             Identity(row["identity"]),
@@ -124,16 +124,16 @@ class Report(Looking):
             counts,
             tuple(Interval(hole["start"], hole["end"]) for hole in holes),
             tuple(self._status(epoch, patience) for epoch in epochs),
-            guards.forgotten(row) if row["forgotten_at"] is not None else None,
+            guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
         )
 
     def _status(self, row: Row, patience: timedelta) -> EpochStatus:
         epoch = to_epoch(row)
-        found = self._look_all("list_publishers", pipeline=epoch.pipeline, epoch=epoch.id)
+        found = self._find_all("list_publishers", pipeline=epoch.pipeline, epoch=epoch.id)
         participants = tuple(to_participant(participant) for participant in found)
         silent = any(one["silence"] > patience for one in found if one["state"] != ParticipantState.PUBLISHED)
         before = (
-            self._look("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id) if row["span"] is None else None
+            self._find_one("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id) if row["span"] is None else None
         )
         return EpochStatus(
             epoch,

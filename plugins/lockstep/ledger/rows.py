@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC
 
 from lockstep.epoch import Epoch, Interval, Participant, Plan, Restaged, Vote
-from lockstep.ledger.transaction import Row
+from lockstep.errors import IllegalTransition
+from lockstep.ledger.connection import Row
 from lockstep.states import EpochState, ParticipantState
 
 
@@ -48,3 +49,10 @@ def to_participant(row: Row) -> Participant:
         row["publication"],
         row["age"],
     )
+
+
+def require_row(row: Row | None) -> Row:
+    """A guarded update under the row's lock, after its guards have passed, always finds its row."""
+    if row is None:
+        raise IllegalTransition("the ledger's row changed under its own lock: this is a bug of Lockstep")
+    return row

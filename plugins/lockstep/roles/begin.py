@@ -89,7 +89,7 @@ def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
 
 
 def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
-    if late := late_files(epoch, runtime.ledger.claimed):
+    if late := late_files(epoch, runtime.ledger.find_claimed_paths):
         files = shown(late, _NAMED)
         _log.warning("%s was decided without these files, which came later and which nobody reads: %s", epoch, files)
     if changed := changed_files(epoch):
@@ -170,8 +170,8 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
     ranges = {}
     for name, source in pipeline.sources.items():
         claimed, but = _claimed_by(runtime, name, replaced), replaced.id if replaced else None
-        claims = partial(runtime.ledger.claims, pipeline.name, name, but=but)
-        by_head = partial(runtime.ledger.claimed_by_head, pipeline.name, name, but=but)
+        claims = partial(runtime.ledger.find_claims, pipeline.name, name, but=but)
+        by_head = partial(runtime.ledger.find_paths_by_head, pipeline.name, name, but=but)
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
@@ -201,7 +201,7 @@ def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
 
 def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], set[str]]:
     def claimed(paths: Iterable[str]) -> set[str]:
-        found = runtime.ledger.claimed(runtime.pipeline, source, paths)
+        found = runtime.ledger.find_claimed_paths(runtime.pipeline, source, paths)
         if replaced is None or source not in replaced.plan.sources:
             return found
         return found - {claim.path for claim in _claims(runtime, source, replaced.plan.sources[source])}
@@ -210,7 +210,7 @@ def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callab
 
 
 def _require_room(runtime: Runtime) -> None:
-    in_flight, limit = runtime.ledger.in_flight(runtime.pipeline), runtime.defined.max_in_flight
+    in_flight, limit = runtime.ledger.count_in_flight(runtime.pipeline), runtime.defined.max_in_flight
     if in_flight >= limit:
         raise TooManyInFlight(
             f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, "

@@ -86,7 +86,7 @@ def _is_known(runtime: Runtime, marker: Marker) -> bool:
     except UnknownEpoch:
         return False
     decided = epoch.state in DECIDED and epoch.manifest_hash == marker.manifest_hash
-    return decided and bool(runtime.ledger.issued(runtime.pipeline, marker.epoch, [marker.token]))
+    return decided and bool(runtime.ledger.find_issued_tokens(runtime.pipeline, marker.epoch, [marker.token]))
 
 
 def describe_identity(pipeline: Pipeline) -> Json:

@@ -52,7 +52,7 @@ def _hands_on_state(runtime: Runtime) -> bool:
     """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
     if runtime.defined.state:
         return True
-    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_state(runtime.pipeline)
+    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_keyed_state(runtime.pipeline)
 
 
 def _started(runtime: Runtime, epoch: Epoch) -> BaseState:

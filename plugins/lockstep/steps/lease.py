@@ -37,7 +37,7 @@ def hold_publisher_lease(ledger: Ledger, epoch: Epoch, sink: str, role: Role) ->
 def _renewing(ledger: Ledger, name: str, renew: Callable[[Ledger], bool]) -> Iterator[None]:
     """From a thread, on a connection of its own."""
     done = threading.Event()
-    thread = threading.Thread(target=_renew, args=(ledger.again(), name, renew, done), daemon=True, name="lease")
+    thread = threading.Thread(target=_renew, args=(ledger.clone(), name, renew, done), daemon=True, name="lease")
     thread.start()
     try:
         yield

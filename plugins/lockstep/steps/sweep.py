@@ -135,7 +135,7 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
         raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
-    if not runtime.ledger.issued(runtime.pipeline, epoch, [token]):
+    if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token]):
         raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
     return known
 

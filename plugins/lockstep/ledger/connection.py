@@ -1,4 +1,4 @@
-"""One connection to the ledger, and durable transactions on it."""
+"""One connection to the ledger, and durable transactions on it. No message of theirs holds a password."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import psycopg2
 import psycopg2.errors
+from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -22,9 +23,10 @@ from lockstep.errors import (
     LedgerUnavailable,
     LockstepError,
 )
-from lockstep.ledger.connecting import connect, first_line
 from lockstep.ledger.statements import migrations, statement
-from lockstep.postgres.errors import classify
+from lockstep.postgres.connection import dial
+from lockstep.postgres.dsn import parse_dsn
+from lockstep.postgres.errors import classify, describe
 from lockstep.states import Role
 
 T = TypeVar("T")
@@ -44,6 +46,26 @@ _ILLEGAL_TRANSITION = "LS001"
 def default_actor() -> str:
     """Who acts when nobody says: user, host and process."""
     return f"{getpass.getuser()}@{socket.gethostname()}/{os.getpid()}"
+
+
+def connect(dsn: str, application: str, **session: Any) -> Connection:
+    """Raises `LedgerRefused` for a DSN that doesn't parse and for a replica, `LedgerUnavailable` otherwise."""
+    if parse_dsn(dsn) is None:
+        raise LedgerRefused(
+            "the ledger's DSN can't be parsed (it isn't shown, it may hold a password): "
+            "percent-encode special characters of a URI, quote values with spaces"
+        )
+    replica = LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+    try:
+        return dial(dsn, application, replica=replica, readonly=None, **session)
+    except psycopg2.Error as error:
+        failed = describe(error, dsn)
+    raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
+
+
+def first_line(error: BaseException) -> str:
+    """What the server or libpq said, without its context."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 class Transaction:
