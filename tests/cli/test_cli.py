@@ -12,8 +12,9 @@ import psycopg2
 import pytest
 from typer.testing import Result
 
-from lockstep.cli import app, savepoints
-from lockstep.cli_connections import RESERVED, EnvironmentConnections
+from lockstep.cli import app
+from lockstep.cli._commands import savepoints
+from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import NotConfigured
 from tests.cli.conftest import Lockstep

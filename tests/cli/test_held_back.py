@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.cli_tables import show_epochs
+from lockstep.cli._tables import show_epochs
 from lockstep.epoch import Epoch, Identity, Plan, SourceRange
 from lockstep.ledger.report import EpochStatus, PipelineStatus
 from lockstep.states import EpochState

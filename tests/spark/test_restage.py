@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
-from lockstep.cli_connections import variable_of
+from lockstep.environment import variable_of
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
@@ -42,7 +42,7 @@ def restage(shop: Shop, spark_connect: str, ledger_dsn: str, monkeypatch: pytest
     monkeypatch.setenv("LOCKSTEP_STAGING", str(shop.folder / "staging"))
     monkeypatch.setenv("LOCKSTEP_SPARK", spark_connect)
     monkeypatch.setenv(variable_of("warehouse"), shop.warehouse)
-    monkeypatch.setattr("lockstep.cli._load", lambda pipeline, definition: shop.pipeline)
+    monkeypatch.setattr("lockstep.cli._commands._load", lambda pipeline, definition: shop.pipeline)
 
     def command() -> tuple[int, str]:
         done = CliRunner().invoke(app, ["restage", "shop", "1", "--reason", "its disk was bad"])

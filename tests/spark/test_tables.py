@@ -18,8 +18,8 @@ from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
 from lockstep import run_epoch
-from lockstep.cli_connections import EnvironmentConnections, variable_of
 from lockstep.compute.sequence import SequenceDataSource
+from lockstep.environment import EnvironmentConnections, variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 
-from lockstep.cli_connections import variable_of
+from lockstep.environment import variable_of
 from lockstep.errors import StageFailed
 from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.orchestration.shipping import file_of, ship

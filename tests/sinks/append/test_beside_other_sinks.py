@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
-from lockstep.cli_connections import variable_of
+from lockstep.environment import variable_of
 from lockstep.errors import PublishBlocked, SinkRejected
 from lockstep.operations.resolve import resolve
 from lockstep.sinks.append_only import AppendOnlySink

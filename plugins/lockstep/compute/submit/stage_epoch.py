@@ -17,8 +17,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lockstep.cli_connections import EnvironmentConnections
 from lockstep.compute.stage import run_request
+from lockstep.environment import EnvironmentConnections
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
 from lockstep.spark.session import connect

@@ -24,8 +24,7 @@ from typing import Annotated
 import typer
 
 from lockstep import running, ways_out
-from lockstep.cli_connections import EnvironmentConnections
-from lockstep.cli_tables import (
+from lockstep.cli._tables import (
     show_epochs,
     show_forgotten,
     show_history,
@@ -35,6 +34,7 @@ from lockstep.cli_tables import (
     show_savepoint,
     show_verifications,
 )
+from lockstep.environment import EnvironmentConnections
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger

@@ -1,4 +1,4 @@
-"""The command line's connections: environment variables, named after the connections' ids."""
+"""Connections from environment variables named after the connections' ids: of the command line and Spark drivers."""
 
 from __future__ import annotations
 
