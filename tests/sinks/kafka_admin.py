@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from typing import Protocol
 
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
@@ -37,8 +38,15 @@ def until(holds: Callable[[], bool], otherwise: str, seconds: float = SECONDS) -
         time.sleep(0.02)
 
 
+class Brokers(Protocol):
+    """One broker, or several that are one cluster."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
 @contextmanager
-def cluster_of(broker: KafkaBroker) -> Iterator[Cluster]:
+def cluster_of(broker: Brokers) -> Iterator[Cluster]:
     with closing(Cluster({"bootstrap.servers": broker.bootstrap}, Asker("test"))) as cluster:
         yield cluster
 
@@ -49,7 +57,7 @@ def restart(broker: KafkaBroker) -> None:
     broker.start()
 
 
-def delete(broker: KafkaBroker, topic: str) -> None:
+def delete(broker: Brokers, topic: str) -> None:
     """Delete a topic and wait until it is gone."""
     admin = _admin(broker)  # by name: a client that nobody knows any more never answers
     admin.delete_topics([topic])[topic].result(SECONDS)
@@ -57,7 +65,7 @@ def delete(broker: KafkaBroker, topic: str) -> None:
         until(lambda: cluster.topic(topic) is None, f"{topic} is still there")
 
 
-def delete_records(broker: KafkaBroker, topic: str, partitions: int) -> None:
+def delete_records(broker: Brokers, topic: str, partitions: int) -> None:
     """Delete every record; a topic that is only compacted refuses that."""
     everything = [TopicPartition(topic, number, OFFSET_END) for number in range(partitions)]
     admin = _admin(broker)
@@ -65,7 +73,7 @@ def delete_records(broker: KafkaBroker, topic: str, partitions: int) -> None:
         future.result(SECONDS)
 
 
-def configure(broker: KafkaBroker, topic: str, setting: str, value: str) -> None:
+def configure(broker: Brokers, topic: str, setting: str, value: str) -> None:
     """Change one setting and wait until it holds."""
     entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
@@ -75,7 +83,7 @@ def configure(broker: KafkaBroker, topic: str, setting: str, value: str) -> None
         until(lambda: cluster.topic_settings(topic)[setting] == value, f"{setting} of {topic} did not change")
 
 
-def held(broker: KafkaBroker, topic: str, partitions: int) -> list[int]:
+def held(broker: Brokers, topic: str, partitions: int) -> list[int]:
     """The partitions in which an open transaction holds readers of committed records back."""
     with cluster_of(broker) as cluster:
         ends, stable = (cluster.ends(topic, range(partitions), stable=only) for only in (False, True))
@@ -96,5 +104,5 @@ def is_compacted(broker: KafkaBroker, topic: str) -> bool:
     return any(line[0] == topic and int(line[2]) > 0 for line in lines if len(line) == 3)
 
 
-def _admin(broker: KafkaBroker) -> AdminClient:
+def _admin(broker: Brokers) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from lockstep.kafka.cluster import Cluster
 from stack.kafka import KafkaBroker, Quorum
 from tests.sinks.kafka_admin import cluster_of, until
 
@@ -37,7 +39,7 @@ class KafkaCluster:
             node.start()
         with cluster_of(self) as cluster:
             for topic in topics:
-                until(lambda topic=topic: cluster.require_topic(topic).in_sync == NODES, f"{topic} isn't in sync")  # type: ignore[misc]
+                until(partial(_is_in_sync, cluster, topic), f"{topic} isn't in sync")
 
 
 @contextmanager
@@ -52,6 +54,10 @@ def three_brokers(folder: Path) -> Iterator[KafkaCluster]:
         with ThreadPoolExecutor(NODES) as pool:  # none serves before the second one has started
             list(pool.map(KafkaBroker.start, nodes))
         yield KafkaCluster(nodes)
+
+
+def _is_in_sync(cluster: Cluster, topic: str) -> bool:
+    return cluster.require_topic(topic).in_sync == NODES
 
 
 def _end(node: KafkaBroker) -> None:

@@ -18,11 +18,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
-from stack.kafka import KafkaBroker
+from tests.sinks.kafka_admin import Brokers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS = 120
@@ -42,7 +42,7 @@ class Seen:
 class Observer:
     """What the reader has seen so far, in the order in which it came."""
 
-    broker: KafkaBroker
+    broker: Brokers
     topic: str
     partitions: int
     process: subprocess.Popen[str]
@@ -106,7 +106,7 @@ class Observer:
 
 
 @contextmanager
-def observed(broker: KafkaBroker, topic: str, partitions: int) -> Iterator[Observer]:
+def observed(broker: Brokers, topic: str, partitions: int) -> Iterator[Observer]:
     """A reader that has begun to read."""
     command = [sys.executable, "-m", "tests.sinks.kafka_observer", broker.bootstrap, topic, str(partitions)]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -147,10 +147,10 @@ def read(
                     wanted = cluster.ends(topic, range(partitions))
 
 
-def _seen(message: object) -> Seen:
-    header = dict(message.headers())["lockstep"].decode()  # type: ignore[attr-defined]
+def _seen(message: Message) -> Seen:
+    header = dict(message.headers())["lockstep"].decode()
     *_, epoch, ordinal = header.split("/")
-    return Seen(message.partition(), message.offset(), int(epoch), int(ordinal))  # type: ignore[attr-defined]
+    return Seen(message.partition(), message.offset(), int(epoch), int(ordinal))
 
 
 def _print(one: Seen, out: TextIO = sys.stdout) -> None:

@@ -16,8 +16,7 @@ from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.records import RecordColumns
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
-from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import held
+from tests.sinks.kafka_admin import Brokers, held
 
 PARTITIONS = 3
 SECONDS_TO_SETTLE = 3.0
@@ -28,7 +27,7 @@ class KafkaUnderTest(SinkUnderTest):
 
     votes_with_data = False
 
-    def __init__(self, broker: KafkaBroker, **more: Any) -> None:
+    def __init__(self, broker: Brokers, **more: Any) -> None:
         self.broker, self.more = broker, more
         self.topic = self._new_topic()
         self.markers = f"{self.topic}.markers"
@@ -73,7 +72,7 @@ class KafkaUnderTest(SinkUnderTest):
         raise AssertionError("a redo sink has no handle")
 
 
-def left_held(broker: KafkaBroker, topic: str) -> list[int]:
+def left_held(broker: Brokers, topic: str) -> list[int]:
     """Partitions held back by a transaction that doesn't end now.
 
     A broker answers when it has decided, and tells the partitions a moment later.
@@ -84,7 +83,7 @@ def left_held(broker: KafkaBroker, topic: str) -> list[int]:
     return found
 
 
-def committed(broker: KafkaBroker, topic: str, *, now: bool = False) -> list[Any]:
+def committed(broker: Brokers, topic: str, *, now: bool = False) -> list[Any]:
     """Every record that a reader of committed records sees: `now`, or once the partitions know what was ended."""
     if not now:
         left_held(broker, topic)

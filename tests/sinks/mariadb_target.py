@@ -14,6 +14,7 @@ from lockstep.mariadb.sql import columns
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import xid
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 from stack.mariadb import MariaDbServer
@@ -43,7 +44,7 @@ class MariaDbUnderTest(SinkUnderTest):
     """
 
     def __init__(
-        self, dsn: str, other: str, protocol: str, server: MariaDbServer | None = None, **arguments: Any
+        self, dsn: str, other: str, protocol: ProtocolName, server: MariaDbServer | None = None, **arguments: Any
     ) -> None:
         self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
@@ -55,7 +56,7 @@ class MariaDbUnderTest(SinkUnderTest):
             "warehouse",
             tables={OUTPUT: "rows"},
             connection="warehouse",
-            protocol=self.protocol,  # type: ignore[arg-type]
+            protocol=self.protocol,
             create=True,
             shared=shared,
             lock_timeout=LOCK_TIMEOUT,

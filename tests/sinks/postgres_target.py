@@ -12,6 +12,7 @@ from psycopg2 import sql
 
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 from stack.postgres import PostgresServer
@@ -45,7 +46,7 @@ class PostgresUnderTest(SinkUnderTest):
     """
 
     def __init__(
-        self, dsn: str, other: str, protocol: str, server: PostgresServer | None = None, **arguments: Any
+        self, dsn: str, other: str, protocol: ProtocolName, server: PostgresServer | None = None, **arguments: Any
     ) -> None:
         self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
@@ -57,7 +58,7 @@ class PostgresUnderTest(SinkUnderTest):
             "warehouse",
             tables={OUTPUT: "public.rows"},
             connection="warehouse",
-            protocol=self.protocol,  # type: ignore[arg-type]
+            protocol=self.protocol,
             create=True,
             shared=shared,
             lock_timeout=LOCK_TIMEOUT,

@@ -29,6 +29,7 @@ from lockstep.sinks.files.bucket_names import NULL
 from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.testing import crash_sweep
 from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing.children import fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
 from lockstep.testing.under_test import (
     DEPLOYMENT,
@@ -347,7 +348,7 @@ def test_a_reader_sees_whole_epochs_at_every_step_of_publications_that_are_kille
     for number in range(2, 60):
         at, wal = epoch(number, token=10 * number), sealed(100, start=1000 * number)
         vote = prepare(target, at, wal)
-        child = crash_sweep.fork(lambda: _publish_watched(target, at, vote, wal, killed_at=2 * number))  # noqa: B023
+        child = fork(lambda: _publish_watched(target, at, vote, wal, killed_at=2 * number))  # noqa: B023
         code = child.wait()
         assert seen(target) - {number} == set(range(1, number))
         assert publish(target, at, vote, wal) in (Publication.COMMITTED, Publication.FOUND)

@@ -27,6 +27,7 @@ from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files import format as file_format
 from lockstep.sinks.files import target as file_target
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing.under_test import (
     DEPLOYMENT,
@@ -367,6 +368,7 @@ def test_commit_of_a_vanished_transaction_is_retryable(target: FilesUnderTest) -
     (txn,) = pending(target)
     target.lose(str(vote.handle))
     with opened(target) as sink, pytest.raises(SinkUnavailable, match="gone or damaged"):
+        assert isinstance(sink, TwoPhaseCommitSink)
         sink.commit(txn)
 
 

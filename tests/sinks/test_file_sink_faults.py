@@ -14,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from lockstep.epoch import Vote
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.files import format as file_format
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.testing import crash_sweep
+from lockstep.testing.children import ended, fork
 from lockstep.testing.sealed_rows import sealed
 from lockstep.testing.under_test import (
     epoch,
@@ -66,7 +69,7 @@ def effects(on_step: crash_sweep.OnStep) -> None:
             on_step(f"create {path}")
         return real_open(path, flags, *args, **kwargs)
 
-    os.open = opening  # type: ignore[assignment]
+    os.open = opening
 
 
 STORIES = (crash_sweep.prepares_and_publishes, crash_sweep.prepares_and_aborts, crash_sweep.repairs_what_was_lost)
@@ -94,7 +97,7 @@ def test_a_process_may_die_or_hang_while_it_claims_the_folder(memory: Path, acti
         claim(number, lambda _: os.kill(os.getpid(), action) if next(steps) == number else None)
 
     for number in range(50):
-        with crash_sweep.ended(crash_sweep.fork(partial(claim_interrupted, number))) as child:
+        with ended(fork(partial(claim_interrupted, number))) as child:
             if not child.wait_until_stopped() and child.code == 0:
                 break
             target = FilesUnderTest(memory / str(number), "parquet")
@@ -142,6 +145,7 @@ def test_an_fsync_that_fails_is_never_taken_for_durable(
     target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     real = os.fsync
+    vote: Vote | None = None
     for failing in range(100):
         calls = 0
 
@@ -173,7 +177,7 @@ def test_an_fsync_that_fails_is_never_taken_for_durable(
 
 
 def in_child(action: Callable[[], None]) -> None:
-    assert crash_sweep.fork(action).wait() == 0
+    assert fork(action).wait() == 0
 
 
 def test_a_disk_that_fills_up_is_named_and_gets_its_room_back(target: FilesUnderTest) -> None:
@@ -217,10 +221,11 @@ def test_a_folder_without_permission_is_named_and_published_later(target: FilesU
 def test_a_sweeper_that_meets_a_writing_process_stops_it(target: FilesUnderTest) -> None:
     with opened(target) as sink:
         sink.preflight(None)
-        txn = sink.begin_transaction(epoch())  # type: ignore[attr-defined]
+        assert isinstance(sink, TwoPhaseCommitSink)
+        txn = sink.begin_transaction(epoch())
         assert sweep(target) == [txn]
         with pytest.raises(SinkUnavailable):
             for batches in sealed(ROWS):
-                sink.write(txn, batches)  # type: ignore[attr-defined]
+                sink.write(txn, batches)
     assert pending(target) == []
     expect_settled(target)

@@ -22,7 +22,7 @@ from lockstep.sinks.base import Publication, SinkEpoch
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.children import Child, ended, fork
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
-from stack.kafka import KafkaBroker
+from stack.kafka import KafkaBroker, Setting
 from tests.sinks.kafka_admin import (
     configure,
     delete,
@@ -65,12 +65,18 @@ def publish_and_die(watched: Watched, voted: tuple[SinkEpoch, Vote, list[SealedR
     return fork(first, quiet=True)
 
 
+def _broker(watched: Watched) -> KafkaBroker:
+    broker = watched.target.broker
+    assert isinstance(broker, KafkaBroker)
+    return broker
+
+
 # --- brokers ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_broker_killed_between_two_sends(watched: Watched) -> None:
     at_, vote, wal = watched.voted()
-    dies = once(lambda: until_sent(watched.target), lambda: restart(watched.target.broker))
+    dies = once(lambda: until_sent(watched.target), lambda: restart(_broker(watched)))
     publish(watched.target, at_, vote, [Interrupted(wal[0].table, batch_rows=500, action=dies)])
     watched.expect(2)
 
@@ -81,7 +87,7 @@ def test_a_broker_killed_between_the_last_send_and_the_commit(
     def strike() -> None:
         until_sent(watched.target)
         assert not watched.saw(2)
-        restart(watched.target.broker)
+        restart(_broker(watched))
 
     with at(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT, strike, monkeypatch):
         publish(watched.target, *watched.voted())
@@ -89,7 +95,7 @@ def test_a_broker_killed_between_the_last_send_and_the_commit(
 
 
 def test_a_broker_killed_while_the_commit_is_under_way(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = watched.target.broker
+    broker = _broker(watched)
     restarting = threading.Timer(0.3, restart, [broker])
 
     def strike() -> None:
@@ -252,13 +258,13 @@ def test_markers_that_were_deleted_from_their_topic_are_missed(watched: Watched)
 
 
 def test_markers_outlive_compaction_and_transactional_ids(memory_folder: Path, kafka_jars: None) -> None:
-    forgetful = {
+    forgetful: dict[str, Setting] = {
         "transactional.id.expiration.ms": 1000,
         "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
         "producer.id.expiration.ms": 1000,
         "producer.id.expiration.check.interval.ms": 200,
         "log.cleaner.backoff.ms": 100,
-        "log.cleaner.min.cleanable.ratio": 0.001,
+        "log.cleaner.min.cleanable.ratio": "0.001",
         "log.roll.ms": 100,
     }
     with (

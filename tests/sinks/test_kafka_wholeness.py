@@ -64,11 +64,12 @@ class LookedAt(SealedRows):
         for batch in super().__iter__():
             before = records_in(self.looks.target)
             yield batch
-            self._wait_for_more_than(before)
+            _wait_for_more_than(before, self.looks.target)
             self.looks.look()
 
-    def _wait_for_more_than(self, before: int) -> None:
-        until(lambda: records_in(self.looks.target) > before, "nothing of a batch came to the broker")  # type: ignore[union-attr]
+
+def _wait_for_more_than(before: int, target: KafkaUnderTest) -> None:
+    until(lambda: records_in(target) > before, "nothing of a batch came to the broker")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pytest
 from lockstep.epoch import Interval
 from lockstep.sinks import MariaDbSink
 from lockstep.sinks.base import Publication, SinkEpoch
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing import behaviour, behaviours
 from lockstep.testing.behaviour import CRASHES, Behaviour
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
@@ -30,7 +31,7 @@ NOT_FOR_UPSERTS = (
     behaviour.rows_that_stand_twice_in_the_wal_are_kept_twice,
     behaviour.pending_lists_its_own_and_nothing_foreign,
 )
-ROWS: dict[str, tuple[str, dict[str, Any]]] = {
+ROWS: dict[str, tuple[ProtocolName, dict[str, Any]]] = {
     "two phases": ("two_phase", {}),
     "write ahead": ("write_ahead", {}),
     "write ahead, at least once": ("write_ahead", AT_LEAST_ONCE),
@@ -42,7 +43,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 _numbers = count(1)
 
 
-def asked_of(protocol: str, **arguments: Any) -> list[Behaviour]:
+def asked_of(protocol: ProtocolName, **arguments: Any) -> list[Behaviour]:
     """What has no crash in it: those are in the table of docs/sinks/guarantees.md."""
     upserting = arguments.get("mode") == "upsert"
     left_out = [*CRASHES, *(NOT_FOR_UPSERTS if upserting else ())]
@@ -52,13 +53,14 @@ def asked_of(protocol: str, **arguments: Any) -> list[Behaviour]:
 def target(
     databases: tuple[str, str],
     records: object,
-    protocol: str,
+    protocol: ProtocolName,
     arguments: dict[str, Any],
     server: MariaDbServer | None = None,
 ) -> MariaDbUnderTest:
     """`records`: the folder that remembers what was sent at least once."""
-    remembering = {"committer": str(records)} if "at_least_once" in arguments.values() else {}
-    return MariaDbUnderTest(*databases, protocol, server, **arguments, **remembering)
+    if "at_least_once" in arguments.values():
+        arguments = {**arguments, "committer": str(records)}
+    return MariaDbUnderTest(*databases, protocol, server, **arguments)
 
 
 @pytest.fixture

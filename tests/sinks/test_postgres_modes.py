@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing import behaviour, behaviours
 from lockstep.testing.behaviour import CRASHES, Behaviour
 from stack.postgres import PostgresServer
@@ -22,7 +23,7 @@ NOT_FOR_UPSERTS = (
     behaviour.rows_that_stand_twice_in_the_wal_are_kept_twice,
     behaviour.pending_lists_its_own_and_nothing_foreign,
 )
-ROWS = {
+ROWS: dict[str, tuple[ProtocolName, dict[str, Any]]] = {
     "two phases": ("two_phase", {}),
     "write ahead": ("write_ahead", {}),
     "write ahead, at least once": ("write_ahead", AT_LEAST_ONCE),
@@ -35,7 +36,7 @@ ROWS = {
 _numbers = count(1)
 
 
-def asked_of(protocol: str, **arguments: Any) -> list[Behaviour]:
+def asked_of(protocol: ProtocolName, **arguments: Any) -> list[Behaviour]:
     """What has no crash in it: those are in the table of docs/sinks/guarantees.md."""
     upserting = arguments.get("mode") == "upsert"
     left_out = [*CRASHES, *(NOT_FOR_UPSERTS if upserting else ())]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def target(request: pytest.FixtureRequest, memory: Path) -> Iterator[SinkUnderTe
         case "kafka":
             yield KafkaUnderTest(request.getfixturevalue("kafka_broker"), shards=2 if protocol else 1)
         case _:
-            elsewhere = {"guarantee": "at_least_once", "committer": str(memory / "sent")}
+            elsewhere: dict[str, Any] = {"guarantee": "at_least_once", "committer": str(memory / "sent")}
             yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", "write_ahead", **elsewhere)
 
 
@@ -108,8 +109,13 @@ def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_r
     with opened(target) as sink:
         sink.preflight(None)
         sink.preflight({batches.output: batches.schema for batches in wal})
-        by_hand = mariadb_execute if isinstance(target, MariaDbUnderTest) else postgres_execute
-        by_hand(target.dsn, "DROP TABLE lockstep_range")  # type: ignore[attr-defined]
+        match target:
+            case MariaDbUnderTest():
+                mariadb_execute(target.dsn, "DROP TABLE lockstep_range")
+            case PostgresUnderTest():
+                postgres_execute(target.dsn, "DROP TABLE lockstep_range")
+            case _:
+                raise AssertionError(target)
         vote = sink.prepare(decided, wal)
     publish(target, decided, vote, wal)
     expect_rows(target, wal)

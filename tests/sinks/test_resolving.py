@@ -49,9 +49,15 @@ def _sink(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Sink
     if kind == "StdoutSink":
         return StdoutSink("rows", output="numbers", committer=str(folder / "sent")), {}
     target = KafkaUnderTest(request.getfixturevalue("kafka_broker"))
-    places = {"topic": target.topic, "marker_topic": target.markers, "connection": "c"}
-    shards = 3 if "three" in kind else 1
-    return KafkaSink("rows", output="numbers", shards=shards, **places), {"c": target.broker.bootstrap}
+    sink = KafkaSink(
+        "rows",
+        output="numbers",
+        topic=target.topic,
+        marker_topic=target.markers,
+        connection="c",
+        shards=3 if "three" in kind else 1,
+    )
+    return sink, {"c": target.broker.bootstrap}
 
 
 def decided(feed: Feed) -> Epoch:

@@ -6,9 +6,10 @@ import shutil
 import signal
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ Make = Callable[..., OutsideCommitter]
 
 
 @pytest.fixture(params=["folder", "table"])
-def make(request: pytest.FixtureRequest, memory: Path, memory_server: PostgresServer) -> Iterator[Make]:
+def make(request: pytest.FixtureRequest, memory: Path, memory_server: PostgresServer) -> Make:
     """A committer as each process makes its own."""
     connections: dict[str, str] = {}
     setting = str(memory / "sent")
@@ -130,7 +131,7 @@ def test_a_process_that_is_killed_while_it_creates_leaves_nothing_for_good(memor
         committer.create_resource()
 
     number = 0
-    while fork(lambda left=number: work(left)).wait():
+    while fork(partial(work, number)).wait():
         number += 1
         committer.create_resource()
         assert not [left for left in (memory / "sent").rglob("*") if "~" in left.name]

@@ -186,7 +186,7 @@ def test_no_secret_is_told_anywhere(login: str, tmp_path: Path, caplog: pytest.L
         status(403, f"{request.path} {request.headers['Authorization']} {PASSWORD}")(handler, request)
 
     caplog.set_level(logging.DEBUG)
-    told = []
+    told: list[pytest.ExceptionInfo[BaseException]] = []
     with scripted("http", parrot) as script:
         sent = to(script, tmp_path, login=login)
         with pytest.raises(PublishBlocked) as refused:
