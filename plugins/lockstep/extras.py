@@ -26,7 +26,7 @@ class PackageMissing(InvalidPipeline, ImportError):
 
 
 @contextmanager
-def naming(who: str) -> Iterator[None]:
+def naming_extra(who: str) -> Iterator[None]:
     """Say which extra to install where an import fails. Raises `PackageMissing`; any other error is left as it is."""
     try:
         yield
@@ -39,9 +39,9 @@ def naming(who: str) -> Iterator[None]:
         ) from error
 
 
-def found_at_home(module: str, homes: Mapping[str, str], name: str) -> Any:
+def import_lazily(module: str, homes: Mapping[str, str], name: str) -> Any:
     """What `module.name` is, from the module where it is at home: the `__getattr__` of a package that imports late."""
     if name not in homes:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    with naming(name):
+    with naming_extra(name):
         return getattr(importlib.import_module(homes[name]), name)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.errors import LockstepError
-from lockstep.extras import naming
+from lockstep.extras import naming_extra
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
+from lockstep.remedies import NOTEBOOK
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -28,7 +29,6 @@ from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
-from lockstep.ways_out import NOTEBOOK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
     """A `Launch` that runs the staging job from this process. `connections`: those of the sources."""
 
     def launch(request_uri: str) -> None:
-        with naming("Spark"):
+        with naming_extra("Spark"):
             from lockstep.compute.stage import run_request
             from lockstep.spark.session import session
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.epoch import Attempt, Epoch, Json, RunKey
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -67,7 +67,7 @@ class Runtime:
         if attempt is None:
             raise UnknownEpoch(
                 f"run {run.run_id} of {run.dag_id} has no attempt in the ledger, whatever its "
-                f"task states say: clear from begin: {ways_out.again(run.dag_id, run.run_id)}"
+                f"task states say: clear from begin: {remedies.clear(run.dag_id, run.run_id)}"
             )
         return attempt
 

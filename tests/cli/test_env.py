@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from lockstep import running
+from lockstep import stacks
 from lockstep.cli import app
 
 
@@ -26,8 +26,8 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stack(home: Path) -> Path:
     """What a stack that runs from `home` leaves there, and says to the user."""
     home.mkdir(parents=True)
-    (home / running.ENVIRONMENT).write_text(json.dumps({"LOCKSTEP_HOME": str(home)}))
-    running.remember(home)
+    (home / stacks.ENVIRONMENT).write_text(json.dumps({"LOCKSTEP_HOME": str(home)}))
+    stacks.remember(home)
     return home
 
 
@@ -72,8 +72,8 @@ def test_of_several_one_has_to_be_named(tmp_path: Path) -> None:
 
 def test_one_that_was_stopped_is_no_longer_found(tmp_path: Path) -> None:
     stopped, killed = stack(tmp_path / "stopped"), stack(tmp_path / "killed")
-    running.forget(stopped)
-    (killed / running.ENVIRONMENT).unlink()
+    stacks.forget(stopped)
+    (killed / stacks.ENVIRONMENT).unlink()
     refused = env()
     assert (refused.exit_code, refused.stderr) == (
         1,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lockstep import running
+from lockstep import stacks
 from lockstep.errors import NotConfigured
 from lockstep.sources.base import SourceContext
 from spark_apps.flights import pipeline
@@ -58,7 +58,7 @@ def test_after_up_the_shipped_dag_has_something_to_read_and_one_is_told_where(
 
 def test_a_stack_is_found_while_it_runs(home: Home) -> None:
     CliRunner().invoke(stack_main.app, ["up"])
-    assert running.find(None) == home.root
+    assert stacks.find(None) == home.root
     assert CliRunner().invoke(stack_main.app, ["down"]).exit_code == 0
     with pytest.raises(NotConfigured):
-        running.find(None)
+        stacks.find(None)

@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep import running, ways_out
+from lockstep import remedies, stacks
 from lockstep.cli._tables import (
     show_epochs,
     show_forgotten,
@@ -380,7 +380,7 @@ def env(
 ) -> None:
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
     with _reported(as_json):
-        found: dict[str, str] = json.loads((running.find(home) / running.ENVIRONMENT).read_text())
+        found: dict[str, str] = json.loads((stacks.find(home) / stacks.ENVIRONMENT).read_text())
         if as_json:
             typer.echo(json.dumps(found))
         else:
@@ -430,7 +430,7 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
     if epoch.state in UNDECIDED:
         left = "; its next run goes on with it"
     elif epoch.state is EpochState.COMMITTED:
-        left = f"; {ways_out.recover(epoch.pipeline)} publishes it"
+        left = f"; {remedies.recover(epoch.pipeline)} publishes it"
     _print(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}{left}"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import (
     EpochBusy,
@@ -65,7 +65,7 @@ def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
         raise Fenced(
             f"{epoch_name(row)}: {attempt_name(tx, row, attempt.token)} was voided or superseded by "
             f"{attempt_name(tx, row, row['attempt'])}, votes are per attempt: clear from begin: "
-            + ways_out.again(found.get("dag_id"), found.get("run_id"))
+            + remedies.clear(found.get("dag_id"), found.get("run_id"))
         )
 
 
@@ -158,7 +158,7 @@ def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
     if row["based_on"] != decided:
         raise LedgerConflict(
             f"{epoch_name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided "
-            f"with manifest {decided or 'none'}: nothing is decided; {ways_out.replan(row['pipeline'], row['id'])} "
+            f"with manifest {decided or 'none'}: nothing is decided; {remedies.replan(row['pipeline'], row['id'])} "
             "stages it anew"
         )
 
@@ -226,7 +226,7 @@ def epoch_name(row: Row) -> str:
 
 
 def _own_run(row: Row) -> str:
-    return ways_out.again(row["owner_dag"], row["owner_run"])
+    return remedies.clear(row["owner_dag"], row["owner_run"])
 
 
 def _is_counted(participant: Participant, attempt: int) -> bool:

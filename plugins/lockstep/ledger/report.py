@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger import guards
 from lockstep.ledger.connection import Row
@@ -179,9 +179,9 @@ def _stuck(
     if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         waits = f"; epoch {before.id} before it is {before.state}" if before and before.state in _UNPUBLISHED else ""
-        return f"decided, not published in {', '.join(missing)}{waits}: {ways_out.recover(epoch.pipeline)} publishes it"
+        return f"decided, not published in {', '.join(missing)}{waits}: {remedies.recover(epoch.pipeline)} publishes it"
     if epoch.state is EpochState.PUBLISHED and row["age"] > patience:
-        return f"its WAL is not deleted: {ways_out.recover(epoch.pipeline)} deletes it"
+        return f"its WAL is not deleted: {remedies.recover(epoch.pipeline)} deletes it"
     return None
 
 
@@ -192,12 +192,12 @@ def _stuck_undecided(
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
-    again = ways_out.again(row["last_dag"], row["last_run"])
+    again = remedies.clear(row["last_dag"], row["last_run"])
     if before is not None and before.state in UNDECIDED:
         return f"{lacks}; waits for epoch {before.id}, which is {before.state}: once that is decided {again} goes on"
     ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
     why = f" ({epoch.reason})" if epoch.reason else ""
-    give_up = ways_out.void(epoch.pipeline, epoch.id)
+    give_up = remedies.void(epoch.pipeline, epoch.id)
     return f"{lacks}, and nobody is at it: {ended}{why}; {again} goes on with it, {give_up} gives its range up"
 
 

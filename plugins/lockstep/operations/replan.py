@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import (
     IllegalTransition,
@@ -41,5 +41,5 @@ def _require_last(runtime: Runtime, epoch: Epoch) -> None:
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "
-            f"up: {ways_out.void(epoch.pipeline, epoch.id)}"
+            f"up: {remedies.void(epoch.pipeline, epoch.id)}"
         )

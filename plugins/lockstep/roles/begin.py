@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
@@ -226,7 +226,7 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
         changed = sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
         raise PlanMismatch(
             f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
-            f"{ways_out.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
+            f"{remedies.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
@@ -39,7 +39,7 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state is EpochState.CLEANED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
-        left = f": {ways_out.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
+        left = f": {remedies.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
     return confirm_alarm(partial(_clean, runtime, epoch, epoch.wal, role), partial(_find_cleaned, runtime, epoch))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
@@ -34,7 +34,7 @@ def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
         runtime.ledger.require_current(attempt)
         raise NotPrepared(
             f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say: "
-            f"clear commit and what follows, or all of the run: {ways_out.again(run.dag_id, run.run_id)}"
+            f"clear commit and what follows, or all of the run: {remedies.clear(run.dag_id, run.run_id)}"
         )
     return publish_decided(runtime, epoch, sink_name, Role.PUBLISH)
 
@@ -56,8 +56,8 @@ def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
     try:
         yield
     except (OutcomeUnknown, TargetChanged) as error:
-        resolve = ways_out.resolve(epoch.pipeline, epoch.id, sink_name)
-        if not ways_out.tell_whole(error, ways_out.RESOLVE, resolve) and resolve not in str(error):
+        resolve = remedies.resolve(epoch.pipeline, epoch.id, sink_name)
+        if not remedies.complete_command(error, remedies.RESOLVE, resolve) and resolve not in str(error):
             error.args = (
                 f"{error}. If that is for good, look whether {sink_name} shows {epoch}, and say {resolve}, or "
                 "`not-applied` in its place, which has it written there as it is now",

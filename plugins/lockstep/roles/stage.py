@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from lockstep import ways_out
+from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, LockstepError
@@ -103,5 +103,5 @@ def _naming_remedy(epoch: Epoch) -> Iterator[None]:
     try:
         yield
     except LockstepError as error:
-        ways_out.tell_whole(error, ways_out.REPLAN, ways_out.replan(epoch.pipeline, epoch.id))
+        remedies.complete_command(error, remedies.REPLAN, remedies.replan(epoch.pipeline, epoch.id))
         raise

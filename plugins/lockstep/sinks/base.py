@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Interval, Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.extras import naming
+from lockstep.extras import naming_extra
 from lockstep.home import absolute
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def current_type(written: str) -> str:
 def _class_of(spec: Json) -> type[Sink]:
     module, _, qualname = current_type(str(spec["type"])).partition(":")
     try:
-        with naming(qualname):
+        with naming_extra(qualname):
             found: Any = importlib.import_module(module)
         for part in qualname.split("."):
             found = getattr(found, part)

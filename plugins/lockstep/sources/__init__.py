@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.extras import found_at_home
+from lockstep.extras import import_lazily
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
 from lockstep.sources.open_source import OpenSource
@@ -40,4 +40,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    return found_at_home(__name__, _HOMES, name)
+    return import_lazily(__name__, _HOMES, name)

@@ -8,7 +8,7 @@ REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as t
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 
 
-def again(dag_id: str | None, run_id: str | None) -> str:
+def clear(dag_id: str | None, run_id: str | None) -> str:
     """Has a run begin anew, in a new attempt at its own epoch; what is sealed isn't staged again."""
     if dag_id is None or run_id is None:
         return "trigger its DAG"
@@ -42,7 +42,7 @@ def resolve(pipeline: str, epoch: int, sink: str) -> str:
     return f"`lockstep resolve {pipeline} {epoch} {shlex.quote(sink)} applied --reason 'I looked'`"
 
 
-def tell_whole(error: Exception, short: str, whole: str) -> bool:
+def complete_command(error: Exception, short: str, whole: str) -> bool:
     """What raised `error` knew a command and not the epoch that it is for: put the whole one in its place."""
     said = str(error)
     error.args = (said.replace(short, whole),)
