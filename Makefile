@@ -68,7 +68,7 @@ test-all: ## the same, and all that takes long: nightly, and for releases
 	@$(MAKE) --no-print-directory tier TIER=all
 
 tier: lint
-	@$(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) --numprocesses $(WORKERS) --no-loadscope-reorder
+	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) --numprocesses $(WORKERS) --no-loadscope-reorder
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
 	@$(BIN)/python -m stack.kafka

@@ -1,0 +1,101 @@
+"""A suite that grows past its budget fails, on any machine; one on a busy machine doesn't."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.budget import BUDGETS, Budget, Spent, overrun
+from tests.tiers import Tier
+
+BUDGET = Budget(work=100, clock=60)
+KEPT = Spent(work=90, clock=50, speed=1.0, idle=0.1)
+CHECKOUT = Path(__file__).parents[2]
+
+
+def test_a_budget_is_kept() -> None:
+    assert overrun(KEPT, BUDGET) is None
+
+
+def test_more_work_than_allowed_is_over_it() -> None:
+    assert "110 s of work, 100 s are allowed" in str(overrun(replace(KEPT, work=110), BUDGET))
+
+
+def test_a_slow_processor_has_more_time_for_the_same_work_and_a_quick_one_less() -> None:
+    assert overrun(Spent(work=180, clock=100, speed=0.5, idle=0.5), BUDGET) is None
+    assert overrun(Spent(work=60, clock=20, speed=2.0, idle=0.1), BUDGET)
+
+
+def test_a_machine_that_does_something_else_too_is_no_reason_to_fail() -> None:
+    assert overrun(replace(KEPT, clock=500, idle=0.0), BUDGET) is None
+
+
+def test_tests_that_wait_while_the_machine_is_idle_are_over_it() -> None:
+    assert "tests wait" in str(overrun(replace(KEPT, clock=70, idle=0.6), BUDGET))
+
+
+def test_a_factor_allows_more() -> None:
+    assert overrun(replace(KEPT, work=110), BUDGET, factor=1.5) is None
+
+
+def test_each_tier_has_a_budget_larger_than_the_one_before() -> None:
+    works = [BUDGETS[tier].work for tier in Tier]
+    assert works == sorted(works)
+
+
+BUSY = "import time\nwhile time.process_time() < 1: pass"
+
+
+@pytest.mark.parametrize(
+    ("command", "least"),
+    [(BUSY, 0.9), (f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])", 0.9)],
+    ids=["its own", "a child's"],
+)
+def test_work_is_counted(command: str, least: float) -> None:
+    assert _work_of([sys.executable, "-c", command]) >= least
+
+
+LEAVE = f"""
+import os, time
+ours, theirs = os.pipe()
+if os.fork() == 0:  # leads a session of its own, and is gone before the one that works
+    os.setsid()
+    if pid := os.fork():
+        os.write(theirs, str(pid).encode())
+        os._exit(0)
+    os.close(theirs)
+    exec({BUSY!r})
+    os._exit(0)
+os.wait()
+server = int(os.read(ours, 100))
+while os.path.exists(f"/proc/{{server}}"):
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans over")
+def test_work_of_a_server_that_left_its_parent_is_counted() -> None:
+    assert _work_of([sys.executable, "-c", LEAVE]) >= 0.9
+
+
+def test_the_code_of_the_command_is_handed_on() -> None:
+    assert _run([sys.executable, "-c", "raise SystemExit(3)"]).returncode == 3
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.budget", "check", *command],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _work_of(command: list[str]) -> float:
+    told = _run(command).stderr
+    return float(told.partition("took ")[2].partition(" s of work")[0])
