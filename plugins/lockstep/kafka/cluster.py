@@ -41,7 +41,7 @@ class Cluster:
 
     def __init__(self, settings: Settings, who: Asker) -> None:
         self._admin = AdminClient(client(settings))
-        self.who = who
+        self.settings, self.who = settings, who  #: for other clients of the same cluster
         self._made: set[str] = set()
 
     def close(self) -> None:

@@ -66,9 +66,10 @@ class TopicLimits:
         )
 
 
-def limits_of(cluster: Cluster, topic: str, client: Mapping[str, str]) -> TopicLimits:
-    """What the topic's brokers take from a client with these settings."""
-    return TopicLimits.of(topic, cluster.require_topic(topic).partitions, cluster.topic_settings(topic), client)
+def limits_of(cluster: Cluster, topic: str) -> TopicLimits:
+    """What the topic's brokers take from a client with the cluster's settings."""
+    partitions = cluster.require_topic(topic).partitions
+    return TopicLimits.of(topic, partitions, cluster.topic_settings(topic), cluster.settings)
 
 
 def is_compacted(settings: Mapping[str, str]) -> bool:

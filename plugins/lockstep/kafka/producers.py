@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -58,7 +58,7 @@ class Route:
     """How records get to a topic. `header`: the name of theirs. `timeout`: seconds for one try at sending an epoch.
     `longer`: how a person gives it another timeout."""
 
-    settings: Settings
+    settings: Settings = field(repr=False)
     who: str
     topic: str
     header: str

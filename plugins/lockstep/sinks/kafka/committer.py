@@ -53,11 +53,11 @@ class KafkaSession:
                 transaction.send(records)
             return
         first = self.rows - len(records)
-        for number, mine in self._divided(records, first).items():
+        for number, mine in self._by_shard(records, first).items():
             if number in self.open:
                 self.open[number].send(mine)
 
-    def _divided(self, records: Records, first: int) -> dict[int, list[Record]]:
+    def _by_shard(self, records: Records, first: int) -> dict[int, list[Record]]:
         """By shard; records of one key stay in one shard, and so in their order."""
         found: dict[int, list[Record]] = {}
         for ordinal, record in enumerate(records, first):
@@ -89,10 +89,10 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
         """Shard 0 is committed before the others. So whoever has opened it, which fences everybody else's, and finds
         no marker then, decides with how many shards the epoch is sent."""
-        hint = self.shards_of(self._found(epoch, wait=False))
+        hint = self.shards_of(self._markers_of(epoch, wait=False))
         with ExitStack() as stack:
             opened = list(self._producers(stack, epoch, max(hint, self._shards)))
-            committed = self._found(epoch)  # only now: whatever an older process had open has ended
+            committed = self._markers_of(epoch)  # only now: whatever an older process had open has ended
             session = KafkaSession(self.shards_of(committed))
             if session.shards > len(opened):
                 raise PublishBusy(f"{self._route.who}: somebody else has begun to publish it with more shards")
@@ -113,7 +113,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def _producers(self, stack: ExitStack, epoch: SinkEpoch, shards: int) -> Iterator[TransactionalProducer]:
         """One for each shard, open."""
-        most_bytes = limits_of(self._cluster, self._route.topic, self._route.settings).batch_bytes
+        most_bytes = limits_of(self._cluster, self._route.topic).batch_bytes
         for number in range(shards):
             id = _transactional_id(self._markers.owner, epoch, number)
             producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
@@ -144,7 +144,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
-        found = self._found(epoch, wait=False)
+        found = self._markers_of(epoch, wait=False)
         return found[0].of_epoch(epoch.id) if found and len(found) == self.shards_of(found) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
@@ -181,7 +181,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")
         return found[0].of_epoch(epoch)
 
-    def _found(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
+    def _markers_of(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
         found = self._markers.find(epoch.id, wait=wait)
         for marker in found.values():
             if marker.manifest_hash != epoch.manifest_hash:

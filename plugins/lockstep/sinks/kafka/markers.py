@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.connection import Settings
 from lockstep.kafka.reading import committed_records
 from lockstep.sinks.base import Marker
 from lockstep.sinks.handles import SinkName
@@ -54,9 +53,9 @@ class ShardMarker:
 class MarkerTopic:
     """One cluster's markers."""
 
-    def __init__(self, cluster: Cluster, settings: Settings, name: str, owner: SinkName, patience: float) -> None:
+    def __init__(self, cluster: Cluster, name: str, owner: SinkName, patience: float) -> None:
         """`patience`: seconds to wait for other transactions to end."""
-        self._cluster, self._who, self._settings, self.name = cluster, cluster.who, settings, name
+        self._cluster, self._who, self.name = cluster, cluster.who, name
         self.owner, self._patience = owner, patience
         whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
         self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
@@ -123,7 +122,7 @@ class MarkerTopic:
         starts, ends = {self.partition: start}, {self.partition: end}
         with self._who.naming(f"reading {self.name}"):
             try:
-                for messages in committed_records(self._settings, self.name, starts, ends, self._patience):
+                for messages in committed_records(self._cluster.settings, self.name, starts, ends, self._patience):
                     yield from ((message.key(), message.value()) for message in messages)
             except TimeoutError:
                 raise PublishBusy(

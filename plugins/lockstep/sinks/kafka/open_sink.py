@@ -101,7 +101,7 @@ class OpenKafkaSink(WriteAheadSink):
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
-        limits = limits_of(self.cluster, self._route.topic, self._route.settings)
+        limits = limits_of(self.cluster, self._route.topic)
         checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout)
         rows: dict[str, int] = {}
         for batches in wal:
@@ -135,7 +135,7 @@ class OpenKafkaSink(WriteAheadSink):
         topic, prefix = self._route.topic, self.origin(output, epoch).key(0)[:-1].encode()
         starts, ends = self._starts(epoch), self.cluster.all_ends(topic)
         with self.cluster.who.naming(f"reading {topic}"):
-            for messages in committed_records(self._route.settings, topic, starts, ends):
+            for messages in committed_records(self.cluster.settings, topic, starts, ends):
                 yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema)
 
     def _starts(self, epoch: int) -> Mapping[int, int]:
@@ -194,7 +194,7 @@ def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) 
 
     @contextmanager
     def producing(epoch: SinkEpoch) -> Iterator[Unmarked]:
-        most_bytes = limits_of(cluster, route.topic, route.settings).batch_bytes
+        most_bytes = limits_of(cluster, route.topic).batch_bytes
         with closing(PlainProducer(route, most_bytes, reported=reported)) as producer:
             producer.open()
             yield producer

@@ -92,7 +92,7 @@ class KafkaSink(Sink):
         columns = RecordColumns(self.key, self.value, self.timestamp, self.partition)
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             cluster = Cluster(route.settings, Asker(self._who))
-            markers = MarkerTopic(cluster, route.settings, self.marker_topic, owner, self.transaction_timeout)
+            markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
             committer = KafkaMarkerCommitter(cluster, route, markers, self.shards, self.planned.get("shards", 1))
             return TransactionalKafkaSink(self, cluster, route, columns, markers, committer)
         elsewhere = committer_of(self.name, self.committer)
