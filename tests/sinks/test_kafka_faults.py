@@ -276,6 +276,13 @@ def test_nothing_of_a_connection_is_told() -> None:
     assert secret not in str(sink.spec())
 
 
+def test_no_repr_of_what_is_open_has_a_password() -> None:
+    sink = KafkaSink("rows", output="rows", topic="t", connection="kafka")
+    settings = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": "verysecret", "ssl.key.password": "verysecret"}
+    with sink.opened(_context(json.dumps(settings))) as live:
+        assert "verysecret" not in repr([live, *vars(live).values()])
+
+
 def test_an_error_in_open_leaves_no_client() -> None:
     """Each has threads of its own."""
     sink = KafkaSink(
