@@ -32,7 +32,8 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka.ranges import TopicRange, capped
+from lockstep.sources.kafka.open_source import OpenKafkaSource
+from lockstep.sources.kafka.ranges import TopicRange, cap
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete, until
 
@@ -63,11 +64,11 @@ class Topics:
             producer.produce(topic, **record)
         assert producer.flush(30) == 0
 
-    def source(self, *topics: str, **more: Any) -> KafkaSource:
+    def source(self, *topics: str, **more: Any) -> OpenKafkaSource:
         return opened(KafkaSource(topics, connection="kafka", **more), self.broker)
 
 
-def opened(source: KafkaSource, broker: KafkaBroker) -> KafkaSource:
+def opened(source: KafkaSource, broker: KafkaBroker) -> OpenKafkaSource:
     return source.open(SourceContext("pipe", "events", lambda paths: set(), {"kafka": broker.bootstrap}))
 
 
@@ -173,16 +174,16 @@ def expire(topics: Topics, topic: str, before: int) -> None:
 
 def test_no_partition_waits_for_ever_behind_a_cap() -> None:
     offered = {"big": TopicRange("1", {0: (0, 10**9), 1: (5, 5)}), "small": TopicRange("2", {0: (7, 10)})}
-    assert capped(offered, 1_000)["small"].partitions == {0: (7, 8)}
-    assert capped(offered, 1_000)["big"].partitions == {0: (0, 999), 1: (5, 5)}
-    assert capped(offered, 1)["big"].partitions == {0: (0, 1), 1: (5, 5)}
-    assert capped(offered, 1)["small"].partitions == {0: (7, 8)}
+    assert cap(offered, 1_000)["small"].partitions == {0: (7, 8)}
+    assert cap(offered, 1_000)["big"].partitions == {0: (0, 999), 1: (5, 5)}
+    assert cap(offered, 1)["big"].partitions == {0: (0, 1), 1: (5, 5)}
+    assert cap(offered, 1)["small"].partitions == {0: (7, 8)}
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 300))
 def test_a_cap_is_used_up_and_passed_only_for_one_offset_of_each_partition(sizes: list[int], most: int) -> None:
     offered = {"t": TopicRange("1", {number: (number, number + size) for number, size in enumerate(sizes)})}
-    taken = capped(offered, most)["t"]
+    taken = cap(offered, most)["t"]
     assert taken.offsets == min(max(most, sum(size > 0 for size in sizes)), sum(sizes))
     for number, (first, end) in taken.partitions.items():
         assert number == first <= end <= number + sizes[number]
@@ -294,7 +295,7 @@ def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None
     assert list(accepting.latest(first, None)["topics"]) == [stays]
 
 
-def _by_pattern(topics: Topics, **more: Any) -> KafkaSource:
+def _by_pattern(topics: Topics, **more: Any) -> OpenKafkaSource:
     return opened(KafkaSource(pattern=f"{topics.prefix}-.*", connection="kafka", **more), topics.broker)
 
 
@@ -353,6 +354,16 @@ def test_an_interval_of_producers_times_is_refused(topics: Topics) -> None:
     day = datetime(2013, 1, 1, tzinfo=UTC)
     with pytest.raises(SourceRefused, match="LogAppendTime"):
         topics.source(topic, by_interval=True).latest(None, Interval(day, day + timedelta(days=1)))
+
+
+def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
+    """A client has threads of its own, which are none of Python's."""
+    topic = topics.create("a")
+    context = SourceContext("pipe", "events", lambda paths: set(), {"kafka": topics.broker.bootstrap})
+    before = {task.name for task in Path("/proc/self/task").iterdir()}
+    with KafkaSource(topic, connection="kafka").opened(context) as source:
+        source.latest(None, None)
+    assert {task.name for task in Path("/proc/self/task").iterdir()} <= before
 
 
 @pytest.mark.parametrize(

@@ -225,8 +225,8 @@ def test_bad_records_go_to_quarantine_by_their_place(
 ) -> None:
     read = topics.create("in", 1)
     topics.send(read, 0, [{"id": 1}, "nonsense", {"id": 2}])
-    source = topics.source(read, value="json", value_schema=SCHEMA, on_bad_records="quarantine")
-    found = stage(session, tmp_path, _pipeline(source, upper), _range(source), _connections(topics))
+    source = KafkaSource(read, connection="kafka", value="json", value_schema=SCHEMA, on_bad_records="quarantine")
+    found = stage(session, tmp_path, _pipeline(source, upper), _range(topics, source), _connections(topics))
     assert found.result.sources == {"events": SourceCount(3, 1)}
     assert [json.loads(row["value"])["id"] for row in found.rows()] == [1, 2]
     [kept] = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
@@ -245,8 +245,8 @@ def _connections(topics: Topics) -> dict[str, str]:
     return {"kafka": topics.broker.bootstrap}
 
 
-def _range(source: KafkaSource) -> dict[str, SourceRange]:
-    return {"events": SourceRange(None, source.latest(None, None))}
+def _range(topics: Topics, source: KafkaSource) -> dict[str, SourceRange]:
+    return {"events": SourceRange(None, opened(source, topics.broker).latest(None, None))}
 
 
 def test_the_wal_has_what_readers_of_committed_records_see_each_partition_in_its_order(
@@ -267,8 +267,8 @@ def test_the_wal_has_what_readers_of_committed_records_see_each_partition_in_its
         if end is not None:
             end(30)
     topics.send(topic, 0, range(5))  # behind the open transaction
-    source = topics.source(topic, headers=True)
-    found = stage(session, tmp_path, _pipeline(source), _range(source), _connections(topics))
+    source = KafkaSource(topic, connection="kafka", headers=True)
+    found = stage(session, tmp_path, _pipeline(source), _range(topics, source), _connections(topics))
     writer.abort_transaction(30)
     assert found.result.rows == {"rows": 600}
     assert found.result.sources == {"events": SourceCount(600)}
@@ -294,15 +294,15 @@ def test_a_compacted_topic_is_no_loss(
     settings = {"cleanup_policy": "compact", "segment_ms": "50", "min_cleanable_dirty_ratio": "0.01"}
     topic = topics.create("a", 1, **settings)
     topics.send_raw(topic, [{"key": b"%d" % (n % 5), "value": b"%d" % n} for n in range(100)])
-    source = topics.source(topic, value="string")
-    planned = _range(source)
+    source = KafkaSource(topic, connection="kafka", value="string")
+    planned = _range(topics, source)
 
     def rolled() -> bool:
         topics.send_raw(topic, [{"key": b"later", "value": b"x"}])
         return is_compacted(kafka_broker, topic)
 
     until(rolled, "the topic was never compacted", 120)
-    source.check(None, planned["events"].end)
+    opened(source, kafka_broker).check(None, planned["events"].end)
     found = stage(session, tmp_path, _pipeline(source), planned, _connections(topics))
     assert [row["value"] for row in found.rows()] == ["95", "96", "97", "98", "99"]
 
@@ -370,5 +370,5 @@ def test_javas_client_gets_the_same_login() -> None:
     assert "sasl.password" not in found
 
 
-def test_a_source_is_opened_before_it_is_asked(kafka_broker: KafkaBroker) -> None:
-    assert opened(KafkaSource("a", connection="kafka"), kafka_broker).connections == ("kafka",)
+def test_a_source_says_which_connections_it_needs() -> None:
+    assert KafkaSource("a", connection="kafka").connections == ("kafka",)

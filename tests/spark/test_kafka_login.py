@@ -19,7 +19,8 @@ from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.kafka.java_client import java_settings
-from lockstep.sources import KafkaSource, SourceContext
+from lockstep.sources import SourceContext
+from lockstep.sources.open_source import OpenSource
 from lockstep.wal.request import ERROR, REQUEST, RESULT
 from stack.kafka import SPARK_CONNECTOR, KafkaBroker
 from stack.spark import kafka_connector, spark_environment
@@ -69,10 +70,8 @@ def login(memory_folder: Path, kafka_jars: None) -> Iterator[Login]:
         yield Login(connection, SourceRange(None, source.latest(None, None)))
 
 
-def _opened(connection: str) -> KafkaSource:
-    source = pipeline.sources["events"]
-    assert isinstance(source, KafkaSource)
-    return source.open(SourceContext("login", "events", lambda paths: set(), {"kafka": connection}))
+def _opened(connection: str) -> OpenSource:
+    return pipeline.sources["events"].open(SourceContext("login", "events", lambda paths: set(), {"kafka": connection}))
 
 
 def _events(folder: Path) -> dict[str, str]:

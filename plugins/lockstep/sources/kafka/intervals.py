@@ -8,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 from lockstep.epoch import Interval
 from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused
 from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.sources.kafka.ranges import Standing, TopicRange
+from lockstep.sources.kafka.ranges import TopicBounds, TopicRange
 
 
 def range_of_interval(
-    where: str, cluster: Cluster, topic: Topic, interval: Interval, settle: timedelta, *, accept_loss: bool
+    cluster: Cluster, topic: Topic, interval: Interval, settle: timedelta, *, accept_loss: bool
 ) -> TopicRange:
     """The same whenever it is asked for, once the interval is over for `settle`.
 
     Raises `SourceNotReady`, `SourceRefused`, and `OffsetsExpired` if records of the interval may be gone.
     """
+    where = cluster.who.name
     if datetime.now(UTC) < interval.end + settle:
         raise SourceNotReady(f"{where}: records of {interval} may still come, until {settle} after it")
     settings = cluster.topic_settings(topic.name)
@@ -26,23 +27,23 @@ def range_of_interval(
             f"{where}: topic {topic.name} has message.timestamp.type={kind}: a producer may send a record of an "
             "interval that was read already; set it to LogAppendTime, or read the topic without by_interval"
         )
-    standing = Standing.of(cluster, topic)
-    firsts = _edge(where, cluster, standing, interval.start)
-    ends = _edge(where, cluster, standing, interval.end)
+    bounds = TopicBounds.of(cluster, topic)
+    firsts = _edge(cluster, bounds, interval.start)
+    ends = _edge(cluster, bounds, interval.end)
     if not accept_loss and _may_have_expired(settings, interval.start):
-        _require_older(where, standing, firsts, interval)
-    return standing.range({number: (firsts[number], ends[number]) for number in standing.partitions})
+        _require_older(where, bounds, firsts, interval)
+    return bounds.range({number: (firsts[number], ends[number]) for number in bounds.partitions})
 
 
-def _edge(where: str, cluster: Cluster, standing: Standing, time: datetime) -> dict[int, int]:
+def _edge(cluster: Cluster, bounds: TopicBounds, time: datetime) -> dict[int, int]:
     """The offset of the first record of that time or later, the same whenever it is asked for."""
-    name, edges = standing.topic.name, {}
-    newest = cluster.ends(name, standing.partitions)
-    for number, offset in cluster.offsets_at(name, standing.partitions, time).items():
-        stable = standing.partitions[number][1]
+    name, edges = bounds.topic.name, {}
+    newest = cluster.ends(name, bounds.partitions)
+    for number, offset in cluster.offsets_at(name, bounds.partitions, time).items():
+        stable = bounds.partitions[number][1]
         edge = newest[number] if offset is None else offset
         if edge > stable:
-            raise SourceNotReady(f"{where}: a transaction is open in {name}/{number}, before {time}")
+            raise SourceNotReady(f"{cluster.who.name}: a transaction is open in {name}/{number}, before {time}")
         edges[number] = edge
     return edges
 
@@ -55,11 +56,11 @@ def _may_have_expired(settings: Mapping[str, str], since: datetime) -> bool:
     return size >= 0 or (kept >= 0 and since < datetime.now(UTC) - timedelta(milliseconds=kept))
 
 
-def _require_older(where: str, standing: Standing, firsts: Mapping[int, int], interval: Interval) -> None:
+def _require_older(where: str, bounds: TopicBounds, firsts: Mapping[int, int], interval: Interval) -> None:
     """Raises `OffsetsExpired` unless each partition still has a record from before the interval, or all it ever had."""
-    for number, (oldest, _) in standing.partitions.items():
+    for number, (oldest, _) in bounds.partitions.items():
         if 0 < oldest == firsts[number]:
-            name = standing.topic.name
+            name = bounds.topic.name
             raise OffsetsExpired(
                 f"{where}: the records of {name}/{number} before {oldest} are gone, and some of them may have been of "
                 f"{interval}; accept_loss=({name!r},) reads what is left"

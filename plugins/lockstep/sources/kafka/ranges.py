@@ -1,14 +1,12 @@
-"""Ranges of offsets: where an epoch of topics begins and ends, and whether it can still be read."""
+"""Ranges of offsets: where an epoch of topics begins and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lockstep.epoch import Json
-from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, TopicRecreated
+from lockstep.epoch import Json, Position
 from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.truncation import Cut
 
 
 @dataclass(frozen=True)
@@ -39,17 +37,25 @@ class TopicRange:
         """As many records at most: transactions' own records have offsets too."""
         return sum(end - first for first, end in self.partitions.values())
 
+    @property
+    def ends(self) -> dict[int, int]:
+        return {number: end for number, (_, end) in self.partitions.items()}
+
+    def behind(self) -> TopicRange:
+        """Nothing but where it ends: what has been read may be gone, what comes after may not."""
+        return replace(self, partitions={number: (end, end) for number, end in self.ends.items()})
+
 
 @dataclass(frozen=True)
-class Standing:
-    """A topic now: what each of its partitions still has, as (oldest offset, end of what is decided)."""
+class TopicBounds:
+    """What each partition of a topic has now: (oldest offset, end of what is decided)."""
 
     topic: Topic
     partitions: Mapping[int, tuple[int, int]]
     leaders: Mapping[int, int]
 
     @classmethod
-    def of(cls, cluster: Cluster, topic: Topic) -> Standing:
+    def of(cls, cluster: Cluster, topic: Topic) -> TopicBounds:
         numbers = range(topic.partitions)
         oldest = cluster.beginnings(topic.name, numbers)
         ends = cluster.stable_ends(topic.name, numbers)
@@ -61,80 +67,27 @@ class Standing:
         return TopicRange(self.topic.id, partitions, self.leaders)
 
 
-def _way_out(name: str) -> str:
-    return (
-        f". Once it is known what is lost, accept_loss=({name!r},) goes on without it; an epoch that is planned needs "
-        "`lockstep replan`"
-    )
+def position_of(cluster: str, ranges: Mapping[str, TopicRange], left: Mapping[str, TopicRange]) -> Position:
+    """`left`: topics of earlier epochs that are read no more."""
+    position: Position = {"cluster": cluster, "topics": _to_json(ranges)}
+    return position | ({"left": _to_json(left)} if left else {})
 
 
-def require_same_topic(where: str, name: str, id: str, topic: Topic | None) -> Topic:
-    """Raises `TopicRecreated` unless `topic` is the one with that id."""
-    if topic is None:
-        raise TopicRecreated(f"{where}: topic {name} is gone, and with it what no epoch has read{_way_out(name)}")
-    if topic.id != id:
-        raise TopicRecreated(
-            f"{where}: topic {name} was deleted and made anew (id {id}, now {topic.id}): its offsets count from 0 "
-            f"again{_way_out(name)}"
-        )
-    return topic
+def _to_json(ranges: Mapping[str, TopicRange]) -> Json:
+    return {name: range.to_json() for name, range in sorted(ranges.items())}
 
 
-def require_readable(where: str, name: str, number: int, first: int, end: int, now: tuple[int, int]) -> None:
-    """Raises `OffsetsExpired` or `LogTruncated` unless [first, end) stands whole in what the partition has `now`."""
-    oldest, stable = now
-    if oldest > first and first < end:
-        raise OffsetsExpired(
-            f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
-            f"{oldest}{_way_out(name)}"
-        )
-    if stable < end:
-        raise LogTruncated(
-            f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was cut, "
-            f"and offsets stand for other records now{_way_out(name)}"
-        )
+def ranges_of(position: Position) -> dict[str, TopicRange]:
+    """By topic."""
+    return {name: TopicRange.from_json(value) for name, value in position["topics"].items()}
 
 
-def require_whole(where: str, name: str, range: TopicRange, standing: Standing) -> None:
-    """Raises `SourceChanged`, by one of its kinds, unless the whole range can be read."""
-    for number, (first, end) in range.partitions.items():
-        if number not in standing.partitions:
-            raise SourceChanged(f"{where}: topic {name} has lost partition {number}")
-        require_readable(where, name, number, first, end, standing.partitions[number])
+def left_topics(position: Position) -> dict[str, TopicRange]:
+    """Where those ended that earlier epochs have read, and that one didn't."""
+    return {name: TopicRange.from_json(value) for name, value in position.get("left", {}).items()}
 
 
-def require_uncut(where: str, name: str, cuts: Mapping[int, Cut]) -> None:
-    """Raises `LogTruncated` if any partition was cut."""
-    for number, cut in cuts.items():
-        raise LogTruncated(
-            f"{where}: {name}/{number} was cut below offsets that epochs have read or planned, and has grown again: "
-            f"these stand for other records now ({cut.said}){_way_out(name)}"
-        )
-
-
-def taken_up(last: TopicRange, standing: Standing, cuts: Mapping[int, Cut]) -> dict[int, int]:
-    """Where a topic goes on whose loss is accepted: at its end, else where it was cut, else at its oldest record."""
-    if last.id != standing.topic.id:
-        return {}
-    found = {}
-    for number, (_, end) in last.partitions.items():
-        oldest, stable = standing.partitions.get(number, (0, 0))
-        cut = cuts[number].offset if number in cuts else end
-        if cut is not None and oldest <= cut <= stable:
-            found[number] = cut
-    return found
-
-
-def newly_led(range: TopicRange, standing: Standing) -> dict[int, tuple[int, int]]:
-    """The partitions with another leader epoch than the range's: partition → (end of the range, its leader epoch)."""
-    return {
-        number: (range.partitions[number][1], epoch)
-        for number, epoch in range.leaders.items()
-        if standing.leaders.get(number, epoch) != epoch
-    }
-
-
-def capped(ranges: Mapping[str, TopicRange], most: int | None) -> dict[str, TopicRange]:
+def cap(ranges: Mapping[str, TopicRange], most: int | None) -> dict[str, TopicRange]:
     """At most `most` offsets of all: one from each partition that has any, the rest in proportion to what they have.
 
     One from each also where that is more than `most`: a partition that has a backlog and gave nothing would be taken
