@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from lockstep.roles.begin import begin
 from lockstep.roles.stage import stage as run_stage
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
-from lockstep.sinks import KafkaSink
+from lockstep.sinks import FileSink, KafkaSink
 from lockstep.sources import KafkaSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
@@ -343,7 +344,8 @@ def test_what_is_lost_after_planning_fails_the_epoch_by_its_name(
             lose(topics, topic)
         return as_they_are(inputs)
 
-    pipeline = _pipeline(KafkaSource(topic, connection="kafka"), transform)
+    sink = FileSink("out", output="rows", path=str(tmp_path / "out"))
+    pipeline = replace(_pipeline(KafkaSource(topic, connection="kafka"), transform), sinks=[sink])
     run, ledger = RunKey("test", topic), Ledger(ledger_dsn)
     runtime = Runtime("events", ledger, Staging(str(tmp_path)), {"kafka": kafka_broker.bootstrap}, pipeline)
 
