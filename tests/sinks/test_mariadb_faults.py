@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
 import pytest
 
 from lockstep.crash import CrashPoint
+from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
@@ -18,8 +19,10 @@ from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import BranchName, xid
+from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.write_ahead import WriteAheadSink
 from lockstep.testing.children import Child, fork
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
+from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import (
     DEPLOYMENT,
     epoch,
@@ -32,7 +35,8 @@ from lockstep.testing.under_test import (
     publish,
     sweep,
 )
-from stack.mariadb import HOST, MariaDbServer
+from stack.mariadb import MariaDbServer
+from stack.postgres import HOST
 from tests.proxy import CuttingProxy
 from tests.sinks.mariadb_target import MariaDbUnderTest, execute
 
@@ -54,7 +58,7 @@ def proxy(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator[CuttingPr
         yield proxy
 
 
-def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: str) -> MariaDbUnderTest:
+def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: ProtocolName) -> MariaDbUnderTest:
     """A sink whose connection goes through the proxy; its reader's doesn't."""
     target = MariaDbUnderTest(dsn, "", protocol)
     passing = f"{dsn.replace(f':{server.port}/', f':{proxy.port}/')}?ssl_disabled=true"
@@ -62,18 +66,18 @@ def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: str) 
     return target
 
 
-def once(target: MariaDbUnderTest, vote: object, wal: object, token: int = 30) -> Publication:
+def once(target: MariaDbUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
     with opened(target) as sink:
-        return sink.publish(epoch(token=token), vote, wal)  # type: ignore[arg-type]
+        return sink.publish(epoch(token=token), vote, wal)
 
 
 @contextmanager
-def stopped_at(point: CrashPoint, action: object) -> Iterator[Child]:
+def stopped_at(point: CrashPoint, action: Callable[[], object]) -> Iterator[Child]:
     """A child process that runs `action` and has stopped itself at `point`."""
 
     def run() -> None:
         os.environ |= {"LOCKSTEP_TESTING": "1", "LOCKSTEP_CRASH": f"{point}:hang"}
-        action()  # type: ignore[operator]
+        action()
 
     child = fork(run, quiet=True)
     try:
@@ -131,10 +135,11 @@ def test_a_broken_commit_of_a_write_ahead_publish_is_settled_by_the_next_try(
     target, wal = behind(proxy, mariadb_server, mariadb_dsn, "write_ahead"), sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     at = epoch(token=30)
-    opening = opened(target)
-    with pytest.raises(SinkUnavailable), opening as sink, sink.committer.session(at) as session:  # type: ignore[attr-defined]
-        sink.send_values(wal[0], at, at.timestamp, session)  # type: ignore[attr-defined]
-        proxy.cut(**{lost: b"COMMIT"})  # type: ignore[arg-type]
+    with pytest.raises(SinkUnavailable), opened(target) as sink:
+        assert isinstance(sink, WriteAheadSink)
+        with sink.committer.session(at) as session:
+            sink.send_values(wal[0], at, at.timestamp, session)
+            proxy.cut(**{lost: b"COMMIT"})  # type: ignore[arg-type]
     wanted = Publication.SENT if lost == "before" else Publication.FOUND
     assert publish(target, epoch(token=31), vote, wal) is wanted
     expect_rows(target, wal)
@@ -146,7 +151,7 @@ def test_a_broken_commit_of_a_write_ahead_publish_is_settled_by_the_next_try(
 
 @pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
 def test_a_vote_outlives_a_killed_server_and_so_do_the_rows(
-    mariadb_server: MariaDbServer, mariadb_dsn: str, protocol: str
+    mariadb_server: MariaDbServer, mariadb_dsn: str, protocol: ProtocolName
 ) -> None:
     target, wal = MariaDbUnderTest(mariadb_dsn, "", protocol), sealed(ROWS)
     vote = prepare(target, epoch(), wal)

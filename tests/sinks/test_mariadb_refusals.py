@@ -25,17 +25,18 @@ from lockstep.mariadb import connection as mariadb_connection
 from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
-from stack.mariadb import MISSING, MariaDbServer, mariadbd
+from stack.mariadb import MISSING, MariaDbServer, Setting, mariadbd
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
-PROTOCOLS = ("two_phase", "write_ahead")
+PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
 
-def sink(protocol: str = "two_phase", **arguments: Any) -> MariaDbSink:
+def sink(protocol: ProtocolName = "two_phase", **arguments: Any) -> MariaDbSink:
     given = {"tables": {"rows": "target"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
     return MariaDbSink("warehouse", protocol=protocol, **given)
 
@@ -127,7 +128,7 @@ def test_a_server_without_local_infile_is_refused(mariadb_server: MariaDbServer,
 
 
 def test_every_other_setting_that_could_lose_rows_has_its_name() -> None:
-    fine = {
+    fine: dict[str, Any] = {
         "read_only": 0,
         "flush": 1,
         "doublewrite": 1,
@@ -137,7 +138,7 @@ def test_every_other_setting_that_could_lose_rows_has_its_name() -> None:
         "binlog_format": "MIXED",
         "wsrep_on": 0,
     }
-    odd = [
+    odd: list[tuple[dict[str, Any], str]] = [
         ({"doublewrite": "OFF"}, "innodb_doublewrite = OFF"),
         ({"flush_method": "nosync"}, "innodb_flush_method = nosync"),
         ({"sync_binlog": 0}, "log_bin = 1 and sync_binlog = 0"),
@@ -161,7 +162,7 @@ def logging_server(memory_folder: Path) -> Iterator[MariaDbServer]:
     """A server with a binary log, each transaction of which is synced."""
     if mariadbd() is None:
         pytest.skip(MISSING)
-    settings = {"log_bin": "binlog", "server_id": 7, "sync_binlog": 1, "binlog_format": "MIXED"}
+    settings: dict[str, Setting] = {"log_bin": "binlog", "server_id": 7, "sync_binlog": 1, "binlog_format": "MIXED"}
     with MariaDbServer(memory_folder / "logging", settings=settings).for_a_while() as server:
         yield server
 
@@ -186,7 +187,7 @@ def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(lo
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("engine", ["Aria", "MyISAM", "MEMORY"])
-def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, engine: str, protocol: str) -> None:
+def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, engine: str, protocol: ProtocolName) -> None:
     execute(mariadb_dsn, f"CREATE TABLE target (id bigint, name varchar(9), lockstep_epoch bigint) ENGINE = {engine}")
     assert f"its engine is {engine}" in refusal(mariadb_dsn, sink(protocol))
 
@@ -251,7 +252,7 @@ def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServ
     try:
         execute(strange, "CREATE TABLE lockstep_target (relation text)")  # somebody else's
         preflight(mariadb_dsn, sink(create=True))
-        given = {"tables": {"rows": f"{home}.target"}}
+        given: dict[str, Any] = {"tables": {"rows": f"{home}.target"}}
         with pytest.raises(TargetOwned, match=rf"pipeline pipe,.* row of {home}\.lockstep_target"):
             preflight(elsewhere, sink(**given), pipeline="other")
         preflight(mariadb_dsn, sink(shared=True))
@@ -308,7 +309,7 @@ def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str, protocol: str) -> None:
+def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str, protocol: ProtocolName) -> None:
     execute(mariadb_dsn, "CREATE TABLE target (id bigint PRIMARY KEY, name text, lockstep_epoch bigint)")
     rows = pa.table({"id": [1, 2, 2, 3], "name": ["a", "b", "c", "d"]}, SCHEMA)
     with pytest.raises(SinkRejected, match=r"took 3 of 4 rows with 1 warnings: Duplicate entry for key 'PRIMARY'"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -54,7 +54,7 @@ def ints(bits: int, signed: bool) -> list[int]:
     return [-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 1] if signed else [0, (1 << bits) - 1, 1]
 
 
-VALUES: list[tuple[pa.DataType, list[object]]] = [
+VALUES: list[tuple[pa.DataType, Sequence[object]]] = [
     (pa.bool_(), [True, False]),
     *[(getattr(pa, f"int{bits}")(), ints(bits, True)) for bits in (8, 16, 32, 64)],
     *[(getattr(pa, f"uint{bits}")(), ints(bits, False)) for bits in (8, 16, 32, 64)],

@@ -30,6 +30,7 @@ from lockstep.errors import (
 from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import xid
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
@@ -55,7 +56,7 @@ def dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
     mariadb_server.drop_database(name)
 
 
-def sink(protocol: str | None = "write_ahead", name: str = "warehouse", **arguments: Any) -> MariaDbSink:
+def sink(protocol: ProtocolName | None = "write_ahead", name: str = "warehouse", **arguments: Any) -> MariaDbSink:
     given: dict[str, Any] = {
         "tables": {"rows": "target"},
         "connection": "w",
@@ -66,7 +67,7 @@ def sink(protocol: str | None = "write_ahead", name: str = "warehouse", **argume
         "lock_timeout": LOCK_TIMEOUT,
         **arguments,
     }
-    return MariaDbSink(name, protocol=protocol, **given)  # type: ignore[arg-type]
+    return MariaDbSink(name, protocol=protocol, **given)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def applied(epochs: Sequence[Sealed]) -> dict[int, tuple[Any, ...]]:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(2))
 def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
-    dsn: str, protocol: str, seed: int
+    dsn: str, protocol: ProtocolName, seed: int
 ) -> None:
     epochs = random_epochs(seed)
     for one in random.Random(seed).sample(epochs, len(epochs)):
@@ -221,7 +222,7 @@ def test_publishers_at_once_never_show_a_row_older_than_one_that_was_seen(dsn: s
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(dsn: str, protocol: str) -> None:
+def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(dsn: str, protocol: ProtocolName) -> None:
     send(dsn, sink(protocol), sealed(1, row(1), row(2), day=1))
     send(dsn, sink(protocol), sealed(2, row(1, "bye", gone=True), row(3, "never seen", gone=True), day=3))
     send(dsn, sink(protocol), sealed(3, row(1, "old news"), row(3, "old news"), day=2))
@@ -232,7 +233,7 @@ def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(dsn: s
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(dsn: str, protocol: str) -> None:
+def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(dsn: str, protocol: ProtocolName) -> None:
     given = sink(protocol, order="column:version")
     send(dsn, given, sealed(1, row(1, "b", 5), row(1, "a", 3), row(1, "c", 9), row(2, "x", 4)))
     assert shown(dsn) == {1: ("c", 9, False), 2: ("x", 4, False)}

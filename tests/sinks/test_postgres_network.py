@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, LockstepError, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.sealed_rows import OUTPUT, sealed
+from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.write_ahead import WriteAheadSink
+from lockstep.testing.sealed_rows import OUTPUT, SealedRows, sealed
 from lockstep.testing.under_test import (
     DEPLOYMENT,
     epoch,
@@ -35,7 +38,7 @@ def proxy(warehouse_server: PostgresServer, warehouse_dsn: str) -> Iterator[Cutt
         yield proxy
 
 
-def behind(proxy: CuttingProxy, server: PostgresServer, dsn: str, protocol: str) -> PostgresUnderTest:
+def behind(proxy: CuttingProxy, server: PostgresServer, dsn: str, protocol: ProtocolName) -> PostgresUnderTest:
     """A sink whose connection goes through the proxy; its reader's doesn't."""
     target = PostgresUnderTest(dsn, "", protocol)
     password = server.passfile.read_text().splitlines()[-1].rsplit(":", 1)[1]
@@ -44,9 +47,9 @@ def behind(proxy: CuttingProxy, server: PostgresServer, dsn: str, protocol: str)
     return target
 
 
-def once(target: PostgresUnderTest, vote: object, wal: object, token: int = 30) -> Publication:
+def once(target: PostgresUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
     with opened(target) as sink:
-        return sink.publish(epoch(token=token), vote, wal)  # type: ignore[arg-type]
+        return sink.publish(epoch(token=token), vote, wal)
 
 
 def test_a_lost_answer_to_commit_prepared_is_proven_by_the_marker(
@@ -104,10 +107,11 @@ def test_a_broken_commit_of_a_write_ahead_publish_is_settled_by_the_next_try(
     target, wal = behind(proxy, warehouse_server, warehouse_dsn, "write_ahead"), sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     at = epoch(token=30)
-    opening = opened(target)
-    with pytest.raises(SinkUnavailable), opening as sink, sink.committer.session(at) as session:  # type: ignore[attr-defined]
-        sink.send_values(wal[0], at, at.timestamp, session)  # type: ignore[attr-defined]
-        proxy.cut(**{lost: b"COMMIT"})  # type: ignore[arg-type]
+    with pytest.raises(SinkUnavailable), opened(target) as sink:
+        assert isinstance(sink, WriteAheadSink)
+        with sink.committer.session(at) as session:
+            sink.send_values(wal[0], at, at.timestamp, session)
+            proxy.cut(**{lost: b"COMMIT"})  # type: ignore[arg-type]
     wanted = Publication.SENT if lost == "before" else Publication.FOUND
     assert publish(target, epoch(token=31), vote, wal) is wanted
     expect_rows(target, wal)

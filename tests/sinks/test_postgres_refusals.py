@@ -24,7 +24,9 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.base import SinkContext
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
 from lockstep.testing.sealed_rows import SealedRows
@@ -34,10 +36,10 @@ from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
-PROTOCOLS = ("two_phase", "write_ahead")
+PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
 
-def sink(protocol: str = "two_phase", **arguments: Any) -> PostgresSink:
+def sink(protocol: ProtocolName = "two_phase", **arguments: Any) -> PostgresSink:
     given = {"tables": {"rows": "public.target"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
     return PostgresSink("warehouse", protocol=protocol, **given)
 
@@ -76,7 +78,8 @@ def test_the_protocol_is_the_arguments_or_the_one_that_holds_no_keys() -> None:
     given: dict[str, Any] = {"tables": {"rows": "t"}, "connection": "w"}
     assert PostgresSink("s", **given).protocol == "two_phase"
     assert PostgresSink("s", mode="upsert", key=["id"], **given).protocol == "write_ahead"
-    for name, kind in (("two_phase", TwoPhaseTableSink), ("write_ahead", WriteAheadTableSink)):
+    kinds: dict[ProtocolName, type[OpenSink]] = {"two_phase": TwoPhaseTableSink, "write_ahead": WriteAheadTableSink}
+    for name, kind in kinds.items():
         with sink(name).opened(context("dbname=nowhere")) as live:  # it connects when it is asked for something
             assert type(live) is kind
 
@@ -193,7 +196,7 @@ TABLES = [
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("ddl", "told"), TABLES, ids=[told for _, told in TABLES])
 def test_a_table_that_cannot_keep_rows_is_refused_at_begin(
-    warehouse_dsn: str, ddl: str, told: str, protocol: str
+    warehouse_dsn: str, ddl: str, told: str, protocol: ProtocolName
 ) -> None:
     if ddl:
         execute(warehouse_dsn, ddl)
@@ -314,7 +317,7 @@ def reader(warehouse_server: PostgresServer, warehouse_dsn: str) -> Iterator[str
 @pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}], ids=["append", "upsert"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_role_is_told_every_grant_that_it_lacks_at_once(
-    warehouse_dsn: str, reader: str, protocol: str, mode: dict[str, Any]
+    warehouse_dsn: str, reader: str, protocol: ProtocolName, mode: dict[str, Any]
 ) -> None:
     table = {"tables": {"rows": 'public.Target "of" rows'}, **mode}
     preflight(warehouse_dsn, sink(protocol, create=True, **table))
@@ -415,7 +418,7 @@ def nothing_is_left(dsn: str) -> bool:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(("ddl", "told"), BAD_ROWS, ids=[told for _, told in BAD_ROWS])
 def test_rows_that_the_table_refuses_are_rejected_before_the_decision(
-    with_parent: str, ddl: str, told: str, protocol: str
+    with_parent: str, ddl: str, told: str, protocol: ProtocolName
 ) -> None:
     execute(with_parent, ddl)
     with pytest.raises(SinkRejected, match=told):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,7 @@ from psycopg2 import sql
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
+from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Publication
 from lockstep.sinks.handles import SinkName
@@ -54,12 +55,12 @@ def redo(warehouse_dsn: str) -> PostgresUnderTest:
 
 
 @contextmanager
-def stopped_at(point: CrashPoint, action: object) -> Iterator[Child]:
+def stopped_at(point: CrashPoint, action: Callable[[], object]) -> Iterator[Child]:
     """A child process that runs `action` and has stopped itself at `point`."""
 
     def run() -> None:
         os.environ |= {"LOCKSTEP_TESTING": "1", "LOCKSTEP_CRASH": f"{point}:hang"}
-        action()  # type: ignore[operator]
+        action()
 
     child = fork(run, quiet=True)
     try:
@@ -235,9 +236,9 @@ def test_a_stopped_validation_that_holds_unique_keys_gives_way(redo: PostgresUnd
     expect_settled(redo)
 
 
-def _publish_once(target: PostgresUnderTest, token: int, vote: object, wal: object) -> None:
+def _publish_once(target: PostgresUnderTest, token: int, vote: Vote, wal: Sequence[SealedRows]) -> None:
     with opened(target) as sink:
-        sink.publish(epoch(token=token), vote, wal)  # type: ignore[arg-type]
+        sink.publish(epoch(token=token), vote, wal)
 
 
 def test_side_effects_at_the_server_are_separated_by_crash_points(target: PostgresUnderTest) -> None:

@@ -6,12 +6,13 @@ Both ways of encoding have to do it: pgpq's binary one, and the CSV that is take
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pgpq
 import pyarrow as pa
 import pytest
 from psycopg2 import sql
@@ -66,7 +67,7 @@ def ints(bits: int, signed: bool) -> list[int]:
     return [-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 1] if signed else [0, (1 << bits) - 1, 1]
 
 
-VALUES: list[tuple[pa.DataType, list[object]]] = [
+VALUES: list[tuple[pa.DataType, Sequence[object]]] = [
     (pa.bool_(), [True, False]),
     *[(getattr(pa, f"int{bits}")(), ints(bits, True)) for bits in (8, 16, 32, 64)],
     *[(getattr(pa, f"uint{bits}")(), ints(bits, False)) for bits in (8, 16, 32, 64)],
@@ -155,7 +156,7 @@ def test_both_encodings_give_the_server_the_same_rows(
 ) -> None:
     rows = pa.table({"n": pa.array(range(len(values) + 1)), "value": pa.array([*values, None], dtype)}).slice(1)
     found = []
-    for encoder in (encoders.pgpq, None):
+    for encoder in (pgpq, None):
         monkeypatch.setattr(encoders, "pgpq", encoder)
         execute(types_dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         round_trip(types_dsn, rows, batch_rows=2)
