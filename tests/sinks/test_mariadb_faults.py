@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
-from lockstep.errors import InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
+from lockstep.errors import SINK_ERRORS, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.base import Publication, SinkContext
@@ -299,9 +299,10 @@ def test_a_server_that_takes_a_connection_and_says_nothing_is_given_up(mariadb_d
     with socket.create_server((HOST, 0)) as silent:
         dsn = f"mysql://u:p@{HOST}:{silent.getsockname()[1]}/d?connect_timeout=1"
         with pytest.raises(SinkUnavailable, match="timed out"):
-            Database("s", "warehouse", dsn, 1.0).connect()
+            Database("sink s", "warehouse", dsn, 1.0, SINK_ERRORS).connect()
     later = f"{mariadb_dsn}?connect_timeout=1"
-    with closing(Database("s", "warehouse", later, 1.0).connect()) as connection, connection.cursor() as cursor:
+    database = Database("sink s", "warehouse", later, 1.0, SINK_ERRORS)
+    with closing(database.connect()) as connection, connection.cursor() as cursor:
         assert cursor.execute("SELECT SLEEP(1.2)") == 1, "an answer may take longer than the greeting"
 
 

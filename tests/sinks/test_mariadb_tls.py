@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lockstep.errors import SinkUnavailable
+from lockstep.errors import SINK_ERRORS, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 
@@ -49,7 +49,7 @@ def presenting(certificate: tuple[Path, Path]) -> dict[str, str | int]:
 
 
 def cipher(dsn: str) -> str:
-    database = Database("tls", "warehouse", dsn, 1.0)
+    database = Database("sink tls", "warehouse", dsn, 1.0, SINK_ERRORS)
     try:
         with database.transaction("asking for the cipher") as cursor:
             cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json, RunKey
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
+from lockstep.errors import SINK_ERRORS, InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
 from lockstep.operations.override import clear_override, override
 from lockstep.postgres.connection import Database
 from lockstep.roles.begin import begin
@@ -336,7 +336,7 @@ def test_the_command_keeps_lists_and_takes_back_a_word(
 
 @pytest.mark.parametrize("seconds", [0.0001, 1e9])
 def test_a_lock_timeout_that_the_server_cant_express_is_still_a_timeout(warehouse_dsn: str, seconds: float) -> None:
-    database = Database("rows", "w", warehouse_dsn, seconds)
+    database = Database("sink rows", "w", warehouse_dsn, seconds, SINK_ERRORS)
     with database.transaction("looking how long it waits") as cursor:
         cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'")
         assert cursor.fetchone() != (0,), "for ever"

@@ -11,20 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pymysql
-from pymysql.constants import ER
 
 from lockstep.disclosure import cause
-from lockstep.errors import (
-    InvalidPipeline,
-    LockstepError,
-    PreflightRefused,
-    SinkRejected,
-    SinkUnavailable,
-    TargetFull,
-)
-from lockstep.mariadb.dsn import SECRETS, parse_dsn
-from lockstep.mariadb.refusals import quotes_row, told
-from lockstep.mariadb.wire import LOCKED, Cursor, Loader, close_quietly, code_of, is_lost
+from lockstep.errors import ErrorClasses, Failure, InvalidPipeline, LockstepError
+from lockstep.mariadb.dsn import parse_dsn, scrub
+from lockstep.mariadb.errors import LOCKED, classify, code_of, is_lost, quotes_row
+from lockstep.mariadb.refusals import describe
+from lockstep.mariadb.wire import Cursor, Loader, close_quietly
 
 IDLE_SECONDS = 300  #: a session that stands still is ended by the server
 OLDEST = (10, 5)  #: before it, a prepared branch dies with the connection that prepared it
@@ -44,23 +37,18 @@ _GUARD = """
            @@GLOBAL.wsrep_on
 """
 
-_FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL})
-_DENIED = frozenset(
-    {1044, 1142, 1143, 1227, 1370, 1419}  # missing grants
-    | {1148, 4166}  # LOAD DATA LOCAL is off
-)
 _LACKS = re.compile(r"(?P<rights>[A-Z][A-Z, ]*) command denied to user .* for table (?P<table>`[^`]+`\.`[^`]+`)")
-_PASSING = LOCKED | {1040, 1041, 1129, 1203, 1226, 1290, 1317, 1836}
 
 
 @dataclass
 class Database:
-    """The database that a sink writes to. One connection is kept for short transactions; `connect` opens others."""
+    """A database and who asks it. One connection is kept for short transactions; `connect` opens others."""
 
-    sink: str
+    where: str  #: opens each message: "sink warehouse"
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
+    errors: ErrorClasses
     account: str | None = None  #: the user's name and host as the server has granted them, quoted; once it was asked
     _short: Loader | None = field(default=None, repr=False)
 
@@ -73,16 +61,17 @@ class Database:
         return str(self._arguments["database"])
 
     def connect(self) -> Loader:
-        """A new connection: autocommit, READ COMMITTED, strict, in UTC. Raises `SinkUnavailable`."""
+        """A new connection: autocommit, READ COMMITTED, strict, in UTC. Raises `errors.unavailable`."""
         try:
             connection = Loader(self._arguments)
         except (pymysql.MySQLError, OSError) as error:
             # from None: the original may quote what it was given
-            raise SinkUnavailable(f"sink {self.sink}: connection {self.connection_id}: {self._scrub(error)}") from None
+            text = f"{self.where}: connection {self.connection_id}: {self._describe(error)}"
+            raise self.errors.unavailable(text) from None
         except (ssl.SSLError, ValueError, RuntimeError) as error:
-            raise InvalidPipeline(f"sink {self.sink}: connection {self.connection_id}: {self._scrub(error)}") from None
+            raise InvalidPipeline(f"{self.where}: connection {self.connection_id}: {self._describe(error)}") from None
         try:
-            with self.naming("opening a session", PreflightRefused), connection.cursor() as cursor:
+            with self.naming("opening a session", self.errors.denied), connection.cursor() as cursor:
                 lock = max(1, math.ceil(self.lock_timeout))
                 self._require_version(connection.server_version)
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE")
@@ -93,25 +82,25 @@ class Database:
         return connection
 
     def guard(self, cursor: Cursor) -> None:
-        """First statement of every transaction: durable settings on a primary, or `PreflightRefused`."""
+        """First statement of every transaction: durable settings on a primary, or `errors.denied`."""
         cursor.execute(_GUARD)
         found = cursor.fetchone()
         assert found is not None
         for refused, setting, remedy in weaknesses(*found[1:]):
             if refused:
-                raise PreflightRefused(f"sink {self.sink}: the server runs with {setting}: {remedy}")
+                raise self.errors.denied(f"{self.where}: the server runs with {setting}: {remedy}")
 
     def _require_version(self, version: str) -> None:
         numbers = version.removeprefix("5.5.5-").partition("-")[0].split(".")
         if "MariaDB" not in version or tuple(int(number) for number in numbers[:2]) < OLDEST:
-            raise PreflightRefused(
-                f"sink {self.sink}: the server of connection {self.connection_id} is {version}: MariaDbSink needs "
+            raise self.errors.denied(
+                f"{self.where}: the server of connection {self.connection_id} is {version}: MariaDbSink needs "
                 f"MariaDB {'.'.join(map(str, OLDEST))} or newer, where a prepared branch outlives its connection; "
                 "MySQL's XA has not been tried with it"
             )
 
     @contextmanager
-    def transaction(self, doing: str, *, rejected: type[LockstepError] = SinkRejected) -> Iterator[Cursor]:
+    def transaction(self, doing: str, *, rejected: type[LockstepError] | None = None) -> Iterator[Cursor]:
         """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
         with self.naming(doing, rejected), self.outside_transaction() as cursor:
             connection = self._short
@@ -156,7 +145,7 @@ class Database:
         self._short = None
 
     @contextmanager
-    def naming(self, doing: str, rejected: type[LockstepError] = SinkRejected) -> Iterator[None]:
+    def naming(self, doing: str, rejected: type[LockstepError] | None = None) -> Iterator[None]:
         """Give driver errors their Lockstep name; what the server refuses for its content becomes `rejected`."""
         try:
             yield
@@ -164,17 +153,17 @@ class Database:
             raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
 
     def named(
-        self, error: pymysql.MySQLError, doing: str, rejected: type[LockstepError] = SinkRejected
+        self, error: pymysql.MySQLError, doing: str, rejected: type[LockstepError] | None = None
     ) -> LockstepError:
-        text = f"sink {self.sink}: {doing}: {self._scrub(error)}"
-        code = code_of(error)
-        if code in _FULL or "No space left on device" in text or "error 28" in text:
-            return TargetFull(f"{text}; make room where the server keeps its data")
-        if is_lost(error) or code in _PASSING:
-            return SinkUnavailable(text)
-        if code in _DENIED:
-            return PreflightRefused(f"{text}; {self._remedy(text)}")
-        return rejected(text)
+        text, failure = f"{self.where}: {doing}: {self._describe(error)}", classify(error)
+        match failure:
+            case Failure.FULL:
+                text = f"{text}; make room where the server keeps its data"
+            case Failure.DENIED:
+                text = f"{text}; {self._remedy(text)}"
+            case Failure.REFUSED if rejected:
+                return rejected(text)
+        return self.errors.of(failure)(text)
 
     def _remedy(self, text: str) -> str:
         """The very grant, where the server says what is missing."""
@@ -187,12 +176,8 @@ class Database:
         """Whether `error` stands for a lock that somebody else has held for too long, or for a deadlock."""
         return error.__cause__ is not None and code_of(error.__cause__) in LOCKED
 
-    def _scrub(self, error: BaseException) -> str:
-        text = told(error)
-        for secret in (*(self._arguments.get(name) for name in SECRETS), self.dsn):
-            if secret:
-                text = text.replace(str(secret), "***")
-        return text
+    def _describe(self, error: BaseException) -> str:
+        return scrub(describe(error), self._arguments).replace(self.dsn, "***")
 
 
 def weaknesses(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -14,7 +15,7 @@ _PASSED = frozenset((*_TLS, "unix_socket", "read_default_file", "connect_timeout
 _IGNORED = frozenset({"charset", "cursor", "local_infile", "client"})  #: for Airflow's own hook
 _TRUE = ("true", "1", "yes", "on")
 _BOOLEANS = ("ssl_verify_cert", "ssl_verify_identity", "ssl_disabled")
-SECRETS = ("password", "ssl_key_password")
+_SECRETS = ("password", "ssl_key_password")
 
 
 def parse_dsn(connection_id: str, dsn: str) -> dict[str, Any]:
@@ -79,3 +80,10 @@ def _malformed(connection_id: str) -> InvalidPipeline:
         f"connection {connection_id} is not a URI of a MariaDB database: give mysql://user@host:port/database with "
         "special characters of the password percent-encoded"
     )
+
+
+def scrub(text: str, arguments: Mapping[str, Any]) -> str:
+    """`text` without a secret of the driver's arguments."""
+    for secret in filter(None, map(arguments.get, _SECRETS)):
+        text = text.replace(str(secret), "***")
+    return text

@@ -7,15 +7,8 @@ import re
 import pymysql
 
 from lockstep.disclosure import rows_shown, with_hint
-from lockstep.mariadb.wire import code_of
+from lockstep.mariadb.errors import code_of, quotes_row
 
-#: numbers of what is about a row's content; 1642 to 1644 are a person's own words, raised by a trigger
-_OF_ROWS = frozenset(
-    {1048, 1062, 1136, 1169, 1210, 1216, 1217, 1263, 1264, 1265, 1292, 1300, 1364}
-    | {1365, 1366, 1367, 1406, 1411, 1441, 1451, 1452, 1525, 1526, 1557, 1586}
-    | {1642, 1643, 1644, 1690, 1748, 1761, 1859, 3819, 4025}
-)
-_SERVERS = 4999  #: the server's own numbers end below
 #: the texts that are known to hold nothing but names and numbers of rows, or how they do without the values
 _KNOWN = tuple(
     (re.compile(pattern, re.DOTALL), kept)
@@ -39,12 +32,7 @@ _KNOWN = tuple(
 )
 
 
-def quotes_row(error: BaseException) -> bool:
-    """Whether the error's text may have values of a row: the server's own, or one of a trigger's own number."""
-    return code_of(error) in _OF_ROWS or code_of(error) > _SERVERS
-
-
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The error's text on one line; of a refused row only names."""
     if rows_shown() or not (isinstance(error, pymysql.MySQLError) and quotes_row(error)):
         return " ".join(str(error).split())

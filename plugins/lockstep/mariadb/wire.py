@@ -1,18 +1,18 @@
-"""The driver's connection to MariaDB, made to feed LOAD DATA LOCAL from memory; and what its error numbers mean."""
+"""The driver's connection to MariaDB, made to feed LOAD DATA LOCAL from memory."""
 
 from __future__ import annotations
 
 import re
 import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pymysql
-from pymysql.constants import CLIENT, COMMAND, ER
+from pymysql.constants import CLIENT, COMMAND
 from pymysql.cursors import Cursor as _Cursor
 from pymysql.protocol import OKPacketWrapper
 
@@ -21,10 +21,6 @@ Cursor: TypeAlias = _Cursor
 PACKET = 1 << 16  #: a server closes the connection at one that is larger than its max_allowed_packet
 _CONNECT_SECONDS = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
-
-_KILLED = 1927  # ER_CONNECTION_KILLED, which only MariaDB has
-LOCKED = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, 1969})  # 1969: max_statement_time
-_LOST = frozenset({*range(2000, 2100), ER.SERVER_SHUTDOWN, _KILLED, *range(1158, 1162), ER.NEW_ABORTING_CONNECTION})
 
 if TYPE_CHECKING:
 
@@ -47,10 +43,10 @@ else:
 class Loader(_Connection):
     """A connection that feeds LOAD DATA LOCAL from memory, and never from a file that the server names."""
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], *, autocommit: bool = True) -> None:
         given = {"connect_timeout": _CONNECT_SECONDS, "charset": "utf8mb4", **arguments}
         # the flag, not local_infile=True: with that the driver would open any file that a server asks for
-        super().__init__(**given, autocommit=True, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
+        super().__init__(**given, autocommit=autocommit, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
         self._connect_within(given["connect_timeout"])
 
     def _connect_within(self, seconds: float) -> None:
@@ -120,18 +116,6 @@ def _dial(host: str, port: int, timeout: float) -> socket.socket:
         if hasattr(socket, name):
             dialled.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return dialled
-
-
-def code_of(error: BaseException) -> int:
-    """The server's or the driver's number of an error; 0 where there is none."""
-    code = error.args[0] if error.args else 0
-    return code if isinstance(code, int) else 0
-
-
-def is_lost(error: BaseException) -> bool:
-    """Whether the connection broke: what the last statement did is not known."""
-    code = code_of(error)
-    return code in _LOST or (code == 0 and isinstance(error, pymysql.err.InterfaceError | pymysql.err.InternalError))
 
 
 def close_quietly(connection: Loader) -> None:

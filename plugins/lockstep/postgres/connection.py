@@ -1,4 +1,4 @@
-"""Connections to a target database: safe settings in every transaction, errors with names, no secrets in them."""
+"""Connections to PostgreSQL: safe settings in every transaction, errors with names, no secrets in them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause
-from lockstep.errors import SINK_ERRORS, ErrorClasses, Failure, LockstepError, PreflightRefused
+from lockstep.errors import ErrorClasses, Failure, LockstepError
 from lockstep.postgres.dsn import require_dsn
-from lockstep.postgres.errors import classify, describe
-from lockstep.postgres.errors import is_lost as is_lost
+from lockstep.postgres.errors import classify, describe, is_lost
 from lockstep.postgres.refusals import quotes_row
 
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
@@ -88,34 +87,34 @@ def dial(
 
 @dataclass
 class Database:
-    """The database that a sink writes to. One connection is kept for short transactions; `connect` opens others."""
+    """A database and who asks it. One connection is kept for short transactions; `connect` opens others."""
 
-    sink: str
+    where: str  #: opens each message: "sink warehouse"
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
-    errors: ErrorClasses = SINK_ERRORS
+    errors: ErrorClasses
     _short: Connection | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_dsn(self.dsn, f"connection {self.connection_id}")
 
     def connect(self, session: str) -> Connection:
-        """A new connection, READ COMMITTED and UTF-8. Raises `errors.unavailable`, `PreflightRefused` for a replica."""
+        """A new connection, READ COMMITTED and UTF-8. Raises `errors.unavailable`, `errors.denied` of a replica."""
         try:
             return dial(self.dsn, session, replica=self._is_replica())
         except psycopg2.Error as error:
             # from None: the original may quote the DSN
             raise self.named(error, f"connection {self.connection_id}") from None
 
-    def _is_replica(self) -> PreflightRefused:
-        return PreflightRefused(
-            f"sink {self.sink}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
+    def _is_replica(self) -> LockstepError:
+        return self.errors.denied(
+            f"{self.where}: connection {self.connection_id} leads to a replica (pg_is_in_recovery): its list "
             "of prepared transactions and its markers prove nothing; connect to the primary"
         )
 
     def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
-        """First statement of every transaction: durable settings on a durable primary, or `PreflightRefused`."""
+        """First statement of every transaction: durable settings on a durable primary, or `errors.denied`."""
         seconds = self.lock_timeout if lock_timeout is None else lock_timeout
         lock_ms = str(round(max(1, min(1000 * seconds, _LONGEST_MS))))  # 0 would be for ever
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
@@ -125,8 +124,8 @@ class Database:
             raise self._is_replica()
         for setting, value in (("fsync", row[1]), ("full_page_writes", row[2])):
             if value != "on":
-                raise PreflightRefused(
-                    f"sink {self.sink}: the server runs with {setting} = {value}: it can lose what it acknowledged; "
+                raise self.errors.denied(
+                    f"{self.where}: the server runs with {setting} = {value}: it can lose what it acknowledged; "
                     f"set {setting} = on"
                 )
 
@@ -163,7 +162,7 @@ class Database:
 
     def _begin_once(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
         if self._short is None or self._short.closed:
-            self._short = self.connect(f"lockstep {self.sink}")
+            self._short = self.connect(f"lockstep {self.where}")
         connection = self._short
         _roll_back(connection)
         connection.autocommit = not local
@@ -185,7 +184,7 @@ class Database:
             raise self.named(error, doing, rejected) from cause(error, quotes_row(error))
 
     def named(self, error: psycopg2.Error, doing: str, rejected: type[LockstepError] | None = None) -> LockstepError:
-        text, failure = f"sink {self.sink}: {doing}: {describe(error, self.dsn)}", classify(error)
+        text, failure = f"{self.where}: {doing}: {describe(error, self.dsn)}", classify(error)
         if failure is Failure.DENIED:
             text = f"{text}; grant the role of connection {self.connection_id} what it lacks"
         if failure is Failure.REFUSED and rejected:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import PreflightRefused, TargetChanged
+from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
 from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.base import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers import lone_sender
@@ -31,7 +31,7 @@ class PostgresCommitter(OutsideCommitter):
 
     def connect(self, context: SinkContext) -> None:
         dsn = context.dsn(self._connection, self.operator_id)
-        self._database = Database(self.operator_id, self._connection, dsn, self._lock_timeout)
+        self._database = Database(f"sink {self.operator_id}", self._connection, dsn, self._lock_timeout, SINK_ERRORS)
 
     def close(self) -> None:
         if hasattr(self, "_database"):

@@ -26,8 +26,8 @@ from pymysql.constants import ER
 from lockstep.disclosure import cause
 from lockstep.errors import LedgerConflict, LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.mariadb.connection import Database
-from lockstep.mariadb.refusals import quotes_row
-from lockstep.mariadb.wire import LOCKED, Cursor, code_of, is_lost
+from lockstep.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
+from lockstep.mariadb.wire import Cursor
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
@@ -106,7 +106,7 @@ class MariaDbBranches(TableBranches[Cursor]):
     def require_own(self, txn: Txn) -> None:
         if self.names.parse(txn.handle) != txn:
             raise LedgerConflict(
-                f"sink {self.database.sink}: the vote's handle {txn.handle} isn't of epoch {txn.epoch}, token "
+                f"{self.database.where}: the vote's handle {txn.handle} isn't of epoch {txn.epoch}, token "
                 f"{txn.token}, manifest {txn.manifest} in database {self.own.home}: was the ledger altered? Nothing "
                 "was committed"
             )

@@ -76,7 +76,7 @@ class Load:
         done = loader_of(cursor).load(statement, [data])
         if done.warnings or done.rows != rows:
             raise self.rejected(
-                f"sink {self.database.sink}: {self.what}: the server took {done.rows} of {rows} rows with "
+                f"{self.database.where}: {self.what}: the server took {done.rows} of {rows} rows with "
                 f"{done.warnings} warnings: {_told(cursor)}"
             )
         return rows
@@ -84,16 +84,16 @@ class Load:
     def _require_whole(self, rows: int, batches: Batches) -> None:
         if rows != batches.rows:
             raise self.rejected(
-                f"sink {self.database.sink}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
+                f"{self.database.where}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
             )
 
     def text(self, cursor: Cursor, schema: pa.Schema) -> LoadText:
         """How `schema` is sent to the table. Raises `PreflightRefused` where it doesn't fit."""
-        table = find_table(cursor, self.relation, self.database.sink)
+        table = find_table(cursor, self.relation, self.database.where)
         if table is None:
-            raise PreflightRefused(f"sink {self.database.sink}: table {self.relation} is gone: create it again")
-        require_fit(table, self.output, schema, self.epoch_column, self.database.sink)
-        return LoadText.of(table, schema, self.epoch, self.epoch_column, f"sink {self.database.sink}: {self.what}")
+            raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")
+        require_fit(table, self.output, schema, self.epoch_column, self.database.where)
+        return LoadText.of(table, schema, self.epoch, self.epoch_column, f"{self.database.where}: {self.what}")
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,13 @@ class MariaDbOutput(TableOutput[Cursor, Table]):
     own: MariaDbOwnTables
 
     def _find(self, cursor: Cursor) -> Table | None:
-        return find_table(cursor, self.relation, self.sink)
+        return find_table(cursor, self.relation, self.where)
 
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
-        create_table(cursor, self.relation, schema, self.epoch_column, self.sink, key)
+        create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
 
     def _compare(self, table: Table, schema: pa.Schema) -> None:
-        require_fit(table, self.output, schema, self.epoch_column, self.sink)
+        require_fit(table, self.output, schema, self.epoch_column, self.where)
 
     def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
         if self.upserts is not None and self.epoch_column is not None:

@@ -11,8 +11,9 @@ from pymysql.constants import ER
 from pymysql.err import IntegrityError, MySQLError
 
 from lockstep.errors import PreflightRefused, SinkUnavailable
+from lockstep.mariadb.errors import code_of
 from lockstep.mariadb.sql import compose
-from lockstep.mariadb.wire import Cursor, code_of
+from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
 from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, RANGES, Owner, OwnTables, Row

@@ -43,7 +43,7 @@ def read_rows(
     """The committed rows of `epoch`, cast to `schema`, in any order. Raises `SinkUnavailable`, `SinkRejected`."""
     carriers = [_carrier(field) for field in schema]
     line = _Line(relation, epoch_column, epoch, carriers, [identifier(name) for name in schema.names])
-    where = f"sink {database.sink}: reading table {relation}"
+    where = f"{database.where}: reading table {relation}"
     connection = database.connect()
     try:
         with database.naming(where):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstep.errors import SINK_ERRORS
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
@@ -36,7 +37,8 @@ class MariaDbSink(TableSink):
 
     def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
         owner = SinkName.of(context, self.name)
-        database = Database(self.name, self.connection, context.dsn(self.connection, self.name), self.lock_timeout)
+        dsn = context.dsn(self.connection, self.name)
+        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
         own = MariaDbOwnTables(self.schema or database.name, owner, self.replaces, self.lock_timeout)
         relations = {output: self._relation(table, database.name) for output, table in self.tables.items()}
         self._require_distinct(relations.values())  # "t" and "database.t" may be one

@@ -49,14 +49,14 @@ class Table:
         return next((column for column in self.columns if name and column.lower() == name.lower()), None)
 
 
-def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
+def find_table(cursor: Cursor, relation: Relation, who: str) -> Table | None:
     """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
     cursor.execute(_FIND, relation.names)
     found = cursor.fetchone()
     if found is None:
         return None
     kind, engine = found
-    where = f"sink {sink}: {relation}"
+    where = f"{who}: {relation}"
     if kind != "BASE TABLE":
         raise PreflightRefused(f"{where} is a {kind}: rows are loaded only into tables")
     if engine != "InnoDB":
@@ -105,11 +105,11 @@ def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None
     cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE")
 
 
-def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
+def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, who: str) -> None:
     """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
     if len(schema) == 0:
-        raise PreflightRefused(f"sink {sink}: output {output} has no column")
-    where = f"sink {sink}: output {output} does not fit table {table.relation}"
+        raise PreflightRefused(f"{who}: output {output} has no column")
+    where = f"{who}: output {output} does not fit table {table.relation}"
     epoch_column = table.epoch_column(epoch_column) or epoch_column
     require_columns_fit(where, table.columns, schema, epoch_column, refusal, _is_bigint)
 
@@ -123,7 +123,7 @@ def create_table(
     relation: Relation,
     schema: pa.Schema,
     epoch_column: str | None,
-    sink: str,
+    who: str,
     key: Sequence[str] = (),
 ) -> None:
     """Create the table of an output, with the epoch column and, unless rows are replaced by `key`, an index on it.
@@ -131,7 +131,7 @@ def create_table(
     With a `key` what orders the rows and says what is deleted is NOT NULL. Raises `PreflightRefused` for Arrow types
     that MariaDB can't give back.
     """
-    lines = [_line(field, relation, sink, key) for field in schema]
+    lines = [_line(field, relation, who, key) for field in schema]
     if epoch_column is not None:
         lines.append(f"{identifier(epoch_column)} bigint NOT NULL")
     if key:
@@ -144,11 +144,11 @@ def create_table(
     )
 
 
-def _line(field: pa.Field, relation: Relation, sink: str, key: Sequence[str]) -> str:
+def _line(field: pa.Field, relation: Relation, who: str, key: Sequence[str]) -> str:
     kind = mariadb_type(field.type)
     if kind is None:
         raise PreflightRefused(
-            f"sink {sink}: column {field.name} of {relation}: Arrow type {field.type} has no MariaDB type that gives "
+            f"{who}: column {field.name} of {relation}: Arrow type {field.type} has no MariaDB type that gives "
             "it back: cast it in the transform"
         )
     # ddl comes from our own table of types, never from a name

@@ -46,13 +46,12 @@ class MariaDbTarget(TableTarget[Cursor]):
         local_infile, packet = cursor.fetchone() or (0, 0)
         if packet <= PACKET:
             raise PreflightRefused(
-                f"sink {self.database.sink}: max_allowed_packet = {packet}: rows are sent in packets of {PACKET} "
+                f"{self.database.where}: max_allowed_packet = {packet}: rows are sent in packets of {PACKET} "
                 "bytes; set it to 1048576 or more on the server"
             )
         if local_infile != 1:
             raise PreflightRefused(
-                f"sink {self.database.sink}: local_infile = 0: rows are sent by LOAD DATA LOCAL; set it to 1 on the "
-                "server"
+                f"{self.database.where}: local_infile = 0: rows are sent by LOAD DATA LOCAL; set it to 1 on the server"
             )
 
     def require_rights(self, cursor: Cursor, *, create: bool) -> None:
@@ -85,7 +84,7 @@ class MariaDbTarget(TableTarget[Cursor]):
         )
         if cursor.fetchone() != (1,):
             raise SinkUnavailable(
-                f"sink {self.database.sink}: another session works on epoch {epoch.id} with the same token "
+                f"{self.database.where}: another session works on epoch {epoch.id} with the same token "
                 f"{epoch.token}; try again"
             )
 

@@ -14,7 +14,8 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable, TargetFull
-from lockstep.postgres.connection import Database, is_lost
+from lockstep.postgres.connection import Database
+from lockstep.postgres.errors import is_lost
 from lockstep.postgres.refusals import quotes_row
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName

@@ -58,7 +58,7 @@ class Copy:
             self._copy(cursor, encoding, into, stream)
         if not cursor.rowcount == stream.rows == batches.rows:
             raise self.rejected(
-                f"sink {self.database.sink}: {self.what}: the server took {cursor.rowcount} of {stream.rows} rows, "
+                f"{self.database.where}: {self.what}: the server took {cursor.rowcount} of {stream.rows} rows, "
                 f"the manifest has {batches.rows}: a trigger may drop rows"
             )
         return stream.rows
@@ -66,11 +66,11 @@ class Copy:
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values and count without sending a row; returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
-            encoding = self.check(find_table(cursor, self.relation, self.database.sink), batches.schema)
+            encoding = self.check(find_table(cursor, self.relation, self.database.where), batches.schema)
         rows = sum(rows for _, rows in encoding.pieces(batches))
         if rows != batches.rows:
             raise self.rejected(
-                f"sink {self.database.sink}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
+                f"{self.database.where}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
             )
         return rows
 
@@ -88,14 +88,14 @@ class Copy:
         """How `schema` is encoded for the table, which is locked from here on. Raises `PreflightRefused`."""
         # the lock that COPY takes, taken before looking: no column changes its type in between
         cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(sql.Identifier(*self.relation.names)))
-        return self.check(find_table(cursor, self.relation, self.database.sink), schema)
+        return self.check(find_table(cursor, self.relation, self.database.where), schema)
 
     def check(self, table: Table | None, schema: pa.Schema) -> Encoding:
         """How `schema` is encoded for `table`. Raises `PreflightRefused` where it doesn't fit."""
         if table is None:
-            raise PreflightRefused(f"sink {self.database.sink}: table {self.relation} is gone: create it again")
-        require_fit(table, self.output, schema, self.epoch_column, self.database.sink)
-        return Encoding.of(table, schema, self.epoch, self.epoch_column, f"sink {self.database.sink}: {self.what}")
+            raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")
+        require_fit(table, self.output, schema, self.epoch_column, self.database.where)
+        return Encoding.of(table, schema, self.epoch, self.epoch_column, f"{self.database.where}: {self.what}")
 
 
 @dataclass(frozen=True)

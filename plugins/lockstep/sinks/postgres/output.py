@@ -27,19 +27,19 @@ class PostgresOutput(TableOutput[Cursor, Table]):
     own: PostgresOwnTables
 
     def _find(self, cursor: Cursor) -> Table | None:
-        return find_table(cursor, self.relation, self.sink)
+        return find_table(cursor, self.relation, self.where)
 
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
-        create_table(cursor, self.relation, schema, self.epoch_column, self.sink, key)
+        create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
 
     def _compare(self, table: Table, schema: pa.Schema) -> None:
-        require_fit(table, self.output, schema, self.epoch_column, self.sink)
+        require_fit(table, self.output, schema, self.epoch_column, self.where)
 
     def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
         if self.upserts is not None and self.epoch_column is not None:
             epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
             require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
-            require_staging(cursor, self.own.home, self.sink)
+            require_staging(cursor, self.own.home, self.where)
 
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
@@ -52,7 +52,7 @@ class PostgresOutput(TableOutput[Cursor, Table]):
         """Copies the sealed rows to the server, compares them there, and rolls back."""
         way = self.way(epoch, SinkRejected)
         assert isinstance(way, Upsert)
-        connection = self.database.connect(f"lockstep {self.sink} verify"[:63])
+        connection = self.database.connect(f"lockstep {self.where} verify"[:63])
         try:
             with self.database.naming(f"comparing output {sealed.output}"):
                 cursor = connection.cursor()

@@ -55,7 +55,7 @@ def read_rows(
     query = sql.SQL("COPY (SELECT {} FROM {} WHERE {} = {}) TO STDOUT (FORMAT csv, HEADER)").format(
         selected, sql.Identifier(*table.relation.names), sql.Identifier(epoch_column), sql.Literal(epoch)
     )
-    where = f"sink {database.sink}: reading table {table.relation}"
+    where = f"{database.where}: reading table {table.relation}"
     with _CsvPipe(database, query, where) as pipe:
         try:
             for batch in csv.open_csv(pipe.reader, **options(carriers, None, _BLOCK)):
@@ -75,7 +75,7 @@ class _CsvPipe:
         self._failure: psycopg2.Error | None = None
 
     def __enter__(self) -> _CsvPipe:
-        self._connection = self._database.connect(f"lockstep {self._database.sink} verify"[:63])
+        self._connection = self._database.connect(f"lockstep {self._database.where} verify"[:63])
         out, into = os.pipe()
         self.reader = os.fdopen(out, "rb")
         self._thread = threading.Thread(target=self._copy, args=(into,), name="lockstep-reader", daemon=True)

@@ -28,7 +28,7 @@ _MISSING = """
 
 
 def require_rights(
-    cursor: Cursor, sink: str, rights: Mapping[Name, tuple[str, ...]], made: Collection[Name] = ()
+    cursor: Cursor, who: str, rights: Mapping[Name, tuple[str, ...]], made: Collection[Name] = ()
 ) -> None:
     """Raises `PreflightRefused` with a GRANT for everything that the role lacks of `rights`, and of the right to make
     those tables of `made` that aren't there."""
@@ -43,7 +43,7 @@ def require_rights(
         missing.setdefault((schema, table), {})[privilege] = None
     role = str(found[0][3])
     raise PreflightRefused(
-        f"sink {sink}: role {role} may not do what the sink has to; let the owner of the tables, or a superuser, run: "
+        f"{who}: role {role} may not do what the sink has to; let the owner of the tables, or a superuser, run: "
         f"{' '.join(_grants(cursor, missing, role))}"
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.errors import SINK_ERRORS
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.base import SinkContext
@@ -46,7 +47,8 @@ class PostgresSink(TableSink):
     def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
         assert self.schema is not None
         owner = SinkName.of(context, self.name)
-        database = Database(self.name, self.connection, context.dsn(self.connection, self.name), self.lock_timeout)
+        dsn = context.dsn(self.connection, self.name)
+        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
         own = PostgresOwnTables(self.schema, owner, self.replaces)
         outputs = {
             output: PostgresOutput(database, own, output, self._relation(table), self.epoch_column, self.upserts)

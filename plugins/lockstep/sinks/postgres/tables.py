@@ -68,14 +68,14 @@ class Table:
         return next((column for column in (name, kept) if column in self.columns), None)
 
 
-def find_table(cursor: Cursor, relation: Relation, sink: str) -> Table | None:
+def find_table(cursor: Cursor, relation: Relation, who: str) -> Table | None:
     """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
     cursor.execute(_FIND, (relation.schema, relation.table))
     row = cursor.fetchone()
     if row is None:
         return None
     oid, kind, may_insert, row_security, weak = row
-    where = f"sink {sink}: {relation}"
+    where = f"{who}: {relation}"
     if kind not in ("r", "p"):
         raise PreflightRefused(f"{where} is {_KINDS.get(kind, 'no table')}: rows are copied only into tables")
     if weak:
@@ -111,9 +111,9 @@ def find_unique_keys(
     return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
 
 
-def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, sink: str) -> None:
+def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, who: str) -> None:
     """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
-    where = f"sink {sink}: output {output} does not fit table {table.relation}"
+    where = f"{who}: output {output} does not fit table {table.relation}"
     epoch_column = table.epoch_column(epoch_column) or epoch_column
     require_columns_fit(where, table.columns, schema, epoch_column, refusal, lambda column: column.type_name == "int8")
 
@@ -123,7 +123,7 @@ def create_table(
     relation: Relation,
     schema: pa.Schema,
     epoch_column: str | None,
-    sink: str,
+    who: str,
     key: Sequence[str] = (),
 ) -> None:
     """Create the table of an output with the epoch column, and a small index on it or, for upserts, a primary key.
@@ -135,7 +135,7 @@ def create_table(
         kind = postgres_type(field.type)
         if kind is None:
             raise PreflightRefused(
-                f"sink {sink}: column {field.name} of {relation}: Arrow type {field.type} has no Postgres type that "
+                f"{who}: column {field.name} of {relation}: Arrow type {field.type} has no Postgres type that "
                 "gives it back: cast it in the transform"
             )
         # ddl comes from our own table of types, never from a name

@@ -50,7 +50,7 @@ class PostgresTarget(TableTarget[Cursor]):
         if upserts:
             rights[self.own.home, ""] = ("USAGE", "CREATE")  # for the table in between
         made = {*own, *(targets if create else ())}
-        require_rights(cursor, self.database.sink, {**rights, **own, **targets}, made)
+        require_rights(cursor, self.database.where, {**rights, **own, **targets}, made)
 
     # --- transactions ---
 

@@ -164,7 +164,7 @@ class Upsert:
         (missing,) = cursor.fetchone() or (0,)
         if missing:
             raise self.copy.rejected(
-                f"sink {self.copy.database.sink}: {self.copy.what}: the server has not taken {missing} rows: a trigger "
+                f"{self.copy.database.where}: {self.copy.what}: the server has not taken {missing} rows: a trigger "
                 "may drop them"
             )
 
@@ -231,11 +231,11 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
         raise PreflightRefused(f"{where}: mode='upsert' reads and updates rows: GRANT SELECT, UPDATE")
 
 
-def require_staging(cursor: Cursor, schema: str, sink: str) -> None:
+def require_staging(cursor: Cursor, schema: str, who: str) -> None:
     """Raises `PreflightRefused` where the role can't make the table in between."""
     cursor.execute(_MAY_CREATE, (schema,))
     if cursor.fetchone() != (True,):
         raise PreflightRefused(
-            f"sink {sink}: mode='upsert' makes, and drops, a table in schema {schema} for each epoch: GRANT CREATE ON "
+            f"{who}: mode='upsert' makes, and drops, a table in schema {schema} for each epoch: GRANT CREATE ON "
             "SCHEMA, or give another schema"
         )

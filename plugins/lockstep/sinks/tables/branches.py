@@ -91,7 +91,7 @@ class TableBranches(ABC, Generic[Cursor]):
         try:
             return patient(self._finish_once, verb, handle)
         except TryAgain as busy:
-            raise SinkUnavailable(f"sink {self.database.sink}: {verb} {handle}: {busy}; try again") from busy
+            raise SinkUnavailable(f"{self.database.where}: {verb} {handle}: {busy}; try again") from busy
 
     def _look_again(self, handle: str, error: Exception) -> None:
         """The connection broke in mid-statement: the statement may have been done, or not, or be under way."""

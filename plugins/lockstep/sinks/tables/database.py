@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
-from lockstep.errors import LockstepError, SinkRejected
+from lockstep.errors import LockstepError
 
 Cursor_co = TypeVar("Cursor_co", covariant=True)
 
@@ -14,16 +14,16 @@ class Database(Protocol[Cursor_co]):
     """Connections, and errors that have Lockstep's names."""
 
     @property
-    def sink(self) -> str: ...
+    def where(self) -> str: ...
 
     @property
     def lock_timeout(self) -> float: ...
 
     def transaction(
-        self, doing: str, *, rejected: type[LockstepError] = SinkRejected
+        self, doing: str, *, rejected: type[LockstepError] | None = None
     ) -> AbstractContextManager[Cursor_co]: ...
 
-    def naming(self, doing: str, rejected: type[LockstepError] = SinkRejected) -> AbstractContextManager[None]: ...
+    def naming(self, doing: str, rejected: type[LockstepError] | None = None) -> AbstractContextManager[None]: ...
 
     def is_locked_out(self, error: LockstepError) -> bool: ...
 

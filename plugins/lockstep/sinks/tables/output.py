@@ -94,20 +94,16 @@ class TableOutput(ABC, Generic[Cursor, Table]):
     # --- what is the same ---
 
     @property
-    def sink(self) -> str:
-        return self.database.sink
+    def where(self) -> str:
+        return self.database.where
 
     def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None:
         """Raises `PreflightRefused`; see `Sink.preflight`."""
         if schemas is not None and self.output not in schemas:
-            raise PreflightRefused(
-                f"sink {self.sink}: the transform gave no output {self.output}, but {sorted(schemas)}"
-            )
+            raise PreflightRefused(f"{self.where}: the transform gave no output {self.output}, but {sorted(schemas)}")
         if self._find(cursor) is None:
             if not create:
-                raise PreflightRefused(
-                    f"sink {self.sink}: table {self.relation} is missing; create it, or say create=True"
-                )
+                raise PreflightRefused(f"{self.where}: table {self.relation} is missing; create it, or say create=True")
             if schemas is None:
                 return
             key = self.upserts.keys[self.output] if self.upserts is not None else ()
@@ -123,7 +119,7 @@ class TableOutput(ABC, Generic[Cursor, Table]):
         if self.upserts is None:
             return schema
         if faults := self.upserts.faults(self.output, schema):
-            raise PreflightRefused(f"sink {self.sink}: output {self.output} can't be upserted: {'; '.join(faults)}")
+            raise PreflightRefused(f"{self.where}: output {self.output} can't be upserted: {'; '.join(faults)}")
         return self.upserts.stored_schema(schema)
 
     def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -138,15 +134,15 @@ class TableOutput(ABC, Generic[Cursor, Table]):
     def _readable(self, table: Table | None, others: Sequence[Owner], schema: pa.Schema) -> tuple[Table, str]:
         """The table and its epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
         if table is None:
-            raise PreflightRefused(f"sink {self.sink}: table {self.relation} does not exist any more")
+            raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if (column := table.epoch_column(self.epoch_column)) is None:
             raise PreflightRefused(
-                f"sink {self.sink}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
+                f"{self.where}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
                 "rows are which; add it (bigint) to verify epochs from then on"
             )
         if others:
             raise PreflightRefused(
-                f"sink {self.sink}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
+                f"{self.where}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
                 "numbers of two sinks can't be told apart"
             )
         self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))

@@ -129,7 +129,7 @@ class TableTarget(ABC, Generic[Cursor]):
 
     def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
         return SinkUnavailable(
-            f"sink {self.database.sink}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
+            f"{self.database.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
             f"in the way: {self.branches.in_the_way(epoch)}; try again"
         )
 
@@ -138,7 +138,7 @@ class TableTarget(ABC, Generic[Cursor]):
             marker = self.own.find_marker(cursor, epoch.id)
         found = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
         return LedgerConflict(
-            f"sink {self.database.sink}: epoch {epoch.id} is published already, by {found}, although this execution "
+            f"{self.database.where}: epoch {epoch.id} is published already, by {found}, although this execution "
             f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
             "superseded, or the ledger is older than the target"
         )

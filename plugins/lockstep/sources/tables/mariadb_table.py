@@ -14,8 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 
-from lockstep.errors import SourceRefused, SourceUnavailable
-from lockstep.mariadb.dsn import SECRETS, parse_dsn
+from lockstep.errors import SOURCE_ERRORS, SourceRefused
+from lockstep.mariadb.dsn import parse_dsn, scrub
+from lockstep.mariadb.errors import classify
+from lockstep.mariadb.refusals import describe
+from lockstep.mariadb.wire import Loader
 from lockstep.sources.tables.mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables.mariadb_reading import SETTINGS, SelectOut
 from lockstep.sources.tables.source import Span, TableSession, TableSource, why_restarted, youth
@@ -37,8 +40,6 @@ _INDEXED = """
     SELECT 1 FROM information_schema.statistics
     WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s AND seq_in_index = 1
 """
-#: no such table, no such column, no right to either, not the SQL that this server speaks
-_REFUSED = frozenset({1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1227})
 
 
 class MariaDbTableSource(TableSource):
@@ -59,7 +60,7 @@ class MariaDbTableSource(TableSource):
         arguments = parse_dsn(self.connection, self.context.dsn(self.connection))
         connection = None
         try:
-            connection = pymysql.connect(**arguments, charset="utf8mb4", autocommit=False)
+            connection = Loader(arguments, autocommit=False)
             with connection.cursor() as cursor:
                 cursor.execute(SETTINGS)
                 cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
@@ -67,9 +68,7 @@ class MariaDbTableSource(TableSource):
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
             yield _Session(self, connection, arguments, now)
         except (pymysql.MySQLError, OSError) as error:
-            text = f"{where}: {_told(error, arguments)}"
-            code = error.args[0] if error.args else None
-            raise (SourceRefused if code in _REFUSED else SourceUnavailable)(text) from None
+            raise SOURCE_ERRORS.of(classify(error))(f"{where}: {scrub(describe(error), arguments)}") from None
         finally:
             if connection is not None:
                 connection.close()
@@ -243,14 +242,6 @@ class _Session:
         with self.connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             return list(cursor.fetchall())
-
-
-def _told(error: BaseException, arguments: Mapping[str, Any]) -> str:
-    text = " ".join(str(error).split())
-    for name in SECRETS:
-        if arguments.get(name):
-            text = text.replace(str(arguments[name]), "***")
-    return text
 
 
 MySqlTableSource = MariaDbTableSource  #: as it was called at first
