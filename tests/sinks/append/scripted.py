@@ -143,16 +143,16 @@ class Sent:
     def __init__(self, sink: AppendOnlySink, connections: dict[str, str], rows: int = 20) -> None:
         self.sink, self.context = sink, SinkContext(DEPLOYMENT, "pipe", connections)
         self.wal: list[SealedRows] = sealed(rows)
-        with sink.opened(self.context):
-            sink.preflight(None)
-            sink.preflight({batches.output: batches.schema for batches in self.wal})
-            self.vote = sink.prepare(epoch(), self.wal)
+        with sink.opened(self.context) as live:
+            live.preflight(None)
+            live.preflight({batches.output: batches.schema for batches in self.wal})
+            self.vote = live.prepare(epoch(), self.wal)
 
     def publish(self) -> Publication:
-        with self.sink.opened(self.context):
-            return self.sink.publish(epoch(), self.vote, self.wal)
+        with self.sink.opened(self.context) as live:
+            return live.publish(epoch(), self.vote, self.wal)
 
     @property
     def recorded(self) -> bool:
-        with self.sink.opened(self.context):
-            return self.sink.find_marker(1) is not None
+        with self.sink.opened(self.context) as live:
+            return live.find_marker(1) is not None

@@ -25,7 +25,7 @@ from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 
 ROWS = 8
-SINK = tuple(f"append_only.{name}" for name in ("sink", "records", "tcp", "http", "http_receiver", "stdout"))
+SINK = tuple(f"append_only.{name}" for name in ("open_sink", "records", "tcp", "http", "http_receiver", "stdout"))
 COMMITTER = ("committers.outside", "committers.folder", "committers.table", "committers.lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
 ONE_THREAD = {"http": {"requests_at_once": 1}, "tcp": {}}

@@ -38,9 +38,9 @@ def stdout(folder: Path, **arguments: Any) -> StdoutSink:
 
 def prepared(sink: Sink, *columns: tuple[str, pa.Array]) -> Mapping[str, int]:
     wal = SealedRows(pa.table(dict(columns)) if columns else sealed(4)[0].table)
-    with sink.opened(CONTEXT):
-        sink.preflight({OUTPUT: wal.schema})
-        return sink.prepare(epoch(), [wal]).rows
+    with sink.opened(CONTEXT) as live:
+        live.preflight({OUTPUT: wal.schema})
+        return live.prepare(epoch(), [wal]).rows
 
 
 def record_of(value: Any, type: pa.DataType) -> Any:
@@ -123,8 +123,8 @@ def test_the_users_validator_is_asked_before_the_decision(tmp_path: Path) -> Non
 @pytest.mark.parametrize("validator", ["nowhere:at_all", f"{__name__}:nothing", "", "json"])
 def test_a_validator_that_is_not_there_is_found_before_any_row(validator: str, tmp_path: Path) -> None:
     sink = stdout(tmp_path, validator=validator)
-    with sink.opened(CONTEXT), pytest.raises(InvalidPipeline, match="give module:function"):
-        sink.preflight(None)
+    with sink.opened(CONTEXT) as live, pytest.raises(InvalidPipeline, match="give module:function"):
+        live.preflight(None)
 
 
 def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_known(tmp_path: Path) -> None:

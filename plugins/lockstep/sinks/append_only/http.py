@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import tenacity
 
-from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
-from lockstep.sinks.append_only.http_receiver import Address, Answer, HttpReceiver, Unanswered, Unsent
+from lockstep.sinks.append_only.http_receiver import Answer, HttpReceiver, Unanswered
+from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
 from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink
 from lockstep.sinks.base import Guarantee, SinkContext
@@ -31,6 +33,7 @@ class _TryAgain(Exception):
         self.after = after
 
 
+@dataclass(frozen=True, kw_only=True)
 class HttpSink(AppendOnlySink):
     """Rows as JSON lines in the bodies of POST requests to `connection`: https://login:password@host/path, or
     https://:token@host/path for a token, which goes as bearer or as it is in `key_header`.
@@ -42,124 +45,110 @@ class HttpSink(AppendOnlySink):
     so somebody has to look. `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
     """
 
-    operational = frozenset({"records_per_request", "bytes_per_request", "requests_at_once", "tries", "timeout"})
+    connection: str
+    key_header: str = "Authorization"
+    records_per_request: int = 500
+    bytes_per_request: int = MAX_RECORD_BYTES
+    requests_at_once: int = 4
+    tries: int = 6
+    timeout: float = 30.0
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        output: str,
-        connection: str,
-        key_header: str = "Authorization",
-        records_per_request: int = 500,
-        bytes_per_request: int = MAX_RECORD_BYTES,
-        requests_at_once: int = 4,
-        tries: int = 6,
-        timeout: float = 30.0,
-        **arguments: Any,
-    ) -> None:
-        super().__init__(name, output=output, **arguments)
-        if min(records_per_request, bytes_per_request, requests_at_once, tries) < 1 or not timeout > 0:
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"records_per_request", "bytes_per_request", "requests_at_once", "tries", "timeout"}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = (self.records_per_request, self.bytes_per_request, self.requests_at_once, self.tries)
+        if min(counts) < 1 or not self.timeout > 0:
             raise InvalidPipeline(
-                f"sink {name}: records_per_request, bytes_per_request, requests_at_once and tries have to be at least "
-                "1, timeout above 0"
+                f"sink {self.name}: records_per_request, bytes_per_request, requests_at_once and tries have to be at "
+                "least 1, timeout above 0"
             )
-        if not re.fullmatch(r"[A-Za-z0-9-]+", key_header):
-            raise InvalidPipeline(f"sink {name}: key_header {key_header!r} is no name of a header")
-        self._connection, self._key_header = connection, key_header
-        self._per_request, self._bytes = records_per_request, bytes_per_request
-        self._at_once, self._tries, self._timeout = requests_at_once, tries, timeout
-
-    def arguments(self) -> dict[str, Json]:
-        return {
-            **super().arguments(),
-            "connection": self._connection,
-            "key_header": self._key_header,
-            "records_per_request": self._per_request,
-            "bytes_per_request": self._bytes,
-            "requests_at_once": self._at_once,
-            "tries": self._tries,
-            "timeout": self._timeout,
-        }
+        if not re.fullmatch(r"[A-Za-z0-9-]+", self.key_header):
+            raise InvalidPipeline(f"sink {self.name}: key_header {self.key_header!r} is no name of a header")
 
     def writes_to(self) -> frozenset[str]:
-        return frozenset({f"receiver of connection {self._connection}"})
+        return frozenset({f"receiver of connection {self.connection}"})
 
-    def open(self, context: SinkContext) -> Self:
-        super().open(context)
-        address = Address.of(context.dsn(self._connection, self.name), self._connection, self._key_header)
-        self._receiver = HttpReceiver(address, self._timeout, self._at_once)
-        return self
+    def open(self, context: SinkContext) -> OpenRecordSink:
+        dsn = context.dsn(self.connection, self.name)
+        receiver = HttpReceiver(dsn, self.connection, self.key_header, self.timeout, self.requests_at_once)
+        try:
+            return OpenRecordSink(self, context, partial(self._deliver, receiver), receiver.close)
+        except BaseException:
+            receiver.close()
+            raise
 
-    def close(self) -> None:
-        if hasattr(self, "_receiver"):
-            self._receiver.close()
-        super().close()
-
-    def deliver(self, records: Iterator[Record], origin: Origin) -> None:
-        requests = chunks(records, self._per_request, self._bytes)
-        if self._at_once > 1:
-            self._deliver_at_once(requests)
+    def _deliver(self, receiver: HttpReceiver, records: Iterator[Record], origin: Origin) -> None:
+        target = f"sink {self.name}: the receiver behind connection {self.connection}"
+        post: _Post = partial(_post_patiently, receiver, target, self.tries)
+        if self.guarantee is Guarantee.NONE:
+            post = partial(_post_blindly, receiver, target)
+        requests = chunks(records, self.records_per_request, self.bytes_per_request)
+        if self.requests_at_once > 1:
+            _post_at_once(post, requests, self.requests_at_once, f"lockstep-{self.name}")
             return
         for chunk in requests:
-            self._post(chunk, threading.Event())
+            post(chunk, threading.Event())
 
-    def _deliver_at_once(self, requests: Iterator[list[Record]]) -> None:
-        given_up = threading.Event()
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix=f"lockstep-{self.name}") as pool:
-            try:
-                waiting: set[Future[None]] = set()
-                for chunk in requests:
-                    if len(waiting) == self._at_once:
-                        waiting = _first_done(waiting)
-                    waiting.add(pool.submit(self._post, chunk, given_up))
-                while waiting:
+
+_Post = Callable[[list[Record], threading.Event], None]
+
+
+def _post_at_once(post: _Post, requests: Iterator[list[Record]], at_once: int, thread_name: str) -> None:
+    given_up = threading.Event()
+    with ThreadPoolExecutor(at_once, thread_name_prefix=thread_name) as pool:
+        try:
+            waiting: set[Future[None]] = set()
+            for chunk in requests:
+                if len(waiting) == at_once:
                     waiting = _first_done(waiting)
-            finally:
-                given_up.set()  # after an error nobody waits for what the others still try
+                waiting.add(pool.submit(post, chunk, given_up))
+            while waiting:
+                waiting = _first_done(waiting)
+        finally:
+            given_up.set()  # after an error nobody waits for what the others still try
 
-    def _post(self, chunk: list[Record], given_up: threading.Event) -> None:
-        if self.guarantee is Guarantee.NONE:
-            self._post_blindly(chunk)
-            return
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_may_pass),
-            stop=tenacity.stop_after_attempt(self._tries) | tenacity.stop_when_event_set(given_up),
-            sleep=tenacity.sleep_using_event(given_up),
-            wait=_pause,
-            reraise=True,
+
+def _post_patiently(
+    receiver: HttpReceiver, target: str, tries: int, chunk: list[Record], given_up: threading.Event
+) -> None:
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_may_pass),
+        stop=tenacity.stop_after_attempt(tries) | tenacity.stop_when_event_set(given_up),
+        sleep=tenacity.sleep_using_event(given_up),
+        wait=_pause,
+        reraise=True,
+    )
+    try:
+        retrying(_post_once, receiver, target, chunk)
+    except _TryAgain as error:
+        asks = f", asks to wait {error.after:.0f} s" if error.after else ""
+        raise SinkUnavailable(f"{target} {error}{asks}: the epoch will be sent again") from None
+
+
+def _post_once(receiver: HttpReceiver, target: str, chunk: list[Record]) -> None:
+    try:
+        answer = receiver.post(lines_of(chunk), _key(chunk))
+    except Unanswered as error:
+        raise _TryAgain(f"didn't answer: {error}") from None
+    if _passes(answer):
+        raise _TryAgain(f"answered {answer.status}", answer.retry_after)
+    if not answer.taken:
+        raise PublishBlocked(
+            f"{target} answered {answer.status} to the records from {chunk[0].key} on: {answer.told!r}; nothing is "
+            "taken for sent"
         )
-        try:
-            retrying(self._post_once, chunk)
-        except _TryAgain as error:
-            asks = f", asks to wait {error.after:.0f} s" if error.after else ""
-            raise SinkUnavailable(f"{self._target} {error}{asks}: the epoch will be sent again") from None
 
-    def _post_once(self, chunk: list[Record]) -> None:
-        try:
-            answer = self._receiver.post(lines_of(chunk), _key(chunk))
-        except (Unsent, Unanswered) as error:
-            raise _TryAgain(f"didn't answer: {error}") from None
-        if _passes(answer):
-            raise _TryAgain(f"answered {answer.status}", answer.retry_after)
-        if not answer.taken:
-            raise PublishBlocked(
-                f"{self._target} answered {answer.status} to the records from {chunk[0].key} on: {answer.told!r}; "
-                "nothing is taken for sent"
-            )
 
-    def _post_blindly(self, chunk: list[Record]) -> None:
-        """Once, whatever comes back."""
-        try:
-            self._receiver.post(lines_of(chunk), _key(chunk))
-        except Unsent as error:
-            raise SinkUnavailable(f"{self._target} can't be reached: {error}") from None
-        except Unanswered:
-            return
-
-    @property
-    def _target(self) -> str:
-        return f"sink {self.name}: the receiver behind connection {self._connection}"
+def _post_blindly(receiver: HttpReceiver, target: str, chunk: list[Record], given_up: threading.Event) -> None:
+    """Once, whatever comes back."""
+    try:
+        receiver.post(lines_of(chunk), _key(chunk))
+    except Unanswered as error:
+        if not error.sent:
+            raise SinkUnavailable(f"{target} can't be reached: {error}") from None
 
 
 def _key(chunk: list[Record]) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from lockstep.errors import SinkUnavailable
+from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
 from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
-from lockstep.sinks.append_only.sink import AppendOnlySink, reason_of
+from lockstep.sinks.append_only.sink import AppendOnlySink
+from lockstep.sinks.base import SinkContext
 
 _RECORDS, _BYTES = 1000, 1 << 16  # a write
 
 
+@dataclass(frozen=True, kw_only=True)
 class StdoutSink(AppendOnlySink):
     """Rows as JSON lines on this process's standard output. At least once, as far as what reads it keeps the lines.
 
@@ -22,20 +27,25 @@ class StdoutSink(AppendOnlySink):
     def writes_to(self) -> frozenset[str]:
         return frozenset({"standard output"})
 
-    def deliver(self, records: Iterator[Record], origin: Origin) -> None:
-        started = False
-        for chunk in chunks(records, _RECORDS, _BYTES):
-            self._write(lines_of(chunk) if started else b"\n" + lines_of(chunk))
-            started = True
+    def open(self, context: SinkContext) -> OpenRecordSink:
+        return OpenRecordSink(self, context, partial(_print_records, self.name))
 
-    def _write(self, data: bytes) -> None:
+
+def _print_records(sink: str, records: Iterator[Record], origin: Origin) -> None:
+    started = False
+    for chunk in chunks(records, _RECORDS, _BYTES):
         try:
-            sys.stdout.flush()
-            if binary := getattr(sys.stdout, "buffer", None):
-                binary.write(data)
-                binary.flush()
-            else:  # a task's log
-                sys.stdout.write(data.decode())
-                sys.stdout.flush()
+            _write(lines_of(chunk) if started else b"\n" + lines_of(chunk))
         except (OSError, UnicodeError) as error:
-            raise SinkUnavailable(f"sink {self.name}: standard output: {reason_of(error)}") from error
+            raise SinkUnavailable(f"sink {sink}: standard output: {reason_of(error)}") from error
+        started = True
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.flush()
+    if binary := getattr(sys.stdout, "buffer", None):
+        binary.write(data)
+        binary.flush()
+    else:  # a task's log
+        sys.stdout.write(data.decode())
+        sys.stdout.flush()

@@ -6,7 +6,6 @@ every attempt and every repair gives the same folders.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pyarrow import types
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.files.bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
+from lockstep.sinks.functions import import_function
 
 BY_HOUR = "dt=%Y-%m-%d/hour=%H"
 BY_DAY = "dt=%Y-%m-%d"
@@ -233,9 +233,9 @@ class ByFunction:
 
     def unfit(self, schema: pa.Schema) -> list[str]:
         try:
-            self._import()
-        except (ImportError, AttributeError, TypeError) as error:
-            return [f"{self.function} can't be imported: {error}"]
+            import_function(self.function)
+        except InvalidPipeline as error:
+            return [str(error)]
         return []
 
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
@@ -250,7 +250,7 @@ class ByFunction:
 
     def _ask(self, batch: pa.RecordBatch) -> pa.Array:
         try:
-            answer = self._import()(batch)
+            answer = import_function(self.function)(batch)
         except Exception as error:  # it is the user's
             raise ValueError(f"{self.function} failed with {type(error).__name__}: {error}") from error
         found = answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
@@ -260,13 +260,6 @@ class ByFunction:
         if found.null_count:
             raise ValueError(f"{self.function} gave no bucket to {found.null_count} rows")
         return found
-
-    def _import(self) -> Callable[[pa.RecordBatch], Any]:
-        module, _, name = self.function.partition(":")
-        found = getattr(importlib.import_module(module), name)
-        if not callable(found):
-            raise TypeError(f"{name} is no function")
-        return found  # type: ignore[no-any-return]
 
 
 # --- from the plan ---------------------------------------------------------------------------------------------------

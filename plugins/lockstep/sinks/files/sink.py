@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -36,7 +36,7 @@ def files(path: str) -> list[str]:
     return [str(root / fact.name) for listing in found for fact in listing.files]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FileSink(Sink):
     """Files of one output in one folder, exactly once.
 
@@ -51,8 +51,7 @@ class FileSink(Sink):
     Raises `InvalidPipeline`.
     """
 
-    name: str
-    _: KW_ONLY
+    name: str = field(kw_only=False)
     output: str
     path: str
     format: str = "parquet"
