@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from lockstep.epoch import Json, Vote
 from lockstep.errors import LedgerConflict, SinkUnavailable
 from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
 from tests.simulation.servers import Row, Server, Session
@@ -21,23 +22,34 @@ OUTPUT = "numbers"
 SERVERS: dict[str, Server] = {}  #: of the simulation that runs; a sink finds its own by name
 
 
-class _Simulated:
-    """What both sinks share: one output, one server."""
-
+@dataclass(frozen=True)
+class VotingSink(Sink):
     name: str
-    outputs = (OUTPUT,)
+    output: str = OUTPUT
 
     def arguments(self) -> dict[str, Json]:
         return {"name": self.name}
 
-    def open(self, context: SinkContext) -> Self:
+    def open(self, context: SinkContext) -> OpenSink:
+        return OpenVotingSink(self, context)
+
+
+class RedoSink(VotingSink):
+    def open(self, context: SinkContext) -> OpenSink:
+        return OpenRedoSink(self, context)
+
+
+class _Simulated(OpenSink):
+    """What both share: one output, one server."""
+
+    def __init__(self, sink: Sink, context: SinkContext) -> None:
+        super().__init__(sink)
         self.server = SERVERS[self.name]
         self.owner = SinkName.of(context, self.name)
         self.sessions: dict[str, Session] = {}
-        return self
 
     def close(self) -> None:
-        for session in getattr(self, "sessions", {}).values():
+        for session in self.sessions.values():
             self.server.drop(session)
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
@@ -53,14 +65,14 @@ class _Simulated:
                 yield pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=schema)
 
 
-class VotingSink(_Simulated, Sink, TwoPhaseCommitSink):
+class OpenVotingSink(_Simulated, TwoPhaseCommitSink):
     """Its rows wait in a prepared transaction for the decision."""
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
         session = self._claimed(epoch)
         if not session.claimed:
             raise LedgerConflict(f"{self.name}: epoch {epoch.id} is published already")
-        txn = Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self.owner.handle(epoch))
+        txn = self.owner.transaction(epoch)
         self.sessions[txn.handle] = session
         return txn
 
@@ -145,13 +157,12 @@ class ServerCommitter(CheckpointCommitter):
         """The marker went in first."""
 
 
-class RedoSink(_Simulated, Sink, WriteAheadSink):
+class OpenRedoSink(_Simulated, WriteAheadSink):
     """Its rows go in after the decision."""
 
-    def open(self, context: SinkContext) -> Self:
-        super().open(context)
+    def __init__(self, sink: Sink, context: SinkContext) -> None:
+        super().__init__(sink, context)
         self.committer = ServerCommitter(self.server)
-        return self
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         rows = {batches.output: len(rows_of(batches)) for batches in wal}

@@ -29,16 +29,19 @@ _databases = count(1)
 
 
 @pytest.fixture
-def sink_class() -> Any:
-    return module_of("transactional_file_sink").TransactionalFileSink
+def open_class() -> Any:
+    """What the sink of the page opens."""
+    return module_of("transactional_file_sink").OpenTransactionalFileSink
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, tmp_path: Path, sink_class: Any) -> Iterator[World]:
+def world(memory_server: PostgresServer, tmp_path: Path) -> Iterator[World]:
     name = f"timeout_{next(_databases)}"
     dsn = memory_server.create_database(name)
     migrate(dsn)
-    sink = sink_class("files", output="numbers", path=str(tmp_path / "out"))
+    sink = module_of("transactional_file_sink").TransactionalFileSink(
+        "files", output="numbers", path=str(tmp_path / "out")
+    )
     pipeline = Pipeline("numbers", sources={"numbers": Numbers()}, transform=untouched, sinks=[sink])
     yield World(dsn, "", tmp_path, pipeline, tmp_path / "staging")
     memory_server.drop_database(name)
@@ -68,9 +71,9 @@ def reasons(world: World) -> list[str]:
 
 
 def test_what_was_dropped_after_the_decision_is_published_from_the_wal(
-    world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, open_class: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_class, "transaction_timeout", SOON)
+    monkeypatch.setattr(open_class, "transaction_timeout", SOON)
     world.run_until(RUN, DAY, "commit")
     drop_what_is_pending(world)
     world.run(RUN, DAY, start="publish.files")
@@ -98,15 +101,15 @@ def test_recovery_publishes_what_was_dropped(world: World) -> None:
 @pytest.mark.parametrize(("timeout", "ratio", "warned"), [(SOON, 0.8, True), (NEVER, 0.8, False), (NEVER, 0.0, True)])
 def test_a_transaction_near_its_timeout_is_warned_of(
     world: World,
-    sink_class: Any,
+    open_class: Any,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     timeout: timedelta,
     ratio: float,
     warned: bool,
 ) -> None:
-    monkeypatch.setattr(sink_class, "transaction_timeout", timeout)
-    monkeypatch.setattr(sink_class, "transaction_timeout_warning", ratio)
+    monkeypatch.setattr(open_class, "transaction_timeout", timeout)
+    monkeypatch.setattr(open_class, "transaction_timeout_warning", ratio)
     world.run_until(RUN, DAY, "prepare.files")
     with caplog.at_level(logging.WARNING):
         world.recover()  # finds it undecided, but live: its lease runs
@@ -117,9 +120,9 @@ def test_a_transaction_near_its_timeout_is_warned_of(
     assert shown(world) == Counter(rows_of_day(DAY))
 
 
-def test_recovery_ends_with_what_it_has_handled(world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_ends_with_what_it_has_handled(world: World, open_class: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[list[Txn]] = []
-    monkeypatch.setattr(sink_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
+    monkeypatch.setattr(open_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
     world.run_until(RUN, DAY, "prepare.files")
     world.recover()
     assert told == [[]], "a live attempt's transaction was handled"
@@ -134,14 +137,14 @@ def test_recovery_ends_with_what_it_has_handled(world: World, sink_class: Any, m
 
 
 def test_recovery_does_not_end_while_somebody_else_publishes(
-    world: World, sink_class: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, open_class: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[list[Txn]] = []
-    monkeypatch.setattr(sink_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
+    monkeypatch.setattr(open_class, "finish_recovering", lambda sink, handled: told.append(list(handled)))
     world.run_until(RUN, DAY, "commit")
     drop_what_is_pending(world)
     with monkeypatch.context() as patch:
-        patch.setattr(sink_class, "write_again", lambda sink, epoch, wal: False)  # the other's marker isn't visible yet
+        patch.setattr(open_class, "write_again", lambda sink, epoch, wal: False)  # the other's marker isn't visible yet
         report = world.recover()
     assert report.problems == []
     assert world.state_of(DAY) == "committed"

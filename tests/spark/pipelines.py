@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lockstep import enrich
-from lockstep.epoch import Json
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink, SinkContext
 from lockstep.sinks.open_sink import OpenSink
@@ -21,19 +21,16 @@ SCHEMA = "id BIGINT, name STRING, at TIMESTAMP"
 OFFSET = 1000
 
 
+@dataclass(frozen=True)
 class Nowhere(Sink):
     """Names the outputs that it would take."""
 
-    def __init__(self, name: str, taken: tuple[str, ...] = ("rows",)) -> None:
-        super().__init__(name)
-        self._taken = taken
+    name: str
+    taken: tuple[str, ...] = ("rows",)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return self._taken
-
-    def arguments(self) -> dict[str, Json]:
-        return {"name": self.name}
+        return self.taken
 
     def open(self, context: SinkContext) -> OpenSink:
         raise NotImplementedError

@@ -6,15 +6,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lockstep.epoch import Vote
-from lockstep.sinks.base import Batches, SinkEpoch, Txn
+from lockstep.sdk import Batches, OpenSink, SinkContext, SinkEpoch, SinkName, Txn, Vote
 from tests.sinks.documented import module_of
 
-#: its class is made when the page is read: no base class for mypy
+#: their classes are made when the page is read: no base classes for mypy
 TransactionalFileSink: Any = module_of("transactional_file_sink").TransactionalFileSink
+OpenTransactionalFileSink: Any = module_of("transactional_file_sink").OpenTransactionalFileSink
 
 
 class ShowsTooEarly(TransactionalFileSink):  # type: ignore[misc]
+    def open(self, context: SinkContext) -> OpenSink:
+        return OpenShowsTooEarly(self, SinkName.of(context, self.name))
+
+
+class OpenShowsTooEarly(OpenTransactionalFileSink):  # type: ignore[misc]
     """Commits when it votes: an attempt that isn't decided stands in the next one's way."""
 
     def pre_commit(self, txn: Txn) -> Vote:
@@ -24,6 +29,11 @@ class ShowsTooEarly(TransactionalFileSink):  # type: ignore[misc]
 
 
 class KeyWithTheToken(TransactionalFileSink):  # type: ignore[misc]
+    def open(self, context: SinkContext) -> OpenSink:
+        return OpenKeyWithTheToken(self, SinkName.of(context, self.name))
+
+
+class OpenKeyWithTheToken(OpenTransactionalFileSink):  # type: ignore[misc]
     """Two repairs have a marker each: the file that is its own marker is named by its execution."""
 
     again = ""

@@ -6,16 +6,25 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 import psycopg2
 import pyarrow as pa
 
-from lockstep.epoch import Json, Vote
-from lockstep.errors import SinkUnavailable
-from lockstep.sinks import CheckpointCommitter, WriteAheadSink
-from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch
-from lockstep.sinks.write_ahead import Session
+from lockstep.sdk import (
+    Batches,
+    CheckpointCommitter,
+    Guarantee,
+    Marker,
+    OpenSink,
+    Session,
+    Sink,
+    SinkContext,
+    SinkEpoch,
+    SinkUnavailable,
+    Vote,
+    WriteAheadSink,
+)
 from lockstep.testing import OUTPUT, SCHEMA
 
 SET_UP = """
@@ -132,28 +141,27 @@ class NotIdempotent(RecordedAfterwards):
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None: ...
 
 
-class TableSink(Sink, WriteAheadSink):
+@dataclass(frozen=True)
+class TableSink(Sink):
     """One output into table `rows`, with a committer that may have a bug."""
 
-    def __init__(self, name: str, *, committer: str) -> None:
-        super().__init__(name)
-        self.kind = committer
+    name: str
+    committer: str
+    output: str = OUTPUT
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return (OUTPUT,)
+    def open(self, context: SinkContext) -> OpenSink:
+        return OpenTableSink(self, context, globals()[self.committer])
 
-    def arguments(self) -> dict[str, Json]:
-        return {"name": self.name, "committer": self.kind}
 
-    def open(self, context: SinkContext) -> Self:
+class OpenTableSink(WriteAheadSink):
+    committer: MarkerCommitter
+
+    def __init__(self, sink: Sink, context: SinkContext, committer: type[MarkerCommitter]) -> None:
+        super().__init__(sink)
         self.dsn = context.connections["target"]
-        self.committer: MarkerCommitter = globals()[self.kind](self.connect)
+        self.committer = committer(self.connect)
         self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
         self.committer.set_operator_id(self.name)
-        return self
-
-    def close(self) -> None: ...
 
     def connect(self) -> Any:
         return psycopg2.connect(self.dsn)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
@@ -153,9 +153,9 @@ class Sink(ABC):
     #: Arguments that say how the rows get there, and neither where nor which: timeouts, tries, sizes. They stand in no
     #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
     #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.
-    operational: ClassVar[frozenset[str]] = frozenset()
+    operational: ClassVar[Set[str]] = frozenset()
     #: Arguments of a dataclass that are paths: made absolute, from LOCKSTEP_HOME, so that any process means the same.
-    local_paths: ClassVar[frozenset[str]] = frozenset()
+    local_paths: ClassVar[Set[str]] = frozenset()
     #: those that stand in the plan all the same, as an older version froze them
     planned: Mapping[str, Json] = MappingProxyType({})
 

@@ -51,6 +51,10 @@ class SinkName:
             )
         )
 
+    def transaction(self, epoch: SinkEpoch) -> Txn:
+        """The transaction of this execution of `epoch`."""
+        return Txn(self.sink, epoch.id, epoch.token, epoch.manifest_hash[:12], self.handle(epoch))
+
     def parse(self, handle: str) -> Txn | None:
         """The transaction that `handle` names, or None when any part of the owner differs: it is foreign."""
         match = _HANDLE.fullmatch(handle)

@@ -65,7 +65,7 @@ def calls_from(*modules: str) -> Trace:
 
 
 def _modules_of(sink: OpenSink) -> set[str]:
-    parts = [sink, getattr(sink, "sink", None), getattr(sink, "committer", None)]
+    parts = [sink, sink.sink, getattr(sink, "committer", None)]
     found = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
     return found - _TEMPLATES
 

@@ -69,7 +69,7 @@ class OpenFileSink(TwoPhaseCommitSink):
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
         """Make the pending folder. Raises `LedgerConflict` if the epoch's marker stands already."""
-        txn = self._txn(epoch)
+        txn = self._target.owner.transaction(epoch)
         with self._storage():
             self._target.require()
             if marker := self._target.shown(epoch.id):
@@ -133,7 +133,7 @@ class OpenFileSink(TwoPhaseCommitSink):
             self._target.discard(txn)
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        txn = self._txn(epoch)
+        txn = self._target.owner.transaction(epoch)
         with self._storage():
             self._target.require()
             folder = self._target.scratch(txn)
@@ -230,9 +230,6 @@ class OpenFileSink(TwoPhaseCommitSink):
 
     def _prefix(self, epoch: int) -> str:
         return f"{self.name}{self._target.suffix}-epoch={epoch}-"
-
-    def _txn(self, epoch: SinkEpoch) -> Txn:
-        return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self._target.owner.handle(epoch))
 
     # --- errors ---
 
