@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.extras import found_at_home
+from lockstep.extras import import_lazily
 
 if TYPE_CHECKING:
     from lockstep.epoch import Vote
@@ -146,4 +146,4 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    return found_at_home(__name__, _HOMES, name)
+    return import_lazily(__name__, _HOMES, name)

@@ -1,4 +1,4 @@
-"""The code of docs/writing-a-sink.md, taken from the page."""
+"""The code of pages, taken from them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "writing-a-sink.
 
 
 def source_of(name: str) -> str:
-    """The code block that starts with `# <name>.py`."""
-    [source] = re.findall(rf"```python\n(# {name}\.py\n.*?)```", PAGE.read_text(), re.S)
+    """The code block of docs/writing-a-sink.md that starts with `# <name>.py`."""
+    return block_of(PAGE, name)
+
+
+def block_of(page: Path, name: str) -> str:
+    """The code block of a page that starts with `# <name>.py`."""
+    [source] = re.findall(rf"```python\n(# {name}\.py\n.*?)```", page.read_text(), re.S)
     return str(source)
 
 

@@ -1,0 +1,96 @@
+"""Rows given to a function of one's own: the smallest sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from lockstep.disclosure import cause, describe_error
+from lockstep.epoch import require_name
+from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
+from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
+from lockstep.sinks.append_only.sink import require_guarantee
+from lockstep.sinks.base import Batches, Guarantee, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.committers import committer_of
+from lockstep.sinks.functions import import_function, reference_to
+
+#: gets rows that were decided; what it raises has the whole epoch sent again
+Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionSink(Sink):
+    """Gives the rows of one output to a function `send(batch: pa.RecordBatch, epoch: SinkEpoch) -> None`.
+
+    `function`: itself, or "module:function"; any process has to be able to import it, so it stands at the top of a
+    module. It is called after the decision, once for each batch, in the order of the WAL; an epoch without rows doesn't
+    call it. Rows that stay away are not noticed unless it raises: then the whole epoch is sent again. `guarantee`:
+    "none", or "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), which remembers the epochs
+    that were sent: the rows must be durable when the function returns. Raises `InvalidPipeline`.
+    """
+
+    name: str = field(kw_only=False)
+    output: str
+    function: str | Send
+    guarantee: str = Guarantee.NONE  # type: ignore[assignment]  # given as text, it is one
+    committer: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_name("output", self.output)
+        object.__setattr__(self, "guarantee", require_guarantee(self.name, self.guarantee, self.committer))
+        object.__setattr__(self, "committer", committer_of(self.name, self.committer).setting())
+        if not isinstance(self.function, str):
+            object.__setattr__(self, "function", self._reference(self.function))
+
+    def _reference(self, function: Send) -> str:
+        try:
+            return reference_to(function)
+        except InvalidPipeline as error:
+            raise InvalidPipeline(f"sink {self.name}: {error}") from error
+
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({f"function {self.function}"})
+
+    def open(self, context: SinkContext) -> OpenFunctionSink:
+        return OpenFunctionSink(self, context, self.committer)
+
+
+class OpenFunctionSink(OpenAppendOnlySink):
+    """Connected to the committer alone: whatever the function needs it opens itself."""
+
+    sink: FunctionSink
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        self._import_function()
+        super().preflight(schemas)
+
+    def check(self, batches: Batches, epoch: SinkEpoch) -> int:
+        rows: int = sum(batch.num_rows for batch in batches)
+        if rows != batches.rows:
+            raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
+        return rows
+
+    def send(self, batches: Batches, epoch: SinkEpoch) -> None:
+        function, sent = self._import_function(), 0
+        for batch in batches:
+            try:
+                if batch.num_rows:
+                    function(batch, epoch)
+            except LockstepError:
+                raise
+            except Exception as error:  # it is the user's
+                raise SinkUnavailable(
+                    f"sink {self.name}: {self.sink.function} failed with the rows from {sent} on: "
+                    f"{describe_error(error)}; the epoch will be sent again"
+                ) from cause(error, quotes=True)
+            sent += batch.num_rows
+
+    def _import_function(self) -> Send:
+        try:
+            return import_function(str(self.sink.function))
+        except InvalidPipeline as error:
+            raise InvalidPipeline(f"sink {self.name}: function {error}") from error
