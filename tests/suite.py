@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -11,12 +11,15 @@ from pathlib import Path, PurePosixPath
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests.cover import Cover
-from tests.tiers import TESTS, Share, Tier, files, part_of
+from tests.tiers import TESTS, Share, Tier, files, part_of, tier_of
 
 SEEDS = 1000
 COVER = "cover"  #: a property of a test's report: how much of its sweep it ran
+LATER = "later"  #: of a process's output: tests by name that a later tier runs, of files that this one does
+_LATER = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,12 +54,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: part_of(PurePosixPath(item.path.relative_to(TESTS))).rank)
+    items.sort(key=lambda item: part_of(_path(item)).rank)
+    left_out = {item for item in items if not config.option.tier.holds(tier_of(_path(item), item.name))}
+    config.stash[_LATER] = sorted(item.nodeid for item in left_out)
     swept: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if marker := item.get_closest_marker("cover"):
+        if item not in left_out and (marker := item.get_closest_marker("cover")):
             swept[item.nodeid.partition("[")[0], marker.args[0]].append(item)
-    left_out = set()
     for (_, size), cases in swept.items():
         cover = Cover(config.option.cover_seed)
         run = cover.sample(cases, size)
@@ -65,6 +69,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def _path(item: pytest.Item) -> PurePosixPath:
+    return PurePosixPath(item.path.relative_to(TESTS))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output: dict[str, list[str]] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output[LATER] = session.config.stash.get(_LATER, [])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """All processes have collected the same."""
+    node.config.stash[_LATER] = getattr(node, "workeroutput", {}).get(LATER, [])
 
 
 @pytest.fixture
@@ -85,10 +105,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     count = counts[report.nodeid.partition("[")[0]]
                     count[:] = [have + more for have, more in zip(count, value, strict=True)]
     partly = {test: count for test, count in counts.items() if count[0] < count[1]}
-    if partly:
-        terminalreporter.section("swept by a cover")
+    later = terminalreporter.config.stash.get(_LATER, [])
+    if partly or later:
+        terminalreporter.section("left to a later tier")
     for test, (run, swept) in sorted(partly.items()):
-        terminalreporter.line(f"{run} of {swept}: {test}")
+        terminalreporter.line(f"{swept - run} of {swept}: {test}")
+    for test, number in sorted(Counter(test.partition("[")[0] for test in later).items()):
+        terminalreporter.line(f"{number} of {number}: {test}")
 
 
 class ByServers(LoadScopeScheduling):
