@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.disclosure import rows_shown, with_hint
-from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
+from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.refusals import without_values
 from lockstep.mariadb.sql import compose, identifier
@@ -26,6 +26,7 @@ from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
 from lockstep.sinks.mariadb.tables import Table, find_table, require_fit
 from lockstep.sinks.mariadb.types import MariaDbType, Unfit, mariadb_type
+from lockstep.sinks.tables.load import TableLoad
 
 _ROWS = 16_384
 _NULL = pa.scalar("\\N", pa.large_string())
@@ -35,60 +36,29 @@ Piece: TypeAlias = tuple[memoryview, int]  #: the text and how many rows it has
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(TableLoad[Cursor, "LoadText"]):
     """One output's way into one table for one epoch."""
 
     database: Database
-    output: str
-    relation: Relation
-    epoch: int
-    epoch_column: str | None
-    rejected: type[LockstepError] = SinkRejected  #: what to raise when the server refuses the rows
 
-    @property
-    def what(self) -> str:
-        return f"output {self.output} into table {self.relation}"
-
-    def run(self, cursor: Cursor, batches: Batches) -> int:
-        """Load all rows within the cursor's transaction; returns their number, which the server has confirmed."""
-        with self.database.naming(self.what, self.rejected):
-            return self.send(cursor, self.text(cursor, batches.schema), self.relation, batches)
-
-    def send(self, cursor: Cursor, text: LoadText, into: Relation, batches: Batches) -> int:
-        """Load all rows into any table with the columns that `text` has; returns their number."""
-        total, statement = 0, text.statement(into)
-        with closing(_ahead(text.pieces(batches))) as pieces:
+    def send(self, cursor: Cursor, encoding: LoadText, into: Relation, batches: Batches) -> int:
+        total, statement = 0, encoding.statement(into)
+        with closing(_ahead(encoding.pieces(batches))) as pieces:
             for piece in pieces:
                 total += self._load(cursor, statement, piece)
         self._require_whole(total, batches)
         return total
 
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values and count without sending a row; returns the rows counted."""
-        with self.database.naming(self.what, self.rejected):
-            text = self.text(cursor, batches.schema)
-        rows = sum(rows for _, rows in text.pieces(batches))
-        self._require_whole(rows, batches)
-        return rows
-
     def _load(self, cursor: Cursor, statement: str, piece: Piece) -> int:
         data, rows = piece
         done = loader_of(cursor).load(statement, [data])
         if done.warnings or done.rows != rows:
-            raise self.rejected(
-                f"{self.database.where}: {self.what}: the server took {done.rows} of {rows} rows with "
-                f"{done.warnings} warnings: {_told(cursor)}"
+            raise self.rejection(
+                f"the server took {done.rows} of {rows} rows with {done.warnings} warnings: {_told(cursor)}"
             )
         return rows
 
-    def _require_whole(self, rows: int, batches: Batches) -> None:
-        if rows != batches.rows:
-            raise self.rejected(
-                f"{self.database.where}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
-            )
-
-    def text(self, cursor: Cursor, schema: pa.Schema) -> LoadText:
-        """How `schema` is sent to the table. Raises `PreflightRefused` where it doesn't fit."""
+    def _compare(self, cursor: Cursor, schema: pa.Schema) -> LoadText:
         table = find_table(cursor, self.relation, self.database.where)
         if table is None:
             raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")

@@ -1,26 +1,25 @@
 """Rows into a table where newer ones replace older ones of the same key: LOAD DATA into a temporary table, one INSERT.
 
-The temporary table is Aria's, so it is no part of the XA branch or transaction and dies with the session. Rows go in
-sorted by key, so that transactions that want the same keys wait for one another; where InnoDB calls it a deadlock
-nevertheless, one of them is tried again.
+The temporary table is Aria's, so it is no part of the XA branch or transaction and dies with the session. Where InnoDB
+calls it a deadlock that transactions want the same keys, one of them is tried again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lockstep.errors import PreflightRefused
 from lockstep.mariadb.sql import columns, compose, identifier
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, SinkEpoch, Standing
-from lockstep.sinks.mariadb.load import Load, LoadText, loader_of
-from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
+from lockstep.sinks.mariadb.load import LoadText, loader_of
 from lockstep.sinks.mariadb.tables import Table
 from lockstep.sinks.mariadb.types import KEY_COLLATION
-from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
+from lockstep.sinks.tables.fit import require_order_columns
+from lockstep.sinks.tables.load import TableUpsert
+from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
 _STAGING = "lockstep_upsert"
 
@@ -33,80 +32,46 @@ _UNIQUE = """
 
 
 @dataclass(frozen=True)
-class Upsert:
-    """One output's way into one table for one epoch. `own`: where keys are counted."""
+class Upsert(TableUpsert[Cursor, LoadText]):
+    """One output's way into one table for one epoch."""
 
-    load: Load
-    upserts: Upserts
-    epoch: SinkEpoch
-    own: MariaDbOwnTables
-
-    def run(self, cursor: Cursor, batches: Batches) -> int:
-        """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
-        with self._staged(cursor, batches) as text:
-            cursor.execute(self._insert(text))
-            self.own.count_keys(cursor, self.epoch, self.load.relation, loader_of(cursor).last_insert().new)
-        return batches.rows
-
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self._staged(cursor, batches):
-            return batches.rows
-
-    def standing(self, cursor: Cursor, batches: Batches) -> Standing:
-        """Look for each row by its key; changes nothing."""
-        with self._staged(cursor, batches) as text:
-            cursor.execute(self._look(text))
-            return Standing(*(int(number or 0) for number in cursor.fetchone() or (0, 0, 0, 0)))
-
-    @property
-    def _key(self) -> list[str]:
-        return list(self.upserts.keys[self.load.output])
-
-    @property
     def _staging(self) -> Relation:
         return Relation(self.load.relation.schema, _STAGING)
 
-    @contextmanager
-    def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[LoadText]:
-        """All rows in a temporary table, with unique keys."""
-        stored = self.upserts.stored(batches, self.epoch)
-        with self.load.database.naming(self.load.what, self.load.rejected):
-            text = self.load.text(cursor, stored.schema)
-            cursor.execute(self._create(text))
-            self.load.send(cursor, text, self._staging, stored)
-            self._require_unique(cursor)
-            yield text
-            cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=self._staging.names))
-
-    def _create(self, text: LoadText) -> str:
-        """Columns of the target's types and collations, without its keys."""
-        start = compose("CREATE OR REPLACE TEMPORARY TABLE {table} ENGINE = Aria AS ", table=self._staging.names)
+    def _create(self, cursor: Cursor, staging: Relation, encoding: LoadText) -> None:
+        start = compose("CREATE OR REPLACE TEMPORARY TABLE {table} ENGINE = Aria AS ", table=staging.names)
         end = compose(" FROM {table} WHERE FALSE", table=self.load.relation.names)
-        return f"{start}SELECT {columns(text.names)}{end}"
+        cursor.execute(f"{start}SELECT {columns(encoding.names)}{end}")
 
-    def _require_unique(self, cursor: Cursor) -> None:
+    def _drop(self, cursor: Cursor, staging: Relation) -> None:
+        cursor.execute(compose("DROP TEMPORARY TABLE {table}", table=staging.names))
+
+    def _require_unique(self, cursor: Cursor, staging: Relation) -> None:
         by_column = self.upserts.order is Order.COLUMN
         grouped = columns([*self._key, ORDER_COLUMN] if by_column else self._key)
-        source = compose("FROM {table} GROUP BY ", table=self._staging.names)
+        source = compose("FROM {table} GROUP BY ", table=staging.names)
         cursor.execute(f"SELECT {grouped} {source}{grouped} HAVING count(*) > 1 LIMIT 3")
         if found := [row if len(row) > 1 else row[0] for row in cursor.fetchall()]:
             raise self.load.rejected(self.upserts.duplicates(self.load.output, found))
 
-    def _insert(self, text: LoadText) -> str:
+    def _merge(self, cursor: Cursor, staging: Relation, encoding: LoadText, rows: int) -> int:
+        cursor.execute(self._insert(staging, encoding))
+        return loader_of(cursor).last_insert().new
+
+    def _insert(self, staging: Relation, encoding: LoadText) -> str:
         """The order is assigned last and the epoch before it: assignments see what those before them have done."""
         start = compose("INSERT INTO {table} ", table=self.load.relation.names)
-        source = compose(" FROM {table} ORDER BY ", table=self._staging.names)
-        rest = [name for name in text.names if name not in (*self._key, ORDER_COLUMN, text.epoch_column)]
-        newer = _newer(self._given, self._here, text)
+        source = compose(" FROM {table} ORDER BY ", table=staging.names)
+        rest = [name for name in encoding.names if name not in (*self._key, ORDER_COLUMN, encoding.epoch_column)]
+        newer = _newer(self._given, self._here, encoding)
         replaced = [
             f"{self._here(name)} = IF({newer}, {self._given(name)}, {self._here(name)})"
-            for name in (*rest, str(text.epoch_column))
+            for name in (*rest, str(encoding.epoch_column))
         ]
         here, given = self._here(ORDER_COLUMN), self._given(ORDER_COLUMN)
         replaced.append(f"{here} = GREATEST({here}, {given})")
         return (
-            f"{start}({columns(text.names)}) SELECT {columns(text.names)}{source}{columns(self._key)} "
+            f"{start}({columns(encoding.names)}) SELECT {columns(encoding.names)}{source}{columns(self._key)} "
             f"ON DUPLICATE KEY UPDATE {', '.join(replaced)}"
         )
 
@@ -117,18 +82,22 @@ class Upsert:
     def _given(self, name: str) -> str:
         return f"VALUES({identifier(name)})"
 
-    def _look(self, text: LoadText) -> str:
-        same = " AND ".join(map(_same, text.names))
+    def _look(self, cursor: Cursor, staging: Relation, encoding: LoadText) -> tuple[Any, ...]:
+        same = " AND ".join(map(_same, encoding.names))
         keys = " AND ".join(f"{_sealed(name)} = {_standing(name)}" for name in self._key)
-        newer = _newer(_standing, _sealed, text)
-        equal = " AND ".join(f"{_standing(name)} = {_sealed(name)}" for name in (ORDER_COLUMN, str(text.epoch_column)))
-        source = compose(
-            "FROM {staging} s LEFT JOIN {table} t ON ", staging=self._staging.names, table=self.load.relation.names
+        newer = _newer(_standing, _sealed, encoding)
+        equal = " AND ".join(
+            f"{_standing(name)} = {_sealed(name)}" for name in (ORDER_COLUMN, str(encoding.epoch_column))
         )
-        return (
+        source = compose(
+            "FROM {staging} s LEFT JOIN {table} t ON ", staging=staging.names, table=self.load.relation.names
+        )
+        look = (
             f"SELECT SUM({equal} AND {same}), SUM({newer}), SUM(IF(({equal}) OR {newer}, 0, 1)), "
             f"SUM({equal} AND NOT ({same})) {source}{keys}"
         )
+        cursor.execute(look)
+        return cursor.fetchone() or (0, 0, 0, 0)
 
 
 def _sealed(name: str) -> str:
@@ -160,12 +129,7 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
     """Refuse a table that can't say which of two rows is newer, or which rows are alike. Raises `PreflightRefused`."""
     where = f"sink {upserts.sink}: table {table.relation}"
     key = upserts.keys[output]
-    for column in (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else [])):
-        if column not in table.columns or not table.columns[column].not_null:
-            raise PreflightRefused(
-                f"{where}: mode='upsert' needs column {column}, NOT NULL: add it, or let the sink make the table "
-                "(create=True)"
-            )
+    require_order_columns(where, table.columns, upserts, epoch_column)
     for name in key:
         collation = table.columns[name].collation
         if collation not in (None, KEY_COLLATION):

@@ -16,13 +16,14 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause, describe_error
-from lockstep.errors import LockstepError, PreflightRefused, SinkRejected
+from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
 from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table, require_fit
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
+from lockstep.sinks.tables.load import TableLoad
 
 _ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
 _AHEAD = 4
@@ -32,47 +33,20 @@ _Piece: TypeAlias = bytes | BaseException | None
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(TableLoad[Cursor, "Encoding"]):
     """One output's way into one table for one epoch."""
 
     database: Database
-    output: str
-    relation: Relation
-    epoch: int
-    epoch_column: str | None
-    rejected: type[LockstepError] = SinkRejected  #: what to raise when the server refuses the rows
-
-    @property
-    def what(self) -> str:
-        return f"output {self.output} into table {self.relation}"
-
-    def run(self, cursor: Cursor, batches: Batches) -> int:
-        """Copy all rows within the cursor's transaction; returns their number, which the server has confirmed."""
-        with self.database.naming(self.what, self.rejected):
-            encoding = self.encoding(cursor, batches.schema)
-        return self.send(cursor, encoding, self.relation, batches)
 
     def send(self, cursor: Cursor, encoding: Encoding, into: Relation, batches: Batches) -> int:
-        """Copy all rows into a table with the columns of `encoding`; returns their number, as `run` does."""
         with self.database.naming(self.what, self.rejected), _EncodedStream(encoding, batches) as stream:
             self._copy(cursor, encoding, into, stream)
         if not cursor.rowcount == stream.rows == batches.rows:
-            raise self.rejected(
-                f"{self.database.where}: {self.what}: the server took {cursor.rowcount} of {stream.rows} rows, "
-                f"the manifest has {batches.rows}: a trigger may drop rows"
+            raise self.rejection(
+                f"the server took {cursor.rowcount} of {stream.rows} rows, the manifest has {batches.rows}: a trigger "
+                "may drop rows"
             )
         return stream.rows
-
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values and count without sending a row; returns the rows counted."""
-        with self.database.naming(self.what, self.rejected):
-            encoding = self.check(find_table(cursor, self.relation, self.database.where), batches.schema)
-        rows = sum(rows for _, rows in encoding.pieces(batches))
-        if rows != batches.rows:
-            raise self.rejected(
-                f"{self.database.where}: {self.what}: the WAL gave {rows} rows, the manifest has {batches.rows}"
-            )
-        return rows
 
     def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
         columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
@@ -84,14 +58,13 @@ class Copy:
                 raise stream.failure from None
             raise
 
-    def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
-        """How `schema` is encoded for the table, which is locked from here on. Raises `PreflightRefused`."""
+    def _lock(self, cursor: Cursor) -> None:
         # the lock that COPY takes, taken before looking: no column changes its type in between
-        cursor.execute(sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE").format(sql.Identifier(*self.relation.names)))
-        return self.check(find_table(cursor, self.relation, self.database.where), schema)
+        statement = sql.SQL("LOCK TABLE {} IN ROW EXCLUSIVE MODE")
+        cursor.execute(statement.format(sql.Identifier(*self.relation.names)))
 
-    def check(self, table: Table | None, schema: pa.Schema) -> Encoding:
-        """How `schema` is encoded for `table`. Raises `PreflightRefused` where it doesn't fit."""
+    def _compare(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
+        table = find_table(cursor, self.relation, self.database.where)
         if table is None:
             raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")
         require_fit(table, self.output, schema, self.epoch_column, self.database.where)

@@ -1,16 +1,14 @@
 """Rows into a table where newer ones replace older ones of the same key: COPY into a table of our own, then one INSERT.
 
 The table of our own is made, emptied and dropped in the transaction that uses it, so nobody else sees it and nothing of
-it is left. It can't be a temporary one: PREPARE TRANSACTION refuses a transaction that has touched one. Rows go in
-sorted by key, so two transactions that want the same keys wait for one another and don't deadlock.
+it is left. It can't be a temporary one: PREPARE TRANSACTION refuses a transaction that has touched one.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg2
 from psycopg2 import sql
@@ -19,11 +17,11 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, SinkEpoch, Standing
-from lockstep.sinks.postgres.copy import Copy, Encoding
-from lockstep.sinks.postgres.own_tables import PostgresOwnTables
+from lockstep.sinks.postgres.copy import Encoding
 from lockstep.sinks.postgres.tables import Table
-from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Order, Upserts
+from lockstep.sinks.tables.fit import require_order_columns
+from lockstep.sinks.tables.load import TableUpsert
+from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
 _TABLE = "to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))"
 _RIGHTS = f"SELECT has_table_privilege({_TABLE}, 'SELECT') AND has_table_privilege({_TABLE}, 'UPDATE')"
@@ -52,82 +50,48 @@ _OTHERS = f"""
 
 
 @dataclass(frozen=True)
-class Upsert:
-    """One output's way into one table for one epoch. `own`: where keys are counted and the table in between is made."""
+class Upsert(TableUpsert[Cursor, Encoding]):
+    """One output's way into one table for one epoch."""
 
-    copy: Copy
-    upserts: Upserts
-    epoch: SinkEpoch
-    own: PostgresOwnTables
-
-    def run(self, cursor: Cursor, batches: Batches) -> int:
-        """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
-        with self._staged(cursor, batches) as (staging, encoding):
-            before = self._grown(cursor)
-            cursor.execute(self._insert(staging, encoding))
-            if cursor.rowcount != batches.rows:  # else each was put in
-                self._require_all(cursor, staging, encoding)
-            self.own.count_keys(cursor, self.epoch, self.copy.relation, self._grown(cursor) - before)
-        return batches.rows
-
-    def _grown(self, cursor: Cursor) -> int:
-        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
-        cursor.execute(_GROWN, {"schema": self.copy.relation.schema, "table": self.copy.relation.table})
-        (grown,) = cursor.fetchone() or (0,)
-        return int(grown)
-
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self._staged(cursor, batches):
-            return batches.rows
-
-    def standing(self, cursor: Cursor, batches: Batches) -> Standing:
-        """Look for each row by its key. The cursor's transaction is to be rolled back."""
-        with self._staged(cursor, batches) as (staging, encoding):
-            cursor.execute(self._look(staging, encoding))
-            return Standing(*(cursor.fetchone() or (0, 0, 0, 0)))
-
-    @property
-    def _key(self) -> tuple[str, ...]:
-        return self.upserts.keys[self.copy.output]
-
-    @contextmanager
-    def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
-        """All rows in a table of our own, with unique keys."""
-        stored = self.upserts.stored(batches, self.epoch)
-        staging = Relation(self.own.home, f"lockstep_upsert_{uuid.uuid4().hex}")
-        with self.copy.database.naming(self.copy.what, self.copy.rejected):
-            encoding = self.copy.encoding(cursor, stored.schema)
-            self._create(cursor, staging, encoding)
-            self.copy.send(cursor, encoding, staging, stored)
-            self._make_unique(cursor, staging)
-            yield staging, encoding
-            cursor.execute(
-                sql.SQL("TRUNCATE {}").format(sql.Identifier(*staging.names))
-            )  # the room is free now, not at the end
-            cursor.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(*staging.names)))
+    def _staging(self) -> Relation:
+        return Relation(self.own.home, f"lockstep_upsert_{uuid.uuid4().hex}")
 
     def _create(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> None:
-        """Columns of the target's types and collations; unlogged, as nobody needs it after a crash."""
+        """Unlogged, as nobody needs it after a crash."""
         cursor.execute(
             sql.SQL("CREATE UNLOGGED TABLE {} AS SELECT {} FROM {} WITH NO DATA").format(
-                sql.Identifier(*staging.names), _names(encoding.names), sql.Identifier(*self.copy.relation.names)
+                _table(staging), _names(encoding.names), _table(self.load.relation)
             )
         )
 
-    def _make_unique(self, cursor: Cursor, staging: Relation) -> None:
+    def _drop(self, cursor: Cursor, staging: Relation) -> None:
+        cursor.execute(sql.SQL("TRUNCATE {}").format(_table(staging)))  # the room is free now, not at the end
+        cursor.execute(sql.SQL("DROP TABLE {}").format(_table(staging)))
+
+    def _merge(self, cursor: Cursor, staging: Relation, encoding: Encoding, rows: int) -> int:
+        before = self._grown(cursor)
+        cursor.execute(self._insert(staging, encoding))
+        if cursor.rowcount != rows:  # else each was put in
+            self._require_all(cursor, staging, encoding)
+        return self._grown(cursor) - before
+
+    def _grown(self, cursor: Cursor) -> int:
+        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
+        cursor.execute(_GROWN, {"schema": self.load.relation.schema, "table": self.load.relation.table})
+        (grown,) = cursor.fetchone() or (0,)
+        return int(grown)
+
+    def _require_unique(self, cursor: Cursor, staging: Relation) -> None:
         columns: list[sql.Composable] = [sql.Identifier(name) for name in self._key]
         if self.upserts.order is Order.COLUMN:
             columns.append(sql.SQL("{} DESC").format(sql.Identifier(ORDER_COLUMN)))
         try:
             cursor.execute(
-                sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(
-                    sql.Identifier(*staging.names), sql.SQL(", ").join(columns)
-                )
+                sql.SQL("CREATE UNIQUE INDEX ON {} ({})").format(_table(staging), sql.SQL(", ").join(columns))
             )
         except psycopg2.errors.UniqueViolation as error:
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
-            raise self.copy.rejected(self.upserts.duplicates(self.copy.output, [found])) from cause(error, True)
+            raise self.load.rejected(self.upserts.duplicates(self.load.output, [found])) from cause(error, True)
 
     def _insert(self, staging: Relation, encoding: Encoding) -> sql.Composable:
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN
@@ -137,10 +101,10 @@ class Upsert:
             "INSERT INTO {table} AS t ({columns}) SELECT {newest} {columns} FROM {staging} ORDER BY {key}{descending} "
             "ON CONFLICT ({key}) DO UPDATE SET {replaced} WHERE {age_here} < {age_given}"
         ).format(
-            table=sql.Identifier(*self.copy.relation.names),
+            table=_table(self.load.relation),
             columns=_names(encoding.names),
             newest=newest,
-            staging=sql.Identifier(*staging.names),
+            staging=_table(staging),
             key=key,
             descending=sql.SQL(", {} DESC").format(sql.Identifier(ORDER_COLUMN)) if by_column else sql.SQL(""),
             replaced=sql.SQL(", ").join(
@@ -154,8 +118,8 @@ class Upsert:
         """Whoever was not put in found a newer row."""
         cursor.execute(
             sql.SQL("SELECT count(*) FROM {} s WHERE NOT EXISTS (SELECT FROM {} t WHERE {} AND {} >= {})").format(
-                sql.Identifier(*staging.names),
-                sql.Identifier(*self.copy.relation.names),
+                _table(staging),
+                _table(self.load.relation),
                 self._same_key(),
                 self._age("t", encoding),
                 self._age("s", encoding),
@@ -163,15 +127,12 @@ class Upsert:
         )
         (missing,) = cursor.fetchone() or (0,)
         if missing:
-            raise self.copy.rejected(
-                f"{self.copy.database.where}: {self.copy.what}: the server has not taken {missing} rows: a trigger "
-                "may drop them"
-            )
+            raise self.load.rejection(f"the server has not taken {missing} rows: a trigger may drop them")
 
-    def _look(self, staging: Relation, encoding: Encoding) -> sql.Composable:
+    def _look(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> tuple[Any, ...]:
         given, here = self._age("s", encoding), self._age("t", encoding)
         same = sql.SQL("{} IS NOT DISTINCT FROM {}").format(_row("s", encoding.names), _row("t", encoding.names))
-        return sql.SQL(
+        look = sql.SQL(
             "SELECT count(*) FILTER (WHERE {here} = {given} AND {same}), count(*) FILTER (WHERE {here} > {given}), "
             "count(*) FILTER (WHERE ({here} >= {given}) IS NOT TRUE), "
             "count(*) FILTER (WHERE {here} = {given} AND NOT ({same})) "
@@ -180,10 +141,12 @@ class Upsert:
             here=here,
             given=given,
             same=same,
-            staging=sql.Identifier(*staging.names),
-            table=sql.Identifier(*self.copy.relation.names),
+            staging=_table(staging),
+            table=_table(self.load.relation),
             keys=self._same_key(),
         )
+        cursor.execute(look)
+        return cursor.fetchone() or (0, 0, 0, 0)
 
     def _same_key(self) -> sql.Composable:
         return sql.SQL(" AND ").join(sql.SQL("t.{0} = s.{0}").format(sql.Identifier(name)) for name in self._key)
@@ -192,7 +155,11 @@ class Upsert:
         return _row(alias, [ORDER_COLUMN, str(encoding.epoch_column)])
 
 
-def _names(names: tuple[str, ...] | list[str]) -> sql.Composable:
+def _table(relation: Relation) -> sql.Identifier:
+    return sql.Identifier(*relation.names)
+
+
+def _names(names: list[str]) -> sql.Composable:
     return sql.SQL(", ").join(map(sql.Identifier, names))
 
 
@@ -207,13 +174,7 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
     """Refuse a table that can't say which of two rows is newer, or has no unique key. Raises `PreflightRefused`."""
     where = f"sink {upserts.sink}: table {table.relation}"
     key, named = upserts.keys[output], {"schema": table.relation.schema, "table": table.relation.table}
-    ours = (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else []))
-    for column in ours:
-        if column not in table.columns or not table.columns[column].not_null:
-            raise PreflightRefused(
-                f"{where}: mode='upsert' needs column {column}, NOT NULL: add it, or let the sink make the table "
-                "(create=True)"
-            )
+    require_order_columns(where, table.columns, upserts, epoch_column)
     cursor.execute(_UNIQUE, named)
     if set(key) not in [set(columns) for (columns,) in cursor.fetchall()]:
         raise PreflightRefused(

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from lockstep.errors import PreflightRefused
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Upserts
 
 
 class ColumnFacts(Protocol):
@@ -24,6 +25,9 @@ class ColumnFacts(Protocol):
 
     @property
     def generated(self) -> bool: ...
+
+    @property
+    def not_null(self) -> bool: ...
 
 
 Column = TypeVar("Column", bound=ColumnFacts)
@@ -65,3 +69,13 @@ def _epoch_column_faults(
     if name is not None and name in columns and (not is_bigint(columns[name]) or columns[name].generated):
         return [f"column {name}: it has to be a plain bigint, is {columns[name].type_text}"]
     return []
+
+
+def require_order_columns(where: str, columns: Mapping[str, Column], upserts: Upserts, epoch_column: str) -> None:
+    """Refuse a table that can't say which of two rows is newer. Raises `PreflightRefused`."""
+    for name in (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else [])):
+        if name not in columns or not columns[name].not_null:
+            raise PreflightRefused(
+                f"{where}: mode='upsert' needs column {name}, NOT NULL: add it, or let the sink make the table "
+                "(create=True)"
+            )
