@@ -1,0 +1,346 @@
+"""Upserts: whatever order epochs are published in, and into whichever database, the newest row of a key stays."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.disclosure import SHOW_ROWS
+from lockstep.epoch import Vote
+from lockstep.errors import (
+    InvalidPipeline,
+    KeysHeld,
+    PreflightRefused,
+    Retryable,
+    SinkRejected,
+    SinkUnavailable,
+    TargetOwned,
+)
+from lockstep.sinks.base import Publication
+from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.testing.sealed_rows import SealedRows
+from lockstep.testing.under_test import epoch
+from tests.sinks.upserting import (
+    OURS,
+    PROTOCOLS,
+    SCHEMA,
+    Database,
+    Sealed,
+    UpsertedDatabase,
+    UpsertedMariaDb,
+    UpsertedPostgres,
+    fresh,
+    row,
+    sealed,
+)
+
+KEYS = 40
+DATABASES: dict[str, tuple[Database, str]] = {
+    "postgres": (UpsertedPostgres, "memory_server"),
+    "mariadb": (UpsertedMariaDb, "mariadb_server"),
+}
+
+
+@pytest.fixture(params=DATABASES)
+def place(request: pytest.FixtureRequest) -> Iterator[UpsertedDatabase]:
+    kind, server = DATABASES[request.param]
+    with fresh(kind, request.getfixturevalue(server)) as found:
+        yield found
+
+
+# --- the newest stays -------------------------------------------------------------------------------------------------
+
+
+def random_epochs(seed: int, days: int = 8) -> list[Sealed]:
+    """Epochs of many common keys, numbered in another order than their days: a backfill runs when it runs."""
+    luck = random.Random(seed)
+    numbers = luck.sample(range(1, days + 1), days)
+    epochs = []
+    for day, number in enumerate(numbers):
+        keys = luck.sample(range(KEYS), luck.randrange(1, KEYS))
+        rows = [row(key, f"day {day}", day, luck.random() < 0.3) for key in keys]
+        epochs.append(sealed(number, *rows, day=day))
+    return epochs
+
+
+def applied(epochs: Sequence[Sealed]) -> dict[int, tuple[Any, ...]]:
+    """One after the other, in the order of their days."""
+    found = {}
+    for one in epochs:
+        for key, *rest in one.rows:
+            found[key] = tuple(rest)
+    return found
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", range(3))
+def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
+    place: UpsertedDatabase, protocol: ProtocolName, seed: int
+) -> None:
+    epochs = random_epochs(seed)
+    for one in random.Random(seed).sample(epochs, len(epochs)):
+        place.send(place.sink(protocol), one)
+    assert place.shown() == applied(epochs)
+    assert place.left_over() == []
+
+
+def test_epochs_of_a_cursor_go_by_their_number(place: UpsertedDatabase) -> None:
+    for id in (2, 1, 3):
+        place.send(place.sink(), sealed(id, row(id), row(7, f"epoch {id}")))
+    assert place.shown()[7][0] == "epoch 3"
+    place.send(place.sink(order="epoch"), sealed(9, row(7, "epoch 9"), day=1))
+    place.send(place.sink(order="epoch"), sealed(8, row(7, "epoch 8"), day=2))
+    assert place.shown()[7][0] == "epoch 9"
+
+
+def until_published(place: UpsertedDatabase, one: Sealed, vote: Vote) -> None:
+    """Where two of them are called a deadlock, the one that was rolled back is published again."""
+    for _ in range(100 if place.deadlocks else 0):
+        with suppress(Retryable):
+            place.publish(place.sink(lock_timeout=10), one, vote)
+            return
+    place.publish(place.sink(lock_timeout=10), one, vote)
+
+
+def test_publishers_at_once_never_show_a_row_older_than_one_that_was_seen(place: UpsertedDatabase) -> None:
+    epochs = random_epochs(7, days=6)
+    votes = [place.prepare(place.sink(lock_timeout=10), one) for one in epochs]
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def run(number: int) -> None:
+        try:
+            until_published(place, epochs[number], votes[number])
+        except BaseException as error:
+            failures.append(error)
+
+    def watch() -> None:
+        newest: dict[int, tuple[int, int]] = {}
+        with place.connected() as cursor:
+            while not done.is_set():
+                cursor.execute("SELECT id, lockstep_order, lockstep_epoch FROM target")
+                for key, *age in cursor.fetchall():
+                    if newest.setdefault(key, (age[0], age[1])) > (age[0], age[1]):
+                        failures.append(AssertionError(f"key {key} went back to {age}"))
+                    newest[key] = (age[0], age[1])
+
+    watcher = threading.Thread(target=watch)
+    publishers = [threading.Thread(target=run, args=(number,)) for number in range(len(epochs))]
+    for thread in (watcher, *publishers):
+        thread.start()
+    for thread in publishers:
+        thread.join()
+    done.set()
+    watcher.join()
+    assert failures == []
+    assert place.shown() == applied(epochs)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(
+    place: UpsertedDatabase, protocol: ProtocolName
+) -> None:
+    place.send(place.sink(protocol), sealed(1, row(1), row(2), day=1))
+    place.send(place.sink(protocol), sealed(2, row(1, "bye", gone=True), row(3, "never seen", gone=True), day=3))
+    place.send(place.sink(protocol), sealed(3, row(1, "old news"), row(3, "old news"), day=2))
+    living = "SELECT id FROM target WHERE NOT lockstep_deleted ORDER BY id"
+    assert place.execute(living) == [(2,)]
+    place.send(place.sink(protocol), sealed(4, row(1, "back"), day=4))
+    assert place.execute(living) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(place: UpsertedDatabase, protocol: ProtocolName) -> None:
+    given = place.sink(protocol, order="column:version")
+    place.send(given, sealed(1, row(1, "b", 5), row(1, "a", 3), row(1, "c", 9), row(2, "x", 4)))
+    assert place.shown() == {1: ("c", 9, False), 2: ("x", 4, False)}
+    place.send(given, sealed(2, row(1, "late", 8), row(2, "y", 4)))  # equal order: the later epoch's
+    assert place.shown() == {1: ("c", 9, False), 2: ("y", 4, False)}
+
+
+def test_keys_of_several_columns_and_tables(place: UpsertedDatabase) -> None:
+    given = place.kind(
+        "warehouse",
+        tables={"days": "days", "names": "names"},
+        connection="w",
+        create=True,
+        mode="upsert",
+        key={"days": ["day", "name"], "names": ["name"]},
+    )
+    table = pa.table({"day": [1, 1, 2], "name": ["a", "b", "a"], "n": [1, 2, 3]})
+    names = pa.table({"name": ["a", "b"], "n": [3, 2]})
+    with given.opened(place.context()) as live:
+        for id in (1, 2):
+            wal = [SealedRows(table, output="days"), SealedRows(names, output="names")]
+            live.preflight({"days": table.schema, "names": names.schema})
+            live.publish(epoch(id, token=20), live.prepare(epoch(id), wal), wal)
+            [found] = live.read(id, "days", table.schema)
+            assert sorted(found.to_pylist(), key=str) == sorted(table.to_pylist(), key=str)
+    assert place.execute("SELECT count(*), min(lockstep_epoch) FROM days") == [(3, 2)]
+
+
+# --- refused before the decision --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+def test_a_key_that_stands_twice_is_refused_by_name(
+    place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SHOW_ROWS, "1")
+    twice = sealed(1, row(1), row(77), row(77, "b"))
+    place.expect_refusal(
+        SinkRejected, r"77\)? \(key id\) stands more than once.*order=column", place.sink(**arguments), twice
+    )
+    equal = place.sink(order="column:version", **arguments)
+    place.expect_refusal(SinkRejected, r"\(77, 1\).*with the same order", equal, twice)
+    assert place.shown() == {}
+    assert place.left_over() == []
+
+
+@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+def test_a_row_without_a_key_is_refused(place: UpsertedDatabase, arguments: dict[str, Any]) -> None:
+    nobody: Any = (None, "x", 1, False)
+    place.expect_refusal(SinkRejected, "column id has 1 nulls", place.sink(**arguments), sealed(1, row(1), nobody))
+    assert place.left_over() == []
+
+
+@pytest.mark.parametrize(
+    ("ddl", "told"),
+    [
+        ("id bigint, lockstep_order bigint NOT NULL", "unique index on just"),
+        ("id bigint, UNIQUE (id, name), lockstep_order bigint NOT NULL", "unique index on just"),
+        (
+            "id bigint PRIMARY KEY, other bigint UNIQUE, lockstep_order bigint NOT NULL",
+            r"other\w* is unique too",
+        ),
+        ("id bigint PRIMARY KEY, lockstep_order bigint", "lockstep_order, NOT NULL"),
+        ("id bigint PRIMARY KEY", "lockstep_order: the table lacks it"),
+    ],
+)
+def test_a_table_that_cant_tell_which_row_is_newer_is_refused(place: UpsertedDatabase, ddl: str, told: str) -> None:
+    place.execute(f"CREATE TABLE target (name {place.text}, version bigint, {OURS}, {ddl})")
+    place.expect_refusal(PreflightRefused, told, place.sink(create=False), sealed(1, row(1)))
+
+
+def test_whoever_verifies_sees_what_became_of_each_key(place: UpsertedDatabase) -> None:
+    given, first = place.sink(), sealed(1, row(1, "a"), row(2, "b"), row(3, "c"), row(4, "d"))
+    place.send(given, first)
+    place.send(given, sealed(2, row(2, "newer")))
+    place.execute("UPDATE target SET name = 'C' WHERE id = 3")
+    place.execute("DELETE FROM target WHERE id = 4")
+    with given.opened(place.context()) as live:
+        found = live.standing(first.at, first.wal[0])
+        assert live.missing_keys("rows") == 1
+    assert (found.own, found.overwritten, found.missing, found.changed) == (1, 1, 1, 1)
+
+
+# --- whose the table is -----------------------------------------------------------------------------------------------
+
+
+def test_nobody_else_may_write_to_a_table_that_is_upserted(place: UpsertedDatabase) -> None:
+    with pytest.raises(InvalidPipeline, match="can't share"):
+        place.sink(shared=True)
+    place.send(place.sink(), sealed(1, row(1)))
+    place.expect_refusal(TargetOwned, "belongs to sink warehouse", place.sink(name="second"), sealed(1, row(2)))
+    another = place.context("another")
+    with place.sink(name="third").opened(another) as third, pytest.raises(TargetOwned, match="pipeline pipe"):
+        third.preflight(None)
+    appending = place.sink(name="fourth", mode="append", key=None, deleted=None)
+    place.expect_refusal(PreflightRefused, "lockstep_order", appending, sealed(1, row(2)))
+
+
+def test_a_new_owner_who_does_as_told_replaces_rows_of_larger_epochs(place: UpsertedDatabase) -> None:
+    by_epoch, one = place.sink(order="epoch"), sealed(1, row(1, "of the new ledger"))
+    place.send(by_epoch, sealed(400, row(1, "of the old ledger")))
+    with by_epoch.opened(place.context("another")) as given:
+        with pytest.raises(TargetOwned, match=r"set the table's epoch column to 0 .*lockstep_order too"):
+            given.preflight({"rows": SCHEMA})
+        place.execute("DELETE FROM lockstep_target")
+        place.execute("UPDATE target SET lockstep_epoch = 0, lockstep_order = 0")
+        given.preflight({"rows": SCHEMA})
+        given.publish(one.told(11), given.prepare(one.at, one.wal), one.wal)
+    assert place.execute("SELECT name FROM target") == [("of the new ledger",)]
+
+
+def test_upserts_need_the_epoch_column(place: UpsertedDatabase) -> None:
+    with pytest.raises(InvalidPipeline, match="epoch_column"):
+        place.sink(epoch_column=None)
+
+
+# --- two phases -------------------------------------------------------------------------------------------------------
+
+
+def test_upserts_are_sent_after_the_decision_unless_told_otherwise(place: UpsertedDatabase) -> None:
+    assert place.sink(None).protocol == "write_ahead"
+    assert place.sink("two_phase").protocol == "two_phase"
+    assert place.kind.from_spec(place.sink(None).spec()).spec() == place.sink(None).spec()
+    assert "mode" not in place.kind("plain", tables={"rows": "t"}, connection="w").arguments()
+
+
+def test_a_prepared_epoch_makes_the_next_one_with_its_keys_wait_and_says_so(place: UpsertedDatabase) -> None:
+    first, second, third = (sealed(id, row(id), row(7, f"epoch {id}")) for id in (1, 2, 3))
+    vote = place.prepare(place.sink("two_phase"), first)
+    place.expect_refusal(
+        KeysHeld, r"held by .*epoch 1 \(lockstep:.*published or aborted", place.sink("two_phase"), second
+    )
+    assert place.left_over() == [vote.handle], "the epoch that waits holds something itself"
+    apart = sealed(4, row(100))
+    place.send(place.sink("two_phase"), apart)
+    place.publish(place.sink("two_phase"), first, vote)
+    place.send(place.sink("two_phase"), second)
+    place.send(place.sink("two_phase"), third)
+    assert place.shown()[7][0] == "epoch 3"
+
+
+def test_a_cursors_epoch_is_written_again_past_later_ones_that_hold_its_keys(place: UpsertedDatabase) -> None:
+    first, second = sealed(1, row(7, "first")), sealed(2, row(7, "second"))
+    given = place.sink("two_phase")
+    lost = place.prepare(given, first)
+    place.lose(str(lost.handle))
+    later = place.prepare(given, second)
+    with pytest.raises(KeysHeld, match="epoch 2"):  # it waits for the first one's publication
+        place.publish(given, first, lost)
+    assert place.publish(given, first, lost) is Publication.REPAIRED
+    assert place.publish(given, second, later) is Publication.REPAIRED
+    assert place.shown() == {7: ("second", 1, False)}
+
+
+def test_an_epoch_of_a_day_takes_nothing_from_another_day_that_holds_its_keys(place: UpsertedDatabase) -> None:
+    first, second = sealed(1, row(7, "first"), day=1), sealed(2, row(7, "second"), day=2)
+    given = place.sink("two_phase")
+    lost = place.prepare(given, first)
+    place.lose(str(lost.handle))
+    later = place.prepare(given, second)
+    with pytest.raises(KeysHeld):
+        place.publish(given, first, lost)
+    assert place.publish(given, second, later) is Publication.COMMITTED
+    assert place.publish(given, first, lost) is Publication.REPAIRED
+    assert place.shown() == {7: ("second", 1, False)}
+
+
+def test_a_prepared_upsert_survives_a_killed_server(place: UpsertedDatabase) -> None:
+    one = sealed(1, row(1), row(2))
+    place.send(place.sink("two_phase"), sealed(2, row(2, "newer")))
+    vote = place.prepare(place.sink("two_phase"), one)
+    place.server.kill()
+    place.server.start()
+    assert place.publish(place.sink("two_phase"), one, vote) is Publication.COMMITTED
+    assert place.shown() == {1: ("a", 1, False), 2: ("newer", 1, False)}
+    assert place.left_over() == []
+
+
+def test_a_stranger_who_holds_a_key_makes_an_upsert_wait(place: UpsertedDatabase) -> None:
+    place.send(place.sink(), sealed(1, row(1)))
+    with place.connected() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE target SET name = 'mine' WHERE id = 1")
+        place.expect_refusal(SinkUnavailable, "(?i)lock (wait )?timeout", place.sink(), sealed(2, row(1, "b")))
+        cursor.execute("ROLLBACK")
+    place.send(place.sink(), sealed(2, row(1, "b")))
+    assert place.shown()[1][0] == "b"
