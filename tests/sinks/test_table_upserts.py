@@ -156,7 +156,9 @@ def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(place: UpsertedDatabase, protocol: ProtocolName) -> None:
+def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(
+    place: UpsertedDatabase, protocol: ProtocolName
+) -> None:
     given = place.sink(protocol, order="column:version")
     place.send(given, sealed(1, row(1, "b", 5), row(1, "a", 3), row(1, "c", 9), row(2, "x", 4)))
     assert place.shown() == {1: ("c", 9, False), 2: ("x", 4, False)}

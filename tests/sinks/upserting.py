@@ -99,7 +99,9 @@ class UpsertedDatabase(ABC):
     def context(self, pipeline: str = "pipe") -> SinkContext:
         return SinkContext(DEPLOYMENT, pipeline, {"w": self.dsn})
 
-    def sink(self, protocol: ProtocolName | None = "write_ahead", name: str = "warehouse", **arguments: Any) -> TableSink:
+    def sink(
+        self, protocol: ProtocolName | None = "write_ahead", name: str = "warehouse", **arguments: Any
+    ) -> TableSink:
         given: dict[str, Any] = {
             "tables": {"rows": "target"},
             "connection": "w",

@@ -24,7 +24,7 @@ from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Cursor, Loader
 from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
-from lockstep.sinks.mariadb.tables import Table, find_table, require_fit
+from lockstep.sinks.mariadb.tables import Table, find_table
 from lockstep.sinks.mariadb.types import MariaDbType, Unfit, mariadb_type
 from lockstep.sinks.tables.load import TableLoad
 
@@ -62,7 +62,7 @@ class Load(TableLoad[Cursor, "LoadText"]):
         table = find_table(cursor, self.relation, self.database.where)
         if table is None:
             raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")
-        require_fit(table, self.output, schema, self.epoch_column, self.database.where)
+        table.require_fit(f"{self.database.where}: output {self.output}", schema, self.epoch_column)
         return LoadText.of(table, schema, self.epoch, self.epoch_column, f"{self.database.where}: {self.what}")
 
 

@@ -19,7 +19,6 @@ from lockstep.sinks.mariadb.tables import (
     create_table,
     find_table,
     find_unique_keys,
-    require_fit,
     require_insert,
 )
 from lockstep.sinks.mariadb.upsert import Upsert, require_upsertable
@@ -27,7 +26,7 @@ from lockstep.sinks.tables.output import TableOutput, UniqueKey
 
 
 @dataclass(frozen=True)
-class MariaDbOutput(TableOutput[Cursor, Table]):
+class MariaDbOutput(TableOutput[Cursor]):
     """See `TableOutput`."""
 
     database: Database
@@ -39,10 +38,10 @@ class MariaDbOutput(TableOutput[Cursor, Table]):
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
         create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
 
-    def _compare(self, table: Table, schema: pa.Schema) -> None:
-        require_fit(table, self.output, schema, self.epoch_column, self.where)
-
-    def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
+    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
+        table = self._find(cursor)
+        if table is None:
+            return
         if self.upserts is not None and self.epoch_column is not None:
             epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
             require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
@@ -52,21 +51,21 @@ class MariaDbOutput(TableOutput[Cursor, Table]):
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
-    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
         load = Load(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
         return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows into a temporary table and compares them there."""
-        way = self.way(epoch, SinkRejected)
-        assert isinstance(way, Upsert)
+        writer = self.writer(epoch, SinkRejected)
+        assert isinstance(writer, Upsert)
         connection = self.database.connect()
         try:
             with self.database.naming(f"comparing output {sealed.output}"), connection.cursor() as cursor:
                 self.database.guard(cursor)
-                return way.standing(cursor, sealed)
+                return writer.standing(cursor, sealed)
         finally:
             close_quietly(connection)
 
-    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return read_rows(self.database, table.relation, epoch_column, epoch, schema)
+    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, self.relation, epoch_column, epoch, schema)

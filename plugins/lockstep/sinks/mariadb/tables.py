@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
 from lockstep.sinks.mariadb.types import Column, mariadb_type, refusal
-from lockstep.sinks.tables.fit import require_columns_fit
+from lockstep.sinks.tables.fit import TargetTable
 from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 
@@ -37,16 +36,23 @@ _UNIQUE_KEYS = """
 """
 
 
-@dataclass(frozen=True)
-class Table:
-    """A target table with its columns, as the catalogue has them now."""
-
-    relation: Relation
-    columns: Mapping[str, Column]
+class Table(TargetTable[Column]):
+    """See `TargetTable`."""
 
     def epoch_column(self, name: str | None) -> str | None:
-        """The column of that name, as the table spells it: MariaDB tells no case apart."""
+        """MariaDB tells no case apart."""
         return next((column for column in self.columns if name and column.lower() == name.lower()), None)
+
+    def _refusal(self, field: pa.Field, column: Column) -> str | None:
+        return refusal(field, column)
+
+    def _is_bigint(self, column: Column) -> bool:
+        return column.data_type == "bigint" and not column.unsigned
+
+    def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None:
+        if len(schema) == 0:
+            raise PreflightRefused(f"{where} has no column")
+        super().require_fit(where, schema, epoch_column)
 
 
 def find_table(cursor: Cursor, relation: Relation, who: str) -> Table | None:
@@ -103,19 +109,6 @@ def require_insert(cursor: Cursor, relation: Relation, names: list[str]) -> None
     nothing = ", ".join(["NULL"] * len(names))
     statement = compose("INSERT INTO {table} ", table=relation.names)
     cursor.execute(f"{statement}({column_list(names)}) SELECT {nothing} WHERE FALSE")
-
-
-def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, who: str) -> None:
-    """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
-    if len(schema) == 0:
-        raise PreflightRefused(f"{who}: output {output} has no column")
-    where = f"{who}: output {output} does not fit table {table.relation}"
-    epoch_column = table.epoch_column(epoch_column) or epoch_column
-    require_columns_fit(where, table.columns, schema, epoch_column, refusal, _is_bigint)
-
-
-def _is_bigint(column: Column) -> bool:
-    return column.data_type == "bigint" and not column.unsigned
 
 
 def create_table(

@@ -17,7 +17,6 @@ from lockstep.relation import Relation
 from lockstep.sinks.mariadb.load import LoadText, loader_of
 from lockstep.sinks.mariadb.tables import Table
 from lockstep.sinks.mariadb.types import KEY_COLLATION
-from lockstep.sinks.tables.fit import require_order_columns
 from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
@@ -129,7 +128,7 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
     """Refuse a table that can't say which of two rows is newer, or which rows are alike. Raises `PreflightRefused`."""
     where = f"sink {upserts.sink}: table {table.relation}"
     key = upserts.keys[output]
-    require_order_columns(where, table.columns, upserts, epoch_column)
+    table.require_order(where, upserts, epoch_column)
     for name in key:
         collation = table.columns[name].collation
         if collation not in (None, KEY_COLLATION):

@@ -21,7 +21,7 @@ from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.base import Batches
 from lockstep.sinks.postgres.encoders import copy_options, encoder_of
-from lockstep.sinks.postgres.tables import Table, find_table, require_fit
+from lockstep.sinks.postgres.tables import Table, find_table
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.load import TableLoad
 
@@ -67,7 +67,7 @@ class Copy(TableLoad[Cursor, "Encoding"]):
         table = find_table(cursor, self.relation, self.database.where)
         if table is None:
             raise PreflightRefused(f"{self.database.where}: table {self.relation} is gone: create it again")
-        require_fit(table, self.output, schema, self.epoch_column, self.database.where)
+        table.require_fit(f"{self.database.where}: output {self.output}", schema, self.epoch_column)
         return Encoding.of(table, schema, self.epoch, self.epoch_column, f"{self.database.where}: {self.what}")
 
 

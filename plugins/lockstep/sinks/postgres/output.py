@@ -14,13 +14,13 @@ from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.read import read_rows
-from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys, require_fit
+from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys
 from lockstep.sinks.postgres.upsert import Upsert, require_staging, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, UniqueKey
 
 
 @dataclass(frozen=True)
-class PostgresOutput(TableOutput[Cursor, Table]):
+class PostgresOutput(TableOutput[Cursor]):
     """See `TableOutput`."""
 
     database: Database
@@ -32,11 +32,9 @@ class PostgresOutput(TableOutput[Cursor, Table]):
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
         create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
 
-    def _compare(self, table: Table, schema: pa.Schema) -> None:
-        require_fit(table, self.output, schema, self.epoch_column, self.where)
-
-    def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
-        if self.upserts is not None and self.epoch_column is not None:
+    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
+        table = self._find(cursor)
+        if table is not None and self.upserts is not None and self.epoch_column is not None:
             epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
             require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
             require_staging(cursor, self.own.home, self.where)
@@ -44,22 +42,22 @@ class PostgresOutput(TableOutput[Cursor, Table]):
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
-    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
         copy = Copy(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
         return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
-        way = self.way(epoch, SinkRejected)
-        assert isinstance(way, Upsert)
+        writer = self.writer(epoch, SinkRejected)
+        assert isinstance(writer, Upsert)
         connection = self.database.connect(f"lockstep {self.where} verify"[:63])
         try:
             with self.database.naming(f"comparing output {sealed.output}"):
                 cursor = connection.cursor()
                 self.database.guard(cursor)
-                return way.standing(cursor, sealed)
+                return writer.standing(cursor, sealed)
         finally:
             close_quietly(connection)
 
-    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return read_rows(self.database, table, epoch_column, epoch, schema)
+    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, self.relation, epoch_column, epoch, schema)

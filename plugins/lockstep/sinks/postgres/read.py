@@ -23,7 +23,7 @@ from lockstep.disclosure import cause, describe_error
 from lockstep.errors import SinkRejected
 from lockstep.postgres.connection import Database, close_quietly
 from lockstep.postgres.refusals import quotes_row
-from lockstep.sinks.postgres.tables import Table
+from lockstep.relation import Relation
 from lockstep.sinks.postgres.types import PgType, postgres_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
 
@@ -45,7 +45,7 @@ _LIST = (
 
 
 def read_rows(
-    database: Database, table: Table, epoch_column: str, epoch: int, schema: pa.Schema
+    database: Database, relation: Relation, epoch_column: str, epoch: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The committed rows of `epoch`, cast to `schema`, in any order. Raises `SinkUnavailable`, `SinkRejected`."""
     carriers = [_carrier(postgres_type(field.type), sql.Identifier(field.name)) for field in schema]
@@ -53,9 +53,9 @@ def read_rows(
         sql.SQL("{} AS {}").format(carrier.select, sql.Identifier(str(index))) for index, carrier in enumerate(carriers)
     )
     query = sql.SQL("COPY (SELECT {} FROM {} WHERE {} = {}) TO STDOUT (FORMAT csv, HEADER)").format(
-        selected, sql.Identifier(*table.relation.names), sql.Identifier(epoch_column), sql.Literal(epoch)
+        selected, sql.Identifier(*relation.names), sql.Identifier(epoch_column), sql.Literal(epoch)
     )
-    where = f"{database.where}: reading table {table.relation}"
+    where = f"{database.where}: reading table {relation}"
     with _CsvPipe(database, query, where) as pipe:
         try:
             for batch in csv.open_csv(pipe.reader, **options(carriers, None, _BLOCK)):

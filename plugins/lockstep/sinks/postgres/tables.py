@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pyarrow as pa
 from psycopg2 import sql
@@ -12,7 +11,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.postgres.types import Column, postgres_type, refusal
-from lockstep.sinks.tables.fit import require_columns_fit
+from lockstep.sinks.tables.fit import TargetTable
 from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 
@@ -55,17 +54,19 @@ _UNIQUE_KEYS = """
 _NUMBERING = r"\m(nextval|gen_random_uuid|uuid_generate_v[0-9a-z]+|uuidv[47])\("  #: defaults that are never alike
 
 
-@dataclass(frozen=True)
-class Table:
-    """A target table with its columns, as the transaction that read it sees them."""
-
-    relation: Relation
-    columns: Mapping[str, Column]
+class Table(TargetTable[Column]):
+    """See `TargetTable`."""
 
     def epoch_column(self, name: str | None) -> str | None:
         """`name` if the table has such a column, or what Postgres keeps of a longer one."""
         kept = (name or "").encode()[:63].decode(errors="ignore")
         return next((column for column in (name, kept) if column in self.columns), None)
+
+    def _refusal(self, field: pa.Field, column: Column) -> str | None:
+        return refusal(field, column)
+
+    def _is_bigint(self, column: Column) -> bool:
+        return column.type_name == "int8"
 
 
 def find_table(cursor: Cursor, relation: Relation, who: str) -> Table | None:
@@ -109,13 +110,6 @@ def find_unique_keys(
         },
     )
     return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
-
-
-def require_fit(table: Table, output: str, schema: pa.Schema, epoch_column: str | None, who: str) -> None:
-    """Compare `schema` with the table's columns exactly. Raises `PreflightRefused` naming every column at fault."""
-    where = f"{who}: output {output} does not fit table {table.relation}"
-    epoch_column = table.epoch_column(epoch_column) or epoch_column
-    require_columns_fit(where, table.columns, schema, epoch_column, refusal, lambda column: column.type_name == "int8")
 
 
 def create_table(

@@ -19,7 +19,6 @@ from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.postgres.copy import Encoding
 from lockstep.sinks.postgres.tables import Table
-from lockstep.sinks.tables.fit import require_order_columns
 from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
@@ -174,7 +173,7 @@ def require_upsertable(cursor: Cursor, table: Table, output: str, upserts: Upser
     """Refuse a table that can't say which of two rows is newer, or has no unique key. Raises `PreflightRefused`."""
     where = f"sink {upserts.sink}: table {table.relation}"
     key, named = upserts.keys[output], {"schema": table.relation.schema, "table": table.relation.table}
-    require_order_columns(where, table.columns, upserts, epoch_column)
+    table.require_order(where, upserts, epoch_column)
     cursor.execute(_UNIQUE, named)
     if set(key) not in [set(columns) for (columns,) in cursor.fetchall()]:
         raise PreflightRefused(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
 from lockstep.errors import PreflightRefused
+from lockstep.relation import Relation
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Upserts
 
 
@@ -33,49 +36,57 @@ class ColumnFacts(Protocol):
 Column = TypeVar("Column", bound=ColumnFacts)
 
 
-def require_columns_fit(
-    where: str,
-    columns: Mapping[str, Column],
-    schema: pa.Schema,
-    epoch_column: str | None,
-    refusal: Callable[[pa.Field, Column], str | None],
-    is_bigint: Callable[[Column], bool],
-) -> None:
-    """Compare `schema` with a table's `columns`, by name. Raises `PreflightRefused` naming every column at fault.
+@dataclass(frozen=True)
+class TargetTable(ABC, Generic[Column]):
+    """A target table with its columns, as the transaction that has read the catalogue sees them."""
 
-    `refusal` says why a column doesn't hold a field's values, None if it does. The sink fills `epoch_column`.
-    """
-    faults = [f"column {name}: the table lacks it" for name in schema.names if name not in columns]
-    faults += [f"column {name}: the output has it twice" for name in set(schema.names) if schema.names.count(name) > 1]
-    for field in schema:
-        if field.name in columns and (reason := refusal(field, columns[field.name])):
-            faults.append(f"column {field.name}: {reason}")
-    given = {*schema.names, epoch_column}
-    faults += [
-        f"column {column.name}: it is NOT NULL without a default, and the output lacks it"
-        for column in columns.values()
-        if column.needed and column.name not in given
-    ]
-    faults += _epoch_column_faults(columns, schema, epoch_column, is_bigint)
-    if faults:
-        raise PreflightRefused(f"{where}: {'; '.join(faults)}")
+    relation: Relation
+    columns: Mapping[str, Column]
 
+    @abstractmethod
+    def epoch_column(self, name: str | None) -> str | None:
+        """The column of that name, as the table spells it; None if it has none."""
 
-def _epoch_column_faults(
-    columns: Mapping[str, Column], schema: pa.Schema, name: str | None, is_bigint: Callable[[Column], bool]
-) -> list[str]:
-    if name is not None and name in schema.names:
-        return [f"column {name}: the sink fills it; rename the output's, or give another epoch_column"]
-    if name is not None and name in columns and (not is_bigint(columns[name]) or columns[name].generated):
-        return [f"column {name}: it has to be a plain bigint, is {columns[name].type_text}"]
-    return []
+    @abstractmethod
+    def _refusal(self, field: pa.Field, column: Column) -> str | None:
+        """Why values of `field` would not come back from `column` as they are; None if they would."""
 
+    @abstractmethod
+    def _is_bigint(self, column: Column) -> bool:
+        """Whether it holds 64 bits and a sign."""
 
-def require_order_columns(where: str, columns: Mapping[str, Column], upserts: Upserts, epoch_column: str) -> None:
-    """Refuse a table that can't say which of two rows is newer. Raises `PreflightRefused`."""
-    for name in (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else [])):
-        if name not in columns or not columns[name].not_null:
-            raise PreflightRefused(
-                f"{where}: mode='upsert' needs column {name}, NOT NULL: add it, or let the sink make the table "
-                "(create=True)"
-            )
+    def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None:
+        """Compare `schema` with the columns, by name; the sink fills `epoch_column`. `where`: sink and output, for a
+        message. Raises `PreflightRefused` naming every column at fault."""
+        filled = self.epoch_column(epoch_column) or epoch_column
+        faults = [f"column {name}: the table lacks it" for name in schema.names if name not in self.columns]
+        twice = {name for name in schema.names if schema.names.count(name) > 1}
+        faults += [f"column {name}: the output has it twice" for name in twice]
+        for field in schema:
+            if field.name in self.columns and (reason := self._refusal(field, self.columns[field.name])):
+                faults.append(f"column {field.name}: {reason}")
+        faults += [
+            f"column {column.name}: it is NOT NULL without a default, and the output lacks it"
+            for column in self.columns.values()
+            if column.needed and column.name not in {*schema.names, filled}
+        ]
+        faults += self._epoch_column_faults(schema, filled)
+        if faults:
+            raise PreflightRefused(f"{where} does not fit table {self.relation}: {'; '.join(faults)}")
+
+    def _epoch_column_faults(self, schema: pa.Schema, name: str | None) -> list[str]:
+        if name is not None and name in schema.names:
+            return [f"column {name}: the sink fills it; rename the output's, or give another epoch_column"]
+        column = self.columns.get(name or "")
+        if column is not None and (not self._is_bigint(column) or column.generated):
+            return [f"column {name}: it has to be a plain bigint, is {column.type_text}"]
+        return []
+
+    def require_order(self, where: str, upserts: Upserts, epoch_column: str) -> None:
+        """Refuse a table that can't say which of two rows is newer. Raises `PreflightRefused`."""
+        for name in (ORDER_COLUMN, epoch_column, *([DELETED_COLUMN] if upserts.deleted else [])):
+            if name not in self.columns or not self.columns[name].not_null:
+                raise PreflightRefused(
+                    f"{where}: mode='upsert' needs column {name}, NOT NULL: add it, or let the sink make the table "
+                    "(create=True)"
+                )

@@ -64,7 +64,7 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
     def what(self) -> str:
         return f"output {self.output} into table {self.relation}"
 
-    def run(self, cursor: Cursor, batches: Batches) -> int:
+    def write(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns their number."""
         with self.database.naming(self.what, self.rejected):
             return self.send(cursor, self.encoding(cursor, batches.schema), self.relation, batches)
@@ -131,7 +131,7 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
 
     # --- what is the same ---
 
-    def run(self, cursor: Cursor, batches: Batches) -> int:
+    def write(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
         with self._staged(cursor, batches) as (staging, encoding):
             new = self._merge(cursor, staging, encoding, batches.rows)

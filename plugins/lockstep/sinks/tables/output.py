@@ -22,6 +22,8 @@ class FoundTable(Protocol):
 
     def epoch_column(self, name: str | None) -> str | None: ...
 
+    def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None: ...
+
 
 @dataclass(frozen=True)
 class UniqueKey:
@@ -33,13 +35,12 @@ class UniqueKey:
 
 Cursor = TypeVar("Cursor")
 Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
-Table = TypeVar("Table", bound=FoundTable)
 
 
-class Way(Protocol[Cursor_contra]):
+class RowWriter(Protocol[Cursor_contra]):
     """How one epoch's rows of an output get into the table, within the transaction of a cursor."""
 
-    def run(self, cursor: Cursor_contra, batches: Batches) -> int:
+    def write(self, cursor: Cursor_contra, batches: Batches) -> int:
         """Put all rows in; returns how many there are, which the server has confirmed."""
 
     def try_encoding(self, cursor: Cursor_contra, batches: Batches) -> int:
@@ -47,7 +48,7 @@ class Way(Protocol[Cursor_contra]):
 
 
 @dataclass(frozen=True)
-class TableOutput(ABC, Generic[Cursor, Table]):
+class TableOutput(ABC, Generic[Cursor]):
     """`upserts` None: rows are appended."""
 
     database: Database[Cursor]
@@ -60,7 +61,7 @@ class TableOutput(ABC, Generic[Cursor, Table]):
     # --- what each database does in its own way ---
 
     @abstractmethod
-    def _find(self, cursor: Cursor) -> Table | None:
+    def _find(self, cursor: Cursor) -> FoundTable | None:
         """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
 
     @abstractmethod
@@ -68,11 +69,7 @@ class TableOutput(ABC, Generic[Cursor, Table]):
         """Create it for rows of `schema`, one a `key` where there is one."""
 
     @abstractmethod
-    def _compare(self, table: Table, schema: pa.Schema) -> None:
-        """Raises `PreflightRefused` naming each column that doesn't fit `schema` exactly."""
-
-    @abstractmethod
-    def _require_rights(self, cursor: Cursor, table: Table, stored: pa.Schema) -> None:
+    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
         """Refuse a table that can't be written to, or not by key, by whoever is connected."""
 
     @abstractmethod
@@ -80,7 +77,7 @@ class TableOutput(ABC, Generic[Cursor, Table]):
         """Those of the table that rows of `schema` may meet twice; not those that the server numbers itself."""
 
     @abstractmethod
-    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Way[Cursor]:
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> RowWriter[Cursor]:
         """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
 
     @abstractmethod
@@ -88,7 +85,7 @@ class TableOutput(ABC, Generic[Cursor, Table]):
         """See `OpenSink.standing`; only for upserts."""
 
     @abstractmethod
-    def _read(self, table: Table, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of an epoch, under the table's names."""
 
     # --- what is the same ---
@@ -112,7 +109,10 @@ class TableOutput(ABC, Generic[Cursor, Table]):
             table, stored = self._find(cursor), self._stored(schemas[self.output])
             assert table is not None
             self._compare(table, stored)
-            self._require_rights(cursor, table, stored)
+            self._require_rights(cursor, stored)
+
+    def _compare(self, table: FoundTable, schema: pa.Schema) -> None:
+        table.require_fit(f"{self.where}: output {self.output}", schema, self.epoch_column)
 
     def _stored(self, schema: pa.Schema) -> pa.Schema:
         """The table's columns, all but the epoch's. Raises `PreflightRefused` for what can't be upserted."""
@@ -126,13 +126,13 @@ class TableOutput(ABC, Generic[Cursor, Table]):
         """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
         with self.database.transaction(f"reading table {self.relation}") as cursor:
             found = self._find(cursor), self.own.other_owners(cursor, self.relation)
-        table, column = self._readable(*found, schema)
+        column = self._readable_by(*found, schema)
         stored = schema if self.upserts is None else self.upserts.renamed(schema)
-        rows = self._read(table, column, epoch, stored)
+        rows = self._read(column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
-    def _readable(self, table: Table | None, others: Sequence[Owner], schema: pa.Schema) -> tuple[Table, str]:
-        """The table and its epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
+    def _readable_by(self, table: FoundTable | None, others: Sequence[Owner], schema: pa.Schema) -> str:
+        """The table's epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if (column := table.epoch_column(self.epoch_column)) is None:
@@ -146,4 +146,4 @@ class TableOutput(ABC, Generic[Cursor, Table]):
                 "numbers of two sinks can't be told apart"
             )
         self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
-        return table, column
+        return column

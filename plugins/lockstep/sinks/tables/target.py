@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
-
-import pyarrow as pa
+from typing import Generic, TypeVar
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, Guarantee, SinkEpoch, Standing
+from lockstep.sinks.base import Batches, Guarantee, SinkEpoch
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.database import Database
-from lockstep.sinks.tables.output import UniqueKey, Way
+from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
 
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 
 Cursor = TypeVar("Cursor")
-Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
 
 
 @dataclass
@@ -38,23 +34,6 @@ class TableClaim(Generic[Cursor]):
     rows: dict[str, int] = field(default_factory=dict)
 
 
-class Output(Protocol[Cursor_contra]):
-    """The table of one output; see `TableOutput`."""
-
-    @property
-    def relation(self) -> Relation: ...
-
-    def preflight(self, cursor: Cursor_contra, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None: ...
-
-    def unique_keys(self, cursor: Cursor_contra, schema: pa.Schema) -> list[UniqueKey]: ...
-
-    def way(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Way[Cursor_contra]: ...
-
-    def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]: ...
-
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing: ...
-
-
 @dataclass(frozen=True)
 class TableTarget(ABC, Generic[Cursor]):
     """The tables of a sink in one database. `outputs`: by output of the transform."""
@@ -62,7 +41,7 @@ class TableTarget(ABC, Generic[Cursor]):
     database: Database[Cursor]
     own: OwnTables[Cursor]
     branches: TableBranches[Cursor]
-    outputs: Mapping[str, Output[Cursor]]
+    outputs: Mapping[str, TableOutput[Cursor]]
 
     # --- what each database does in its own way ---
 
@@ -148,7 +127,7 @@ class TableTarget(ABC, Generic[Cursor]):
     def load(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
         """Send an output's rows. Raises `rejected` for what the server refuses, `KeysHeld`, `SinkUnavailable`."""
         try:
-            claim.rows[batches.output] = self._way(claim, batches, rejected).run(claim.cursor, batches)
+            claim.rows[batches.output] = self._writer(claim, batches, rejected).write(claim.cursor, batches)
         except SinkUnavailable as error:
             claim.close()
             if self.database.is_locked_out(error):
@@ -158,12 +137,12 @@ class TableTarget(ABC, Generic[Cursor]):
 
     def try_encoding(self, claim: TableClaim[Cursor], batches: Batches) -> None:
         """Compare types, values and counts, and send nothing. Raises `SinkRejected`."""
-        claim.rows[batches.output] = self._way(claim, batches).try_encoding(claim.cursor, batches)
+        claim.rows[batches.output] = self._writer(claim, batches).try_encoding(claim.cursor, batches)
 
-    def _way(
+    def _writer(
         self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError] = SinkRejected
-    ) -> Way[Cursor]:
-        return self.outputs[batches.output].way(claim.epoch, rejected)
+    ) -> RowWriter[Cursor]:
+        return self.outputs[batches.output].writer(claim.epoch, rejected)
 
     def _require_no_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
         holders = [txn for txn in self.branches.pending() if txn.epoch != epoch.id] if self.own.upserts else []
