@@ -84,3 +84,41 @@ def test_what_is_no_dataclass_says_its_arguments_itself() -> None:
 
     with pytest.raises(NotImplementedError, match="Bare is no dataclass"):
         Bare("bare").arguments()
+
+
+# --- plans of older versions ------------------------------------------------------------------------------------------
+
+RECORDS = {"name": "s", "output": "rows", "committer": "/sent", "max_record_bytes": 9, "validator": "m:f"}
+OPERATIONAL = {"records_per_request": 5, "bytes_per_request": 6, "requests_at_once": 1, "tries": 2, "timeout": 3.0}
+FORMER: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("lockstep.sinks.files.sink:FileSink", {"format": "csv", "shared": False, "path": "/out"}, {}),
+    (
+        "lockstep.sinks.files.sink:FileSink",
+        {
+            "format": "parquet",
+            "shared": True,
+            "path": "/out",
+            "success": "_SUCCESS",
+            "max_buckets": 9,
+            "max_rows_per_file": 10,
+            "max_bytes_per_file": 11,
+            "bucket": {"by": "time", "column": "at", "folders": "dt=%Y"},
+        },
+        {},
+    ),
+    ("lockstep.sinks.append_only.stdout:StdoutSink", {"guarantee": "none"}, {}),
+    ("lockstep.sinks.append_only.stdout:StdoutSink", RECORDS, {}),
+    ("lockstep.sinks.append_only.tcp:TcpSink", {**RECORDS, "connection": "c"}, {"timeout": 9.0}),
+    ("lockstep.sinks.append_only.http:HttpSink", {**RECORDS, "connection": "c", "key_header": "X-Key"}, OPERATIONAL),
+]
+
+
+@pytest.mark.parametrize(("type", "arguments", "settings"), FORMER)
+def test_a_plan_that_an_older_version_froze_is_today_s(
+    type: str, arguments: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    """Or each epoch that was planned before an upgrade would be planned "with other sinks"."""
+    arguments = {"name": "s", "output": "rows", **arguments}
+    sink = Sink.from_spec({"type": type, "arguments": arguments}, settings)
+    assert sink.spec() == {"type": f"lockstep.sinks:{type.partition(':')[2]}", "arguments": arguments}
+    assert sink.settings() == settings
