@@ -28,7 +28,6 @@ from lockstep import files, recover
 from lockstep.epoch import Epoch
 from lockstep.errors import SourceChanged
 from lockstep.ledger import migrate
-from lockstep.pipeline import Pipeline
 from lockstep.roles.recover import RecoveryReport
 from stack.kafka import KafkaBroker
 from stack.mariadb import MariaDbServer
@@ -100,7 +99,7 @@ class Restored:
 
     def redefine(self, accept: tuple[str, ...]) -> None:
         self.accept = accept
-        self.deployment.pipelines = definitions(self.name)(self.home, accept)
+        self.deployment.pipelines = definitions(self.name).pipelines(self.home, accept)
 
     # --- what readers see ---
 
@@ -130,10 +129,9 @@ class Restored:
         return lambda: [json.loads(line) for line in self.stdout.read_text().splitlines() if line]
 
 
-def definitions(name: str) -> Callable[..., dict[str, Pipeline]]:
-    """What makes the pipelines of a kept deployment."""
-    found: Callable[..., dict[str, Pipeline]] = importlib.import_module(f"tests.kept.{name}.pipelines").pipelines
-    return found
+def definitions(name: str) -> Any:
+    """The module with the pipelines of a kept deployment."""
+    return importlib.import_module(f"tests.kept.{name}.pipelines")
 
 
 @contextmanager
@@ -152,7 +150,7 @@ def restored(name: str, folder: Path, ledger: PostgresServer, warehouse: Postgre
     with ExitStack() as stack:
         receivers = {kind: stack.enter_context(receiving(kind, folder)) for kind in ("http", "tcp")}
         connections = {"warehouse": dsns[1], **{kind: one.url for kind, one in receivers.items()}}
-        deployment = Deployment(home, dsns[0], connections, definitions(name)(home))
+        deployment = Deployment(home, dsns[0], connections, definitions(name).pipelines(home))
         yield Restored(name, deployment, json.loads(_text(kept / "facts.json", home)), receivers, folder / "stdout")
     for dsn, server in zip(dsns, (ledger, warehouse), strict=True):
         server.drop_database(dsn.rpartition("/")[2])
