@@ -17,6 +17,7 @@ from tests.cover import Cover
 from tests.tiers import TESTS, Share, Tier, files, part_of, tier_of
 
 SEEDS = 1000
+SEED = "cover seed"
 COVER = "cover"  #: a property of a test's report: how much of its sweep it ran
 LATER = "later"  #: of a process's output: tests by name that a later tier runs, of files that this one does
 _LATER = pytest.StashKey[list[str]]()
@@ -34,8 +35,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cover(size): in a cover, only so many of the test's parameters run")
-    if config.option.tier is not Tier.ALL and config.option.cover_seed is None:
-        config.option.cover_seed = random.randrange(SEEDS)  # processes that share the tests out are told
+    told: dict[str, int | None] = getattr(config, "workerinput", {})  # to each of those that share the tests out
+    if SEED in told:
+        config.option.cover_seed = told[SEED]
+    elif config.option.tier is not Tier.ALL and config.option.cover_seed is None:
+        config.option.cover_seed = random.randrange(SEEDS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput[SEED] = node.config.option.cover_seed
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
