@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ ROWS = 8
 SINK = tuple(f"append_only.{name}" for name in ("open_sink", "records", "tcp", "http", "http_receiver", "stdout"))
 COMMITTER = ("committers.outside", "committers.folder", "committers.table", "committers.lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
-ONE_THREAD = {"http": {"requests_at_once": 1}, "tcp": {}}
+ONE_THREAD: dict[str, dict[str, Any]] = {"http": {"requests_at_once": 1}, "tcp": {}}
 
 
 def calls(*modules: str) -> Trace:
