@@ -27,14 +27,14 @@ import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from pyspark.sql.types import StructType
 
 from lockstep import Pipeline, files
 from lockstep.compute.sequence import SequenceDataSource
 from lockstep.crash import observe
 from lockstep.epoch import RunKey, SourceRange
-from lockstep.kafka.reading import at_hand, committed_reader
+from lockstep.kafka.reading import committed_records
 from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -130,16 +130,9 @@ def read(source: OpenSource, found: SourceRange, connections: dict[str, str]) ->
 
 def names(connections: dict[str, str], topic: str, part: dict[str, Any]) -> Iterator[str]:
     """The values of a range of committed records."""
-    ranges = {int(n): (first, end) for n, (first, end) in part["partitions"].items() if end > first}
-    places, waiting = [TopicPartition(topic, n, first) for n, (first, _) in ranges.items()], set(ranges)
-    with committed_reader({"bootstrap.servers": connections["kafka"]}, places) as reader:
-        while waiting:
-            for message in at_hand(reader, time.monotonic() + 30):
-                number, end = message.partition(), ranges[message.partition()][1]
-                if message.error() is None and message.offset() < end:
-                    yield message.value().decode()
-                if message.offset() >= end - (message.error() is None):
-                    waiting.discard(number)
+    starts, ends = ({int(number): pair[side] for number, pair in part["partitions"].items()} for side in (0, 1))
+    for messages in committed_records({"bootstrap.servers": connections["kafka"]}, topic, starts, ends):
+        yield from (message.value().decode() for message in messages)
 
 
 def execute(dsn: str, statement: str) -> list[Any]:

@@ -1,8 +1,7 @@
-"""Readers of committed records that belong to no group and don't wait longer than they must."""
+"""Reading committed records between two offsets, in no group, and without waiting longer than one must."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,12 +10,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from lockstep.kafka.connection import Settings, client, connect
 
-AT_ONCE = 10_000
+_AT_ONCE = 10_000
 PATIENCE = 60.0  #: seconds for a broker's answer
 
 
 @contextmanager
-def committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterator[Consumer]:
+def _committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterator[Consumer]:
     """A reader of committed records from these places on, that tells when it has come to an end. It is in no group."""
     reader = Consumer(
         client(settings)
@@ -24,18 +23,11 @@ def committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterat
         | {"enable.partition.eof": "true", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
     )
     try:
-        if places:
-            connect(reader, places[0].topic, PATIENCE)
-            reader.assign(places)
+        connect(reader, places[0].topic, PATIENCE)
+        reader.assign(places)
         yield reader
     finally:
         reader.close()
-
-
-def at_hand(reader: Consumer, deadline: float) -> list[Any]:
-    """What has come, as soon as something has; nothing if that isn't before `deadline` (of time.monotonic)."""
-    first = reader.poll(max(0.0, deadline - time.monotonic()))  # `consume` would wait for a whole list
-    return [] if first is None else [first, *reader.consume(AT_ONCE, timeout=0)]
 
 
 def committed_records(
@@ -50,12 +42,13 @@ def committed_records(
     if not waiting:
         return
     places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
-    with committed_reader(settings, places) as reader:
+    with _committed_reader(settings, places) as reader:
         while waiting:
-            messages = at_hand(reader, time.monotonic() + patience)
-            if not messages:
+            first = reader.poll(patience)  # `consume` would wait for a whole list
+            if first is None:
                 raise TimeoutError
-            records = [one for one in messages if _is_record(one)]
+            messages = [first, *reader.consume(_AT_ONCE, timeout=0)]
+            records = [one for one in messages if _is_record(one) and one.offset() < ends[one.partition()]]
             waiting -= {one.partition() for one in messages if _reached(one) >= ends[one.partition()]}
             yield records
 

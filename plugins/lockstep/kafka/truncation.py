@@ -24,7 +24,7 @@ class Cut:
     """Where a partition was cut, as far as it is known: what stands there and behind it was written since."""
 
     offset: int | None
-    said: str
+    answer: str
 
 
 def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int, tuple[int, int]]) -> dict[int, Cut]:
@@ -50,9 +50,9 @@ def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int,
     return {number: _cut(error.str()) for number, error in answers.items() if error is not None}
 
 
-def _cut(said: str) -> Cut:
-    found = _OFFSET.search(said)
-    return Cut(int(found[1]) if found else None, said)
+def _cut(answer: str) -> Cut:
+    found = _OFFSET.search(answer)
+    return Cut(int(found[1]) if found else None, answer)
 
 
 def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> dict[int, KafkaError | None]:

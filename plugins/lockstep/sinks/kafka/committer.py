@@ -145,13 +145,13 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._markers_of(epoch, wait=False)
-        return found[0].of_epoch(epoch.id) if found and len(found) == self.shards_of(found) else None
+        return found[0].to_marker(epoch.id) if found and len(found) == self.shards_of(found) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
         for shown in self._markers.find(epoch.id, wait=False).values():
             if shown.manifest_hash != epoch.manifest_hash:
-                raise shown_before(self._markers.owner.sink, epoch, shown.of_epoch(epoch.id))
+                raise shown_before(self._markers.owner.sink, epoch, shown.to_marker(epoch.id))
         self._refuse_span(epoch)
 
     def _refuse_span(self, epoch: SinkEpoch) -> None:
@@ -170,7 +170,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def all(self) -> Iterable[Marker]:
         """One for each epoch of which anything stands, without waiting for anybody's open transaction."""
-        return [next(iter(of.values())).of_epoch(epoch) for epoch, of in self._markers.every(wait=False).items()]
+        return [next(iter(of.values())).to_marker(epoch) for epoch, of in self._markers.find_all(wait=False).items()]
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
@@ -179,7 +179,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")
-        return found[0].of_epoch(epoch)
+        return found[0].to_marker(epoch)
 
     def _markers_of(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
         found = self._markers.find(epoch.id, wait=wait)

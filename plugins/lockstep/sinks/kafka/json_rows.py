@@ -23,7 +23,7 @@ _UTC = ("UTC", "Etc/UTC", "+00:00")
 #: What a JSON text writes in another way than it is.
 _CONTROLS = "[\\x00-\\x1f]"
 
-_Told = Callable[[pa.Array], pa.Array | None]
+_TextOf = Callable[[pa.Array], pa.Array | None]
 
 
 def json_objects(batch: pa.RecordBatch, where: str) -> pa.Array:
@@ -40,11 +40,11 @@ def json_objects(batch: pa.RecordBatch, where: str) -> pa.Array:
 
 def _texts(column: pa.Array, where: str) -> pa.Array:
     """JSON of each value; null stays null."""
-    found = _quick(column.type)(column)
+    found = _text_of(column.type)(column)
     return _one_by_one(column, where) if found is None else found
 
 
-def _quick(dtype: pa.DataType) -> _Told:
+def _text_of(dtype: pa.DataType) -> _TextOf:
     if types.is_integer(dtype) or types.is_boolean(dtype):
         return lambda column: column.cast(pa.string())
     if types.is_string(dtype):

@@ -46,7 +46,7 @@ class ShardMarker:
         starts = {int(number): offset for number, offset in told["starts"].items()}
         return cls(told["token"], told["manifest"], starts, told.get("shards"), told.get("span"))
 
-    def of_epoch(self, epoch: int) -> Marker:
+    def to_marker(self, epoch: int) -> Marker:
         return Marker(epoch, self.token, self.manifest_hash, self.span)
 
 
@@ -98,9 +98,9 @@ class MarkerTopic:
         """The epoch's committed markers by shard, as many as it has, a copy. One that isn't there proves nothing unless
         you `wait` for open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is
         gone."""
-        return dict(self.every(wait=wait).get(epoch, {}))
+        return dict(self.find_all(wait=wait).get(epoch, {}))
 
-    def every(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
+    def find_all(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
         """This sink's committed markers by epoch and shard; otherwise as `find`."""
         end, prefix = self._end(stable=not wait), b"%s/" % self._prefix
         for key, value in self._committed(self._end_read, end):

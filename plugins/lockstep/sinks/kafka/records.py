@@ -42,10 +42,10 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         return zip(
-            _listed(self.keys, None),
+            _values(self.keys, None),
             self.values.to_pylist(),
-            _listed(self.partitions, NO_PARTITION),
-            _listed(self.times, NO_TIME),
+            _values(self.partitions, NO_PARTITION),
+            _values(self.times, NO_TIME),
             self.headers.to_pylist(),
             strict=False,  # what is left away has no end
         )
@@ -54,8 +54,8 @@ class Records:
         return _name(self.output, self.first + place)
 
 
-def _listed(column: pa.Array | None, otherwise: Any) -> Any:
-    return repeat(otherwise) if column is None else column.to_pylist()
+def _values(column: pa.Array | None, default: Any) -> Any:
+    return repeat(default) if column is None else column.to_pylist()
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class RecordColumns:
             batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where),
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, first) if self.timestamp else None,
-            _numbered(prefix, first, batch.num_rows),
+            _header_column(prefix, first, batch.num_rows),
         )
 
     def _others(self) -> set[str | None]:
@@ -140,7 +140,7 @@ def _is(schema: pa.Schema, name: str, fits: object) -> bool:
     return schema.get_field_index(name) >= 0 and bool(fits(schema.field(name).type))  # type: ignore[operator]
 
 
-def _numbered(prefix: str, first: int, rows: int) -> pa.Array:
+def _header_column(prefix: str, first: int, rows: int) -> pa.Array:
     ordinals = pa.array(range(first, first + rows), pa.int64()).cast(pa.string())
     return pc.binary_join_element_wise(prefix, ordinals, "").cast(pa.binary())
 

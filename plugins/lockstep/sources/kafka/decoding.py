@@ -52,7 +52,7 @@ class Decoding:
         return self.encoding is not Encoding.BYTES
 
     @property
-    def added(self) -> str | None:
+    def added_field(self) -> str | None:
         """The field of a decoded record that tells whether it was one, if there is such a field."""
         match self.encoding:
             case Encoding.JSON:
@@ -62,8 +62,9 @@ class Decoding:
             case _:
                 return None
 
-    def decoded(self) -> str:
-        """The part, decoded, with the `added` field."""
+    @property
+    def decode_sql(self) -> str:
+        """The part, decoded, with the `added_field`."""
         match self.encoding:
             case Encoding.BYTES:
                 return self.column
@@ -76,7 +77,7 @@ class Decoding:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
 
-    def is_bad(self, decoded: str) -> str:
+    def fault_sql(self, decoded: str) -> str:
         """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
         failed = f"({self.column} IS NOT NULL AND {decoded} IS NULL)"
         match self.encoding:
@@ -91,7 +92,7 @@ class Decoding:
                 found = f"{decoded}.{_END} = unhex({self._hash})"
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
 
-    def fitted(self, decoded: str) -> str:
+    def cast_sql(self, decoded: str) -> str:
         """What was decoded, with the types of the schema."""
         return self._decimals.fitted(decoded) if self.encoding is Encoding.JSON else decoded
 
@@ -100,7 +101,7 @@ class Decoding:
         return Decimals.of(self.schema)
 
     @property
-    def unwrapped(self) -> str | None:
+    def wrapper_field(self) -> str | None:
         """The field of what was decoded that is all of it, if it had to be put into a record."""
         wrapped = self.encoding is Encoding.AVRO and not _is_record(json.loads(self.schema))
         return _VALUE if wrapped else None
@@ -117,7 +118,7 @@ class Decoding:
         return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
 
     @property
-    def raw(self) -> str:
+    def raw_sql(self) -> str:
         """The bytes, as members of a struct: as text where they are text, else in base64."""
         text = f"IF({self._is_no_text}, NULL, {self._text}) AS {self.column}"
         return f"{text}, IF({self._is_no_text}, base64({self.column}), NULL) AS {self.column}_base64"

@@ -45,20 +45,20 @@ def read_ranges(
     raw = _raw(spark, ranges, {**clients, "includeHeaders": str(headers).lower()})
     if not (key.may_fail or value.may_fail):
         return Records(raw.select(*columns), columns)
-    frame = raw.selectExpr("*", f"{key.decoded()} AS {_KEY}", f"{value.decoded()} AS {_VALUE}")
-    bad = f"({key.is_bad(_KEY)} OR {value.is_bad(_VALUE)})"
+    frame = raw.selectExpr("*", f"{key.decode_sql} AS {_KEY}", f"{value.decode_sql} AS {_VALUE}")
+    bad = f"({key.fault_sql(_KEY)} OR {value.fault_sql(_VALUE)})"
     frame = frame.selectExpr(
-        f"{key.fitted(_KEY)} AS key",
-        f"{value.fitted(_VALUE)} AS value",
+        f"{key.cast_sql(_KEY)} AS key",
+        f"{value.cast_sql(_VALUE)} AS value",
         *columns[2:],
-        f"CASE WHEN {bad} THEN to_json(struct({key.raw}, {value.raw})) END AS {BAD}",
+        f"CASE WHEN {bad} THEN to_json(struct({key.raw_sql}, {value.raw_sql})) END AS {BAD}",
         f"CASE WHEN {bad} THEN {PLACE} END AS {FILE}",
     )
     for part in (key, value):
-        if part.unwrapped:
-            frame = frame.withColumn(part.column, frame[part.column][part.unwrapped])
-        elif part.added:
-            frame = frame.withColumn(part.column, frame[part.column].dropFields(part.added))
+        if part.wrapper_field:
+            frame = frame.withColumn(part.column, frame[part.column][part.wrapper_field])
+        elif part.added_field:
+            frame = frame.withColumn(part.column, frame[part.column].dropFields(part.added_field))
     return Records(frame, columns, marked=True)
 
 
