@@ -131,7 +131,7 @@ class SimulatedLedger(Ledger):
         self._connection = connection
         self._deployment: str | None = None
 
-    def again(self) -> Self:
+    def clone(self) -> Self:
         return type(self)(self._connection)
 
     def close(self) -> None:
