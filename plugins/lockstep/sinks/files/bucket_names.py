@@ -8,7 +8,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 NULL = "__HIVE_DEFAULT_PARTITION__"  #: stands for a null, as in Hive
-MOST_BYTES = 1024  #: of a bucket's name
+_MOST_BYTES = 1024  #: of a bucket's name
 _MOST_BYTES_OF_A_FOLDER = 255
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(32))))
 
@@ -39,8 +39,8 @@ def require_bucket(bucket: str) -> str:
     """Return `bucket` if it can be a path below the target; ValueError says why it can't."""
     if not bucket:
         raise ValueError("the bucket '' has no name")
-    if len(bucket.encode()) > MOST_BYTES:
-        raise ValueError(f"the bucket {bucket[:60]!r}… has {len(bucket.encode())} bytes, the most are {MOST_BYTES}")
+    if len(bucket.encode()) > _MOST_BYTES:
+        raise ValueError(f"the bucket {bucket[:60]!r}… has {len(bucket.encode())} bytes, the most are {_MOST_BYTES}")
     for folder in bucket.split("/"):
         if problem := _problem(folder):
             raise ValueError(f"the bucket {bucket!r} {problem}")

@@ -19,7 +19,7 @@ from lockstep.sinks.files.format import FileFormat, plain, read_rows, unkept
 from lockstep.sinks.files.listing import FileFact, Listing
 from lockstep.sinks.files.writer import write_files
 
-MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
+_MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class FileLayout:
                 f"success={self.success!r}: give a name that starts with '_', so that readers skip it, of letters, "
                 "digits and '_.=-', with {epoch} for the epoch's number if you like"
             )
-        if self.success is not None and self.max_buckets > MOST_LINKS:
-            raise InvalidPipeline(f"max_buckets with a name of success is at most {MOST_LINKS}: each is one more link")
+        if self.success is not None and self.max_buckets > _MOST_LINKS:
+            raise InvalidPipeline(f"max_buckets with a name of success is at most {_MOST_LINKS}: each is one more link")
 
     # --- what can't be kept ---
 

@@ -20,7 +20,7 @@ from lockstep.sinks.files.target import STATE, FileTarget
 from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE
 from lockstep.sinks.handles import SinkName
 
-MAX_BUCKETS = 10_000
+_MAX_BUCKETS = 10_000
 
 
 def files(path: str) -> list[str]:
@@ -56,7 +56,7 @@ class FileSink(Sink):
     path: str
     format: str = "parquet"
     bucket: Buckets | Mapping[str, Json] | None = None
-    max_buckets: int = MAX_BUCKETS
+    max_buckets: int = _MAX_BUCKETS
     max_rows_per_file: int = ROWS_PER_FILE
     max_bytes_per_file: int = BYTES_PER_FILE
     success: str | None = None
