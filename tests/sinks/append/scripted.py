@@ -52,16 +52,19 @@ class Script:
 
 
 class _Http(BaseHTTPRequestHandler):
+    server: _HttpServer
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.script.answer(self, Request(body, dict(self.headers.items()), self.path))  # type: ignore[attr-defined]
+        self.server.script.answer(self, Request(body, dict(self.headers.items()), self.path))
 
     def log_message(self, *_: object) -> None: ...
 
 
 class _Tcp(StreamRequestHandler):
+    server: _TcpServer
+
     def handle(self) -> None:
         lines = []
         with suppress(OSError):
@@ -69,16 +72,18 @@ class _Tcp(StreamRequestHandler):
                 lines.append(line)
                 if b'"end"' in line:
                     break
-            self.server.script.answer(self, Request(b"".join(lines)))  # type: ignore[attr-defined]
+            self.server.script.answer(self, Request(b"".join(lines)))
 
 
 class _HttpServer(ThreadingHTTPServer):
+    script: Script
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None: ...
 
 
 class _TcpServer(ThreadingTCPServer):
+    script: Script
     daemon_threads = True
 
 
@@ -87,7 +92,7 @@ def scripted(kind: str, *answers: Callable[[Any, Request], None]) -> Iterator[Sc
     """A server that answers in turn. `kind`: "http" or "tcp"."""
     script = Script(list(answers))
     server = _HttpServer(("127.0.0.1", 0), _Http) if kind == "http" else _TcpServer(("127.0.0.1", 0), _Tcp)
-    server.script = script  # type: ignore[union-attr]
+    server.script = script
     script.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()

@@ -18,6 +18,7 @@ from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of, lone_sender
+from lockstep.sinks.committers.table import PostgresCommitter
 from lockstep.testing import calls_from
 from lockstep.testing.children import ended, fork
 from lockstep.testing.under_test import DEPLOYMENT, epoch
@@ -192,8 +193,8 @@ def test_a_database_without_the_table_is_another_target(make: Make) -> None:
 
 
 def _dsn(committer: OutsideCommitter) -> str:
-    found: str = committer._database.dsn  # type: ignore[attr-defined]
-    return found
+    assert isinstance(committer, PostgresCommitter)
+    return committer._database.dsn
 
 
 # --- one sender at a time --------------------------------------------------------------------------------------------
