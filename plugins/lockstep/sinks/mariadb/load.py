@@ -54,7 +54,7 @@ class Load(TableLoad[Cursor, "LoadText"]):
         done = loader_of(cursor).load(statement, [data])
         if done.warnings or done.rows != rows:
             raise self.rejection(
-                f"the server took {done.rows} of {rows} rows with {done.warnings} warnings: {_told(cursor)}"
+                f"the server took {done.rows} of {rows} rows with {done.warnings} warnings: {_warnings(cursor)}"
             )
         return rows
 
@@ -141,7 +141,7 @@ def _ahead(pieces: Iterator[Piece]) -> Generator[Piece, None, None]:
             yield piece
 
 
-def _told(cursor: Cursor) -> str:
+def _warnings(cursor: Cursor) -> str:
     """What the server warned of, once each; a duplicate key stands there, too."""
     cursor.execute("SHOW WARNINGS LIMIT 5")
     found = [(int(code), str(message)) for _, code, message in cursor.fetchall()]

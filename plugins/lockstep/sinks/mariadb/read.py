@@ -21,7 +21,7 @@ from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Loader, close_quietly
 from lockstep.relation import Relation
 from lockstep.sinks.mariadb.types import mariadb_type
-from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
+from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restore
 
 _COMMA = ", ',', "
 _ROWS, _LONG_ROWS = 65_536, 8
@@ -131,7 +131,7 @@ def _parsed(lines: bytes, carriers: list[Carrier], schema: pa.Schema, where: str
     names = [str(index) for index in range(len(carriers))]
     try:
         for batch in csv.open_csv(io.BytesIO(lines), **options(carriers, names, block=len(lines) + 1)):
-            yield restored(batch, carriers, schema)
+            yield restore(batch, carriers, schema)
     except pa.ArrowInvalid as error:
         told = f"{where}: its rows don't come back as the output's types: {describe_error(error)}"
         raise SinkRejected(told) from cause(error, True)

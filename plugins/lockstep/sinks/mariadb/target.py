@@ -30,7 +30,7 @@ class MariaDbTarget(TableTarget[Cursor]):
     # --- set-up ---
 
     @contextmanager
-    def setting_up(self) -> Iterator[Cursor]:
+    def set_up(self) -> Iterator[Cursor]:
         naming = self.database.naming("preflight", PreflightRefused)
         with naming, self.database.outside_transaction() as cursor:
             self._require_settings(cursor)

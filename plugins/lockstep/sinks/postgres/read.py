@@ -25,7 +25,7 @@ from lockstep.postgres.connection import Database, close_quietly
 from lockstep.postgres.refusals import quotes_row
 from lockstep.relation import Relation
 from lockstep.sinks.postgres.types import PgType, postgres_type
-from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restored
+from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restore
 
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
 
@@ -59,7 +59,7 @@ def read_rows(
     with _CsvPipe(database, query, where) as pipe:
         try:
             for batch in csv.open_csv(pipe.reader, **options(carriers, None, _BLOCK)):
-                yield restored(batch, carriers, schema)
+                yield restore(batch, carriers, schema)
         except pa.ArrowInvalid as error:
             pipe.raise_failure()
             told = f"{where}: its rows don't come back as the output's types: {describe_error(error)}"

@@ -36,7 +36,7 @@ class PostgresTarget(TableTarget[Cursor]):
     # --- set-up ---
 
     @contextmanager
-    def setting_up(self) -> Iterator[Cursor]:
+    def set_up(self) -> Iterator[Cursor]:
         with self.database.transaction("preflight", rejected=PreflightRefused) as cursor:
             self.own.lock_set_up(cursor)
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", (str(round(1000 * _DDL_LOCK_SECONDS)),))

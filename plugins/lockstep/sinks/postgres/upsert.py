@@ -68,13 +68,13 @@ class Upsert(TableUpsert[Cursor, Encoding]):
         cursor.execute(sql.SQL("DROP TABLE {}").format(_table(staging)))
 
     def _merge(self, cursor: Cursor, staging: Relation, encoding: Encoding, rows: int) -> int:
-        before = self._grown(cursor)
+        before = self._growth(cursor)
         cursor.execute(self._insert(staging, encoding))
         if cursor.rowcount != rows:  # else each was put in
             self._require_all(cursor, staging, encoding)
-        return self._grown(cursor) - before
+        return self._growth(cursor) - before
 
-    def _grown(self, cursor: Cursor) -> int:
+    def _growth(self, cursor: Cursor) -> int:
         """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
         cursor.execute(_GROWN, {"schema": self.load.relation.schema, "table": self.load.relation.table})
         (grown,) = cursor.fetchone() or (0,)

@@ -36,7 +36,7 @@ def options(carriers: Sequence[Carrier], names: Sequence[str] | None, block: int
     }
 
 
-def restored(batch: pa.RecordBatch, carriers: Sequence[Carrier], schema: pa.Schema) -> pa.RecordBatch:
+def restore(batch: pa.RecordBatch, carriers: Sequence[Carrier], schema: pa.Schema) -> pa.RecordBatch:
     """The parsed columns as those of `schema`."""
     columns = [
         carrier.finish(column).cast(field.type)

@@ -133,19 +133,19 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
 
     def write(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
-        with self._staged(cursor, batches) as (staging, encoding):
+        with self._stage(cursor, batches) as (staging, encoding):
             new = self._merge(cursor, staging, encoding, batches.rows)
             self.own.count_keys(cursor, self.epoch, self.load.relation, new)
         return batches.rows
 
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self._staged(cursor, batches):
+        with self._stage(cursor, batches):
             return batches.rows
 
     def standing(self, cursor: Cursor, batches: Batches) -> Standing:
         """Look for each row by its key. The cursor's transaction is to be rolled back."""
-        with self._staged(cursor, batches) as (staging, encoding):
+        with self._stage(cursor, batches) as (staging, encoding):
             return Standing(*(int(number or 0) for number in self._look(cursor, staging, encoding)))
 
     @property
@@ -153,7 +153,7 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         return list(self.upserts.keys[self.load.output])
 
     @contextmanager
-    def _staged(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
+    def _stage(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
         """All rows in a table of our own, with unique keys."""
         stored, staging = self.upserts.stored(batches, self.epoch), self._staging()
         with self.load.database.naming(self.load.what, self.load.rejected):

@@ -24,7 +24,7 @@ class MarkerCommitter(CheckpointCommitter, Generic[Cursor]):
         self._transaction = target.database.transaction
 
     def create_resource(self) -> None:
-        with self._target.setting_up() as cursor:
+        with self._target.set_up() as cursor:
             self._target.own.create(cursor)
 
     def open(self) -> None:

@@ -28,7 +28,7 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         target = self._target
-        with target.setting_up() as cursor:
+        with target.set_up() as cursor:
             self._require_room(cursor)
             target.require_rights(cursor, create=self._create)
             target.own.create(cursor)

@@ -126,12 +126,12 @@ class TableOutput(ABC, Generic[Cursor]):
         """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
         with self.database.transaction(f"reading table {self.relation}") as cursor:
             found = self._find(cursor), self.own.other_owners(cursor, self.relation)
-        column = self._readable_by(*found, schema)
-        stored = schema if self.upserts is None else self.upserts.renamed(schema)
+        column = self._require_epoch_column(*found, schema)
+        stored = schema if self.upserts is None else self.upserts.rename(schema)
         rows = self._read(column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
-    def _readable_by(self, table: FoundTable | None, others: Sequence[Owner], schema: pa.Schema) -> str:
+    def _require_epoch_column(self, table: FoundTable | None, others: Sequence[Owner], schema: pa.Schema) -> str:
         """The table's epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")

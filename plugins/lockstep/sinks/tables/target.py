@@ -46,7 +46,7 @@ class TableTarget(ABC, Generic[Cursor]):
     # --- what each database does in its own way ---
 
     @abstractmethod
-    def setting_up(self) -> AbstractContextManager[Cursor]:
+    def set_up(self) -> AbstractContextManager[Cursor]:
         """A cursor to create tables with, alone; what the server refuses is `PreflightRefused`, and so are its settings
         where rows can't be sent with them."""
 

@@ -123,13 +123,13 @@ class Upserts:
         taken = {ORDER_COLUMN, DELETED_COLUMN} & (set(columns) - {self.deleted})
         return faults + [f"column {name}: the sink fills it; rename the output's" for name in sorted(taken)]
 
-    def renamed(self, schema: pa.Schema) -> pa.Schema:
+    def rename(self, schema: pa.Schema) -> pa.Schema:
         """`schema` under the table's names: the column that says "deleted" is called `lockstep_deleted` there."""
         return pa.schema([field.with_name(self._stored_name(field.name)) for field in schema])
 
     def stored_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of the table, all but the epoch's."""
-        return self.renamed(schema).append(pa.field(ORDER_COLUMN, pa.int64(), nullable=False))
+        return self.rename(schema).append(pa.field(ORDER_COLUMN, pa.int64(), nullable=False))
 
     def _stored_name(self, name: str) -> str:
         return DELETED_COLUMN if name == self.deleted else name
