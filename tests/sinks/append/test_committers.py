@@ -17,7 +17,7 @@ import pytest
 from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
 from lockstep.sinks.base import SinkContext
-from lockstep.sinks.committers import NoTransaction, OutsideCommitter, committer_of, lone_sender
+from lockstep.sinks.committers import NoTransaction, OutsideCommitter, lone_sender, open_committer
 from lockstep.sinks.committers.table import PostgresCommitter
 from lockstep.testing import calls_from
 from lockstep.testing.children import ended, fork
@@ -39,12 +39,7 @@ def make(request: pytest.FixtureRequest, memory: Path, memory_server: PostgresSe
         connections["records"] = memory_server.create_database(f"sent_{uuid.uuid4().hex[:12]}")
 
     def made(sink: str = "feed", pipeline: str = "pipe") -> OutsideCommitter:
-        committer = committer_of(sink, setting)
-        committer.set_job_id(f"{DEPLOYMENT}:{pipeline}")
-        committer.set_operator_id(sink)
-        committer.connect(SinkContext(DEPLOYMENT, pipeline, connections))
-        committer.open()
-        return committer
+        return open_committer(sink, setting, SinkContext(DEPLOYMENT, pipeline, connections))
 
     made().create_resource()
     return made
@@ -122,9 +117,7 @@ def _die() -> None:
 
 
 def test_a_process_that_is_killed_while_it_creates_leaves_nothing_for_good(memory: Path) -> None:
-    committer = committer_of("feed", str(memory / "sent"))
-    committer.set_job_id(f"{DEPLOYMENT}:pipe")
-    committer.set_operator_id("feed")
+    committer = open_committer("feed", str(memory / "sent"), SinkContext(DEPLOYMENT, "pipe", {}))
 
     def work(left: int) -> None:
         steps = iter(range(left))
@@ -141,9 +134,7 @@ def test_a_process_that_is_killed_while_it_creates_leaves_nothing_for_good(memor
 
 
 def test_a_folder_that_lost_its_id_is_another_target(memory: Path) -> None:
-    committer = committer_of("feed", str(memory / "sent"))
-    committer.set_job_id("job")
-    committer.set_operator_id("feed")
+    committer = open_committer("feed", str(memory / "sent"), SinkContext(DEPLOYMENT, "pipe", {}))
     with pytest.raises(TargetChanged, match="mount or restore"):
         committer.resource_id()
     assert not (memory / "sent").exists(), "looking made it"
@@ -154,12 +145,10 @@ def test_a_folder_that_lost_its_id_is_another_target(memory: Path) -> None:
 
 
 def test_a_damaged_record_is_neither_sent_nor_unsent(memory: Path) -> None:
-    committer = committer_of("feed", str(memory / "sent"))
-    committer.set_job_id("job")
-    committer.set_operator_id("feed")
+    committer = open_committer("feed", str(memory / "sent"), SinkContext(DEPLOYMENT, "pipe", {}))
     committer.create_resource()
     record(committer)
-    file = memory / "sent" / "job" / "feed" / "epoch=1.json"
+    [file] = (memory / "sent").rglob("epoch=1.json")
     whole = file.read_bytes()
     for damaged in (whole[:-10], whole.replace(b"10", b"11"), b""):
         file.write_bytes(damaged)
@@ -169,9 +158,7 @@ def test_a_damaged_record_is_neither_sent_nor_unsent(memory: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_named(memory: Path) -> None:
     (memory / "sent").write_text("a file stands here")
-    committer = committer_of("feed", str(memory / "sent"))
-    committer.set_job_id("job")
-    committer.set_operator_id("feed")
+    committer = open_committer("feed", str(memory / "sent"), SinkContext(DEPLOYMENT, "pipe", {}))
     with pytest.raises(SinkUnavailable, match="sent"):
         committer.create_resource()
 

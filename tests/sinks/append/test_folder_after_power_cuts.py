@@ -12,7 +12,8 @@ import pytest
 
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file
-from lockstep.sinks.committers import OutsideCommitter, committer_of
+from lockstep.sinks.base import SinkContext
+from lockstep.sinks.committers import OutsideCommitter, open_committer
 from lockstep.testing.under_test import epoch
 from tests.crash_states import CrashState, broken_states, recorded
 
@@ -20,10 +21,7 @@ BROKEN = (AssertionError, LockstepError, OSError)
 
 
 def committer(disk: Path) -> OutsideCommitter:
-    found = committer_of("feed", str(disk / "out" / "sent"))
-    found.set_job_id("deployment:pipe")
-    found.set_operator_id("feed")
-    return found
+    return open_committer("feed", str(disk / "out" / "sent"), SinkContext("deployment", "pipe", {}))
 
 
 def send(disk: Path) -> None:

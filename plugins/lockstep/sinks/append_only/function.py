@@ -14,7 +14,7 @@ from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUn
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
 from lockstep.sinks.append_only.sink import require_guarantee
 from lockstep.sinks.base import Batches, Guarantee, Sink, SinkContext, SinkEpoch
-from lockstep.sinks.committers import committer_of
+from lockstep.sinks.committers import check_committer
 from lockstep.sinks.functions import import_function, reference_to
 
 #: gets rows that were decided; what it raises has the whole epoch sent again
@@ -42,7 +42,7 @@ class FunctionSink(Sink):
         super().__post_init__()
         require_name("output", self.output)
         object.__setattr__(self, "guarantee", require_guarantee(self.name, self.guarantee, self.committer))
-        object.__setattr__(self, "committer", committer_of(self.name, self.committer).setting())
+        object.__setattr__(self, "committer", check_committer(self.name, self.committer))
         if not isinstance(self.function, str):
             object.__setattr__(self, "function", self._reference(self.function))
 

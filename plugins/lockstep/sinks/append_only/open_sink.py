@@ -16,7 +16,7 @@ from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, S
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, records_of, refused_columns
 from lockstep.sinks.append_only.sink import AppendOnlySink, Validator
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch
-from lockstep.sinks.committers import OutsideCommitter, committer_of
+from lockstep.sinks.committers import OutsideCommitter, open_committer
 from lockstep.sinks.functions import import_function
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
@@ -32,11 +32,7 @@ class OpenAppendOnlySink(WriteAheadSink):
 
     def __init__(self, sink: Sink, context: SinkContext, committer: str | None) -> None:
         super().__init__(sink)
-        self.committer = committer_of(sink.name, committer)
-        self.committer.set_job_id(f"{context.deployment}:{context.pipeline}")
-        self.committer.set_operator_id(sink.name)
-        self.committer.connect(context)
-        self.committer.open()
+        self.committer = open_committer(sink.name, committer, context)
 
     @abstractmethod
     def check(self, batches: Batches, epoch: SinkEpoch) -> int:

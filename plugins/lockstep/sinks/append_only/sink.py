@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.base import Guarantee, Sink
-from lockstep.sinks.committers import committer_of
+from lockstep.sinks.committers import check_committer
 
 MAX_RECORD_BYTES = 1 << 20
 
@@ -44,7 +44,7 @@ class AppendOnlySink(Sink):
         if self.max_record_bytes <= 0:
             raise InvalidPipeline(f"sink {self.name}: max_record_bytes is {self.max_record_bytes}, has to be above 0")
         object.__setattr__(self, "guarantee", require_guarantee(self.name, self.guarantee, self.committer))
-        object.__setattr__(self, "committer", committer_of(self.name, self.committer).setting())
+        object.__setattr__(self, "committer", check_committer(self.name, self.committer))
 
     def arguments(self) -> dict[str, Json]:
         usual = {one.name: one.default for one in fields(AppendOnlySink)}

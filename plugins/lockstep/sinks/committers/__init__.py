@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 from lockstep.errors import InvalidPipeline
+from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers.folder import FileCommitter
 from lockstep.sinks.committers.outside import NoCommitter, NoTransaction, OutsideCommitter
 from lockstep.sinks.committers.table import POSTGRES, PostgresCommitter
 
-__all__ = ["FileCommitter", "NoCommitter", "NoTransaction", "OutsideCommitter", "PostgresCommitter", "committer_of"]
+__all__ = [
+    "FileCommitter",
+    "NoCommitter",
+    "NoTransaction",
+    "OutsideCommitter",
+    "PostgresCommitter",
+    "check_committer",
+    "open_committer",
+]
 
 
-def committer_of(sink: str, setting: str | None) -> OutsideCommitter:
-    """ "postgres:<connection id>", or a folder; None remembers nothing. Raises `InvalidPipeline`."""
+def check_committer(sink: str, setting: str | None) -> str | None:
+    """A sink's setting as a plan has it: "postgres:<connection id>", or a folder, absolute; None remembers nothing.
+
+    Raises `InvalidPipeline`.
+    """
+    return _make(sink, setting).setting()
+
+
+def open_committer(sink: str, setting: str | None, context: SinkContext) -> OutsideCommitter:
+    """What remembers the epochs of this sink. Raises `InvalidPipeline`; the first look connects."""
+    committer = _make(sink, setting)
+    committer.set_job_id(f"{context.deployment}:{context.pipeline}")
+    committer.set_operator_id(sink)
+    committer.connect(context)
+    return committer
+
+
+def _make(sink: str, setting: str | None) -> OutsideCommitter:
     if setting is None:
         return NoCommitter()
     if setting.startswith(POSTGRES):

@@ -24,13 +24,13 @@ class NoTransaction:
 
 
 class OutsideCommitter(CheckpointCommitter):
-    """A committer that a sink gets by a setting, since it isn't the sink's own. `connect` comes before `open`."""
+    """A committer that a sink gets by a setting, since it isn't the sink's own: see `open_committer`."""
 
     guarantee = Guarantee.AT_LEAST_ONCE
 
     @abstractmethod
     def setting(self) -> str | None:
-        """What `committer_of` makes the same committer from."""
+        """What `open_committer` makes the same committer from."""
 
     def connect(self, context: SinkContext) -> None:
         """Take from `context` what leads to the records. Raises `InvalidPipeline`."""

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.base import Guarantee, Marker, SinkContext, SinkEpoch
-from lockstep.sinks.committers import OutsideCommitter, committer_of
+from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.committers import OutsideCommitter, check_committer
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 
@@ -19,7 +19,7 @@ class Unmarked(Session, Protocol):
 
 
 class SentCommitter(CheckpointCommitter):
-    """`open_transaction` is entered for sending, `commit` makes it durable; then `elsewhere` records the epoch."""
+    """`open_transaction` is entered for sending, `commit` makes it durable; `elsewhere`, open already, records it."""
 
     def __init__(
         self,
@@ -30,17 +30,8 @@ class SentCommitter(CheckpointCommitter):
         self._elsewhere, self._open_transaction, self._commit = elsewhere, open_transaction, commit
         self.guarantee = elsewhere.guarantee  # type: ignore[misc]
 
-    def connect(self, context: SinkContext, sink: str) -> None:
-        """Lead the committer elsewhere to its records."""
-        self._elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
-        self._elsewhere.set_operator_id(sink)
-        self._elsewhere.connect(context)
-
     def create_resource(self) -> None:
         self._elsewhere.create_resource()
-
-    def open(self) -> None:
-        self._elsewhere.open()
 
     def close(self) -> None:
         self._elsewhere.close()
@@ -69,8 +60,11 @@ class SentCommitter(CheckpointCommitter):
         self._elsewhere.commit_checkpoint(epoch, session)
 
 
-def promised(sink: str, guarantee: str, committer: str | None) -> tuple[Guarantee, OutsideCommitter]:
-    """What a write-ahead sink with transactions takes on. Raises `InvalidPipeline`."""
+def check_guarantee(sink: str, guarantee: str, committer: str | None) -> tuple[Guarantee, str | None]:
+    """What a write-ahead sink with transactions promises, and the committer as a plan has it.
+
+    Raises `InvalidPipeline`.
+    """
     if guarantee not in tuple(Guarantee):
         raise InvalidPipeline(f"sink {sink}: guarantee={guarantee!r} is none of {', '.join(Guarantee)}")
     if (guarantee == Guarantee.AT_LEAST_ONCE) != (committer is not None):
@@ -78,4 +72,4 @@ def promised(sink: str, guarantee: str, committer: str | None) -> tuple[Guarante
             f"sink {sink}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a folder), and "
             f"nothing else takes one; guarantee is {guarantee!r}, committer {committer!r}"
         )
-    return Guarantee(guarantee), committer_of(sink, committer)
+    return Guarantee(guarantee), check_committer(sink, committer)

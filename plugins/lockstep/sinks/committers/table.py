@@ -23,6 +23,7 @@ class PostgresCommitter(OutsideCommitter):
 
     def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
         self._connection, self._lock_timeout = connection, lock_timeout
+        self._opened: Database | None = None
         self._table = sql.Identifier("public", "lockstep_sent")
         self._ranges = sql.Identifier("public", "lockstep_sent_range")
 
@@ -31,11 +32,16 @@ class PostgresCommitter(OutsideCommitter):
 
     def connect(self, context: SinkContext) -> None:
         dsn = context.dsn(self._connection, self.operator_id)
-        self._database = Database(f"sink {self.operator_id}", self._connection, dsn, self._lock_timeout, SINK_ERRORS)
+        self._opened = Database(f"sink {self.operator_id}", self._connection, dsn, self._lock_timeout, SINK_ERRORS)
 
     def close(self) -> None:
-        if hasattr(self, "_database"):
-            self._database.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _database(self) -> Database:
+        assert self._opened is not None, "connect comes first"
+        return self._opened
 
     def create_resource(self) -> None:
         """Raises `PreflightRefused`, `SinkUnavailable`."""

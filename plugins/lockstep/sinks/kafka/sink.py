@@ -11,8 +11,8 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.kafka.producers import Route
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
-from lockstep.sinks.committers import committer_of
-from lockstep.sinks.committers.sent import promised
+from lockstep.sinks.committers import open_committer
+from lockstep.sinks.committers.sent import check_guarantee
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter
 from lockstep.sinks.kafka.markers import MarkerTopic
@@ -56,9 +56,9 @@ class KafkaSink(Sink):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_name("output", self.output)
-        guarantee, elsewhere = promised(self.name, self.guarantee, self.committer)
+        guarantee, committer = check_guarantee(self.name, self.guarantee, self.committer)
         object.__setattr__(self, "guarantee", guarantee)
-        object.__setattr__(self, "committer", elsewhere.setting())
+        object.__setattr__(self, "committer", committer)
         if self.partitioner not in PARTITIONERS:
             raise InvalidPipeline(f"{self._who}: partitioner {self.partitioner!r} is none of {', '.join(PARTITIONERS)}")
         if self.shards < 1:
@@ -95,10 +95,7 @@ class KafkaSink(Sink):
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
             committer = KafkaMarkerCommitter(cluster, route, markers, self.shards, self.planned.get("shards", 1))
             return TransactionalKafkaSink(self, cluster, route, columns, markers, committer)
-        elsewhere = committer_of(self.name, self.committer)
-        elsewhere.set_job_id(f"{context.deployment}:{context.pipeline}")
-        elsewhere.set_operator_id(self.name)
-        elsewhere.connect(context)
+        elsewhere = open_committer(self.name, self.committer, context)
         cluster = Cluster(route.settings, Asker(self._who))  # last, as it is the first to leave something open
         return OpenKafkaSink(self, owner, cluster, route, columns, sent_committer(cluster, route, elsewhere))
 

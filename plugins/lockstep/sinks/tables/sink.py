@@ -10,8 +10,8 @@ from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.relation import Relation
 from lockstep.sinks.base import Guarantee, Sink, SinkContext
-from lockstep.sinks.committers import committer_of
-from lockstep.sinks.committers.sent import promised
+from lockstep.sinks.committers import open_committer
+from lockstep.sinks.committers.sent import check_guarantee
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableTarget
 from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
@@ -87,8 +87,7 @@ class TableSink(Sink):
     def _promise(self, guarantee: str, committer: str | None) -> tuple[Guarantee, str | None]:
         """What is promised, and where that is recorded. Raises `InvalidPipeline` where the protocol can't."""
         if self.protocol == "write_ahead":
-            found, elsewhere = promised(self.name, guarantee, committer)
-            return found, elsewhere.setting()
+            return check_guarantee(self.name, guarantee, committer)
         if guarantee != Guarantee.EXACTLY_ONCE or committer is not None:
             raise InvalidPipeline(
                 f"sink {self.name}: protocol='two_phase' is exactly_once and has its marker among the rows; for "
@@ -146,8 +145,7 @@ class TableSink(Sink):
         return WriteAheadTableSink(
             self,
             target,
-            context,
-            committer_of(self.name, self.committer),
+            open_committer(self.name, self.committer, context),
             create=self.create,
             shared=self.shared,
             try_rows=self.validate == "load",

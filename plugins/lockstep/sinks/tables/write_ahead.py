@@ -13,7 +13,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, Guarantee, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.base import Batches, Guarantee, Sink, SinkEpoch
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter
 from lockstep.sinks.tables.open_sink import OpenTableSink
@@ -32,7 +32,6 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
         self,
         sink: Sink,
         target: TableTarget[Cursor],
-        context: SinkContext,
         elsewhere: OutsideCommitter,
         *,
         create: bool,
@@ -41,17 +40,12 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
     ) -> None:
         super().__init__(sink, target, create=create, shared=shared)
         self._try_rows, self._needs_turn = try_rows, False
-        self.committer = self._open_committer(context, elsewhere)
+        self.committer = self._choose_committer(elsewhere)
 
-    def _open_committer(self, context: SinkContext, elsewhere: OutsideCommitter) -> CheckpointCommitter:
+    def _choose_committer(self, elsewhere: OutsideCommitter) -> CheckpointCommitter:
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             return self._markers
-        committer = SentCommitter(elsewhere, self._begin_unmarked, self._commit_unmarked)
-        committer.connect(context, self.name)
-        committer.set_job_id(f"{context.deployment}:{context.pipeline}")
-        committer.set_operator_id(self.name)
-        committer.open()
-        return committer
+        return SentCommitter(elsewhere, self._begin_unmarked, self._commit_unmarked)
 
     @contextmanager
     def _begin_unmarked(self, epoch: SinkEpoch) -> Iterator[TableClaim[Cursor]]:
