@@ -2,7 +2,7 @@
 
 A tier holds the one before it. `check` is for every edit: nothing in it waits for a server that takes more than two
 seconds to start, and no file takes more than a few seconds. `test` is for every change that is to land. `all` is the
-rest: whole sweeps, a whole Airflow, the wheel in empty environments.
+rest: whole sweeps, a whole Airflow, Spark's own drivers and clusters, the wheel in empty environments.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ SUITE = {
     "sources/test_postgres_table.py": Part(CHECK),
     "sources/test_shared_source.py": Part(CHECK),
     "spark": Part(TEST, Share.FOLDER, rank=3),
+    "spark/test_drivers.py": Part(ALL, Share.FOLDER, rank=3),
     "stack": Part(TEST),
     "testing": Part(TEST),
     "unit": Part(CHECK),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow.serialization.definitions.dag import SerializedDAG
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
 
 
 def epoch_dag(pipeline: Pipeline, **arguments: Any) -> DAG:
@@ -98,7 +99,7 @@ def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
     assert {task.weight_rule for task in dag.tasks} == {"upstream"}
 
 
-@pytest.mark.parametrize("kind", [kind for kind in vars(errors).values() if isinstance(kind, type)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_terminal_errors_end_the_retries_and_others_do_not(dag: DAG, kind: type[Exception]) -> None:
     for task in dag.tasks:
         assert task.retries and task.retry_policy is not None
@@ -222,5 +223,5 @@ def test_an_end_is_the_schedules_and_not_the_tasks(schedule: str | timedelta) ->
 
 
 def test_every_error_is_either_retryable_or_terminal() -> None:
-    kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)} - {errors.LockstepError}
+    kinds = set(KINDS) - {errors.LockstepError}
     assert all(issubclass(kind, Retryable) != issubclass(kind, Terminal) for kind in kinds)
