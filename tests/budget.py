@@ -37,7 +37,8 @@ class Budget:
     clock: float
 
 
-BUDGETS = {Tier.CHECK: Budget(150, 90), Tier.TEST: Budget(1150, 600), Tier.ALL: Budget(4600, 2400)}
+#: `test` and `all` were never measured on a machine that did nothing else: theirs have some air
+BUDGETS = {Tier.CHECK: Budget(150, 90), Tier.TEST: Budget(1500, 600), Tier.ALL: Budget(4800, 2400)}
 
 
 @dataclass(frozen=True)
