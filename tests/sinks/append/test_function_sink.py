@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -167,11 +167,18 @@ def test_a_function_that_fails_is_asked_again_and_quotes_no_row(monkeypatch: pyt
             live.publish(epoch(), vote, wal)
 
 
-def test_a_function_gets_no_batch_without_rows(sent: Path) -> None:
-    sink, wal = FunctionSink("own", output=OUTPUT, function=sending.send), [SealedRows(sealed(0)[0].table)]
+class WithAnEmptyBatch(SealedRows):
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist([], SCHEMA)
+        yield from super().__iter__()
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_a_function_gets_no_batch_without_rows(rows: int, sent: Path) -> None:
+    sink, wal = FunctionSink("own", output=OUTPUT, function=sending.send), [WithAnEmptyBatch(sealed(rows)[0].table)]
     with sink.opened(CONTEXT) as live:
         live.publish(epoch(), live.prepare(epoch(), wal), wal)
-    assert list(sent.iterdir()) == []
+    assert len(list(sent.glob("*.arrow"))) == (1 if rows else 0)
 
 
 def test_an_output_that_the_transform_does_not_give_is_refused() -> None:
