@@ -69,6 +69,7 @@ SUITE = {
     "simulation": Part(TEST),
     "simulation/test_simulation.py": Part(CHECK),
     "sinks": Part(TEST, rank=5),
+    "sinks/test_kafka_cluster.py": Part(ALL, rank=5),
     "sources": Part(TEST),
     "sources/test_file_source.py": Part(CHECK),
     "sources/test_late_files.py": Part(CHECK),

@@ -18,7 +18,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.files import format as file_format
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.testing import crash_sweep
+from lockstep.testing import behaviour, crash_sweep
 from lockstep.testing.children import ended, fork
 from lockstep.testing.sealed_rows import sealed
 from lockstep.testing.under_test import (
@@ -81,7 +81,7 @@ def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
     memory: Path, small_files: None, story: crash_sweep.Story, action: signal.Signals
 ) -> None:
     target = FilesUnderTest(memory, "parquet", rows_per_file=200)
-    steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS)
+    steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS, behaviour.select)
     assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
 
 
