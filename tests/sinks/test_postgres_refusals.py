@@ -24,6 +24,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.base import SinkContext
+from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
@@ -51,6 +52,10 @@ def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
 def preflight(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
     with given.opened(context(dsn, pipeline)) as live:
         live.preflight(None if schema is None else {"rows": schema})
+
+
+def handle_of(pipeline: str, sink: str = "warehouse") -> str:
+    return SinkName(DEPLOYMENT, pipeline, sink).handle(epoch())
 
 
 def refusal(
@@ -175,6 +180,19 @@ def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(wa
         [txn] = opened.pending()
         assert (txn.handle, opened.find_marker(1)) == (vote.handle, None)
         opened.publish(epoch(manifest="a"), vote, wal)
+
+
+@pytest.mark.parametrize("foreign", ["somebody else", handle_of("other"), handle_of("pipe", sink="lake")])
+def test_a_branch_that_the_sink_did_not_name_is_not_committed_for_a_vote(warehouse_dsn: str, foreign: str) -> None:
+    wal = [SealedRows(ROWS, output="rows")]
+    with sink(create=True).opened(context(warehouse_dsn)) as opened:
+        opened.preflight({"rows": SCHEMA})
+        vote = opened.prepare(epoch(), wal)
+        execute(warehouse_dsn, f"BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION '{foreign}'")
+        with pytest.raises(LedgerConflict, match=f"{foreign} isn't what this sink calls epoch 1"):
+            opened.publish(epoch(), replace(vote, handle=foreign), wal)
+        assert execute(warehouse_dsn, f"ROLLBACK PREPARED '{foreign}'") == []  # it is still there
+        opened.publish(epoch(), vote, wal)
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

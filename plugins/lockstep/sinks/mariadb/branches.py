@@ -24,7 +24,7 @@ import pymysql
 from pymysql.constants import ER
 
 from lockstep.disclosure import cause
-from lockstep.errors import LedgerConflict, LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
+from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
 from lockstep.mariadb.wire import Cursor
@@ -103,13 +103,8 @@ class MariaDbBranches(TableBranches[Cursor]):
     def handle(self, epoch: SinkEpoch) -> str:
         return self.names.handle(epoch.id, epoch.token, epoch.manifest_hash)
 
-    def require_own(self, txn: Txn) -> None:
-        if self.names.parse(txn.handle) != txn:
-            raise LedgerConflict(
-                f"{self.database.where}: the vote's handle {txn.handle} isn't of epoch {txn.epoch}, token "
-                f"{txn.token}, manifest {txn.manifest} in database {self.own.home}: was the ledger altered? Nothing "
-                "was committed"
-            )
+    def parse(self, handle: str) -> Txn | None:
+        return self.names.parse(handle)
 
     def prepare(self, cursor: Cursor, txn: Txn) -> None:
         try:
@@ -128,7 +123,7 @@ class MariaDbBranches(TableBranches[Cursor]):
     def pending(self) -> list[Txn]:
         """Every branch of this owner on this server; names that only look alike are not ours."""
         with self.database.naming("listing prepared branches"), self.database.outside_transaction() as cursor:
-            found = [self.names.parse(handle) for handle in _recoverable(cursor)]
+            found = [self.parse(handle) for handle in _recoverable(cursor)]
         return [txn for txn in found if txn is not None]
 
     def is_pending(self, handle: str) -> bool:
@@ -156,7 +151,7 @@ class MariaDbBranches(TableBranches[Cursor]):
 
     def _look_who_has_it(self, handle: str) -> None:
         """A branch whose preparing session lives can't be finished by anybody else: end that session."""
-        txn = self.names.parse(handle)
+        txn = self.parse(handle)
         if txn is not None and self.is_pending(handle):
             self._end_session(txn.epoch, txn.token)
             raise TryAgain("another session holds it")

@@ -56,7 +56,7 @@ class PostgresBranches(TableBranches[Cursor]):
             "(SELECT count(*) FROM pg_prepared_xacts)"
         )
         limit, here, used = cursor.fetchone() or (0, [], 0)
-        own = [gid for gid in here if self.owner.parse(gid)]  # those go before the next one comes
+        own = [gid for gid in here if self.parse(gid)]  # those go before the next one comes
         if limit == 0:
             raise PreflightRefused(
                 f"sink {self.owner.sink}: max_prepared_transactions = 0: a two_phase sink needs one for each epoch "
@@ -71,6 +71,9 @@ class PostgresBranches(TableBranches[Cursor]):
 
     def handle(self, epoch: SinkEpoch) -> str:
         return self.owner.handle(epoch)
+
+    def parse(self, handle: str) -> Txn | None:
+        return self.owner.parse(handle)
 
     def prepare(self, cursor: Cursor, txn: Txn) -> None:
         try:
@@ -91,7 +94,7 @@ class PostgresBranches(TableBranches[Cursor]):
         """Every handle of this owner in this database; names that only look alike are not ours."""
         with self.database.transaction("listing prepared transactions") as cursor:
             cursor.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY prepared")
-            found = [self.owner.parse(gid) for (gid,) in cursor.fetchall()]
+            found = [self.parse(gid) for (gid,) in cursor.fetchall()]
         return [txn for txn in found if txn is not None]
 
     def is_pending(self, handle: str) -> bool:

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import SinkUnavailable
+from lockstep.errors import LedgerConflict, SinkUnavailable
 from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.tables.database import Database
 
@@ -39,8 +39,9 @@ class TableBranches(ABC, Generic[Cursor]):
     def handle(self, epoch: SinkEpoch) -> str:
         """The name of this execution's branch."""
 
-    def require_own(self, txn: Txn) -> None:
-        """Raises `LedgerConflict` unless the handle is what this sink calls `txn`."""
+    @abstractmethod
+    def parse(self, handle: str) -> Txn | None:
+        """The transaction that `handle` names, or None if it isn't of this owner."""
 
     @abstractmethod
     def prepare(self, cursor: Cursor, txn: Txn) -> None:
@@ -70,6 +71,15 @@ class TableBranches(ABC, Generic[Cursor]):
         """True if `verb` was done, False if the branch is gone. Raises `TryAgain`."""
 
     # --- what is the same ---
+
+    def require_own(self, txn: Txn) -> None:
+        """Raises `LedgerConflict` unless the handle is what this sink calls `txn`."""
+        if self.parse(txn.handle) != txn:
+            raise LedgerConflict(
+                f"{self.database.where}: the vote's handle {txn.handle} isn't what this sink calls epoch {txn.epoch}, "
+                f"token {txn.token}, manifest {txn.manifest} in this database: was the ledger altered? Nothing was "
+                "committed"
+            )
 
     def commit(self, handle: str) -> bool:
         """Returns when the branch is gone: True if surely by this call. Raises `SinkUnavailable` if it stays."""
