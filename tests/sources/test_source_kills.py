@@ -54,6 +54,7 @@ from lockstep.sources import (
     Source,
     SourceContext,
 )
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from lockstep.sources.tables import TableSource
 from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount
@@ -120,7 +121,7 @@ class World:
 def read(source: OpenSource, found: SourceRange, connections: dict[str, str]) -> list[Any]:
     if isinstance(source, TableSource):
         return [row["name"] for row in rows_of(source, found.end, parts=2)]
-    if isinstance(source, KafkaSource):
+    if isinstance(source, OpenKafkaSource):
         return [name for topic, part in found.end["topics"].items() for name in names(connections, topic, part)]
     assert isinstance(source, SequenceSource)
     stream = SequenceDataSource(dict(source.options)).streamReader(StructType())
