@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 SHOW_ROWS = "LOCKSTEP_SHOW_ROWS"  #: an environment variable; 1: messages quote the values that a server refuses
 HINT = f"({SHOW_ROWS}=1 in the environment shows its values)"
@@ -26,3 +27,10 @@ def describe_error(error: Exception) -> str:
 def cause(error: Exception, quotes: bool) -> Exception | None:
     """What to chain a named error to: a traceback prints causes, and what they quote."""
     return error if rows_shown() or not quotes else None
+
+
+def list_some(items: Iterable[object], most: int) -> str:
+    """The first `most` of them in one line, and how many more there are."""
+    named = sorted(map(str, items))
+    more = f" and {len(named) - most} more" if len(named) > most else ""
+    return ", ".join(named[:most]) + more

@@ -64,10 +64,22 @@ class Interval:
 
 @dataclass(frozen=True)
 class SourceRange:
-    """The frozen range of one source: positions are the source's own JSON."""
+    """The frozen range of one source: positions are the source's own JSON.
+
+    `spec`: which source, without secrets; None in plans of older versions, and of sources that can't say it.
+    """
 
     start: Position | None
     end: Position
+    spec: Json | None = None
+
+    def to_json(self) -> Json:
+        spec = {} if self.spec is None else {"spec": self.spec}
+        return {"start": self.start, "end": self.end, **spec}
+
+    @classmethod
+    def from_json(cls, value: Json) -> SourceRange:
+        return cls(value["start"], value["end"], value.get("spec"))
 
 
 @dataclass(frozen=True, order=True)
@@ -88,6 +100,17 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class ChangedFile:
+    """A file that is no longer what an epoch read. `difference`: what was, and what is, in words."""
+
+    path: str
+    difference: str
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.difference})"
+
+
+@dataclass(frozen=True)
 class Plan:
     """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
 
@@ -101,7 +124,7 @@ class Plan:
     def to_json(self) -> Json:
         return {
             "format": PLAN_FORMAT,
-            "sources": {name: {"start": r.start, "end": r.end} for name, r in self.sources.items()},
+            "sources": {name: found.to_json() for name, found in self.sources.items()},
             "sinks": dict(self.sinks),
             "reads": dict(self.reads),
         }
@@ -114,7 +137,7 @@ class Plan:
                 f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it"
             )
         return cls(
-            {name: SourceRange(r["start"], r["end"]) for name, r in value["sources"].items()},
+            {name: SourceRange.from_json(found) for name, found in value["sources"].items()},
             dict(value["sinks"]),
             dict(value.get("reads", {})),
         )

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from lockstep import remedies
-from lockstep.epoch import Attempt, Epoch, Json, RunKey
+from lockstep.epoch import Attempt, Epoch, Json, RunKey, SourceRange
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch, current_type
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
@@ -83,9 +83,11 @@ class Runtime:
             self.pipeline, name, partial(self.ledger.find_claimed_paths, self.pipeline, name), self.connections
         )
 
-    def open_source(self, name: str) -> AbstractContextManager[OpenSource]:
-        """A source for questions about frozen ranges, until the block ends."""
-        return self.defined.sources[name].opened(self.source_context(name))
+    def open_source(self, name: str, planned: SourceRange) -> AbstractContextManager[OpenSource]:
+        """The source as its plan froze it, for questions about the range, until the block ends. Raises
+        `InvalidPipeline`."""
+        defined = self.definition.sources.get(name) if self.definition else None
+        return planned_source(name, planned.spec, defined).opened(self.source_context(name))
 
     def states(self) -> StateStaging:
         """Where the pipeline's keyed state is."""

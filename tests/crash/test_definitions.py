@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import psycopg2
 import pytest
 
-from lockstep.epoch import Position, RunKey
-from lockstep.errors import PlanMismatch
+from lockstep.epoch import Interval, Position, RunKey
+from lockstep.errors import PlanMismatch, SourceChanged
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
-from tests.crash.world import Numbers, Tens, World, untouched
+from lockstep.sources import OpenSource, SourceContext
+from tests.crash.world import Numbers, OpenNumbers, Tens, World, untouched
 
 
 def _with_sinks(world: World, *sinks: Sink) -> World:
@@ -75,6 +76,63 @@ def test_an_undecided_epoch_whose_sources_changed_names_replan(world: World, nam
         other.run_task("stage", run, day)
     assert world.left_in_staging() == []
     world.run(run, day, start="stage")
+    world.require_exactly_once(day)
+
+
+@dataclass(frozen=True)
+class Placed(Numbers):
+    """Numbers of one place; what stands elsewhere is no part of a range."""
+
+    place: str
+
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenPlaced(self.place)
+
+
+@dataclass(frozen=True)
+class OpenPlaced(OpenNumbers):
+    place: str
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return {**super().latest(start, interval), "place": self.place}
+
+    def check(self, start: Position | None, end: Position) -> None:
+        if end["place"] != self.place:
+            raise SourceChanged(f"the range is of {end['place']}, this is {self.place}")
+
+
+def _placed(world: World, place: str) -> World:
+    return replace(world, pipeline=replace(world.pipeline, sources={"numbers": Placed(place)}))
+
+
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_a_frozen_range_is_read_where_it_was_planned_until_it_is_planned_anew(world: World) -> None:
+    day, other = next(world.days), next(world.days)
+    here, there = _placed(world, "here"), _placed(world, "there")
+    for planned in (day, other):
+        here.run_until(RunKey("old", f"{planned}"), planned, "begin")
+    there.run(RunKey("old", f"{day}"), day, start="stage")
+    world.require_exactly_once(day)
+    replan(there.runtime(), world.epoch_of(other).id, "the numbers have moved")
+    assert world.epoch_of(other).plan.sources["numbers"].end["place"] == "there"
+    there.run(RunKey("new", f"{other}"), other)
+    world.require_exactly_once(other)
+
+
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_a_plan_of_old_that_does_not_say_what_its_source_was_is_read_by_the_definition(world: World) -> None:
+    day = next(world.days)
+    run = RunKey("ancient", f"{day}")
+    _placed(world, "here").run_until(run, day, "begin")
+    world.execute(
+        world.ledger_dsn,
+        "BEGIN; ALTER TABLE lockstep.epoch DISABLE TRIGGER ALL; "
+        f"UPDATE lockstep.epoch SET plan = plan #- '{{sources,numbers,spec}}' WHERE id = {world.epoch_of(day).id}; "
+        "ALTER TABLE lockstep.epoch ENABLE TRIGGER ALL; COMMIT",
+    )
+    with pytest.raises(SourceChanged, match="the range is of here, this is there"):
+        _placed(world, "there").run_task("stage", run, day)
+    _placed(world, "here").run(run, day, start="stage")
     world.require_exactly_once(day)
 
 

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
+from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured
 from lockstep.pipeline import Pipeline
+from lockstep.sources import PostgresTableSource
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
@@ -137,17 +139,23 @@ def test_every_other_spark_goes_through_spark_submit(
     assert found.master == master
 
 
-def test_a_driver_of_its_own_gets_the_connections_of_its_sources_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
+def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, planned: Any
+) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://clerk:hunter3@db:5433/shop")
+    monkeypatch.setenv("AIRFLOW_CONN_OLD_SHOP", "postgresql://clerk:hunter4@db:5433/shop")
     from lockstep.orchestration.launching import SubmitLauncher
 
     found = launcher(TABLES)
     assert isinstance(found, SubmitLauncher)
-    given = {name: value for name, value in found._environment().items() if not name.startswith("AIRFLOW")}
-    assert given["LOCKSTEP_TABLE_SHOP"] == "host='db' port='5433' dbname='shop' user='clerk' password='hunter2'"
-    assert "hunter3" not in str(given)
+    environment = found._environment({"events": SourceRange(None, {}, planned)})
+    given = {name: value for name, value in environment.items() if not name.startswith("AIRFLOW")}
+    name, password = ("LOCKSTEP_OLD_SHOP", "hunter4") if planned else ("LOCKSTEP_TABLE_SHOP", "hunter2")
+    assert given[name] == f"host='db' port='5433' dbname='shop' user='clerk' password='{password}'"
+    assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
 
 
 def test_no_password_is_logged_while_a_connection_is_resolved(

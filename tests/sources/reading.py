@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.epoch import Position
-from lockstep.sources.tables.source import Span, TableSource
+from lockstep.sources.tables.source import OpenTableSource, Span
 
 
-def rows_of(source: TableSource, position: Position, parts: int = 1) -> list[dict[str, Any]]:
+def rows_of(source: OpenTableSource, position: Position, parts: int = 1) -> list[dict[str, Any]]:
     """The rows of the range, read in `parts` pieces."""
     span = Span(position["after"], position["upto"])
     if span.is_empty:

@@ -15,8 +15,9 @@ import pytest
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.files import watched as watched_module
+from lockstep.sources.files import watched_folder as watched_module
 from lockstep.sources.files.paths import each_file, files_at
+from lockstep.sources.files.source import OpenFileSource
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"
@@ -26,7 +27,7 @@ def daily(folder: Path, **arguments: Any) -> FileSource:
     return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.csv", schema=SCHEMA, **arguments)
 
 
-def watched(folder: Path | str, taken: Iterable[str] = (), **arguments: Any) -> FileSource:
+def watched(folder: Path | str, taken: Iterable[str] = (), **arguments: Any) -> OpenFileSource:
     source = FileSource(str(folder), schema=SCHEMA, **arguments)
     return source.open(SourceContext("pipeline", "source", lambda paths: set(paths) & set(taken)))
 

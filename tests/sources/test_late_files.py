@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from lockstep.cli import app
 from lockstep.epoch import Interval, Position, RunKey
-from lockstep.sources import FileSource
+from lockstep.sources import FileSource, SourceContext
+from lockstep.sources.files.source import OpenFileSource
 from tests.crash.world import FIRST_DAY, World, interval_of, make_world
 
 RUN = RunKey("late", "first")
@@ -22,6 +23,11 @@ RUN = RunKey("late", "first")
 class Landed(FileSource):
     """Files by interval; the world's staging job also wants the day's number."""
 
+    def open(self, context: SourceContext) -> OpenFileSource:
+        return OpenLanded(self, context)
+
+
+class OpenLanded(OpenFileSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         assert interval is not None
         return {**super().latest(start, interval), "day": (interval.start - FIRST_DAY).days}
@@ -85,6 +91,21 @@ def test_a_file_that_is_not_there_yet_or_is_of_another_epoch_is_not_late(world: 
     (world.folder / "landing" / "2013-01-01-coming.csv.tmp").write_text("n\n")
     land(world, 1, "")
     assert late(world) == {1: []}
+
+
+def test_a_plan_of_old_that_does_not_say_what_its_source_was_has_its_late_and_changed_files_told(world: World) -> None:
+    land(world, 0, "")
+    world.run(RUN, 0)
+    world.execute(
+        world.ledger_dsn,
+        "BEGIN; ALTER TABLE lockstep.epoch DISABLE TRIGGER ALL; "
+        "UPDATE lockstep.epoch SET plan = plan #- '{sources,numbers,spec}'; "
+        "ALTER TABLE lockstep.epoch ENABLE TRIGGER ALL; COMMIT",
+    )
+    assert world.epoch_of(0).plan.sources["numbers"].spec is None
+    came, changed = land(world, 0, "-corrected"), land(world, 0, "")
+    assert late(world) == {1: [came]}
+    assert f"after epoch 1 had read it: {changed}" in status(world)
 
 
 def test_an_undecided_epoch_has_no_late_files_as_it_can_be_planned_anew(world: World) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lockstep.epoch import Position
 from lockstep.errors import SourceChanged, SourceRefused, SourceUnavailable
 from lockstep.sources import MariaDbTableSource, SourceContext
+from lockstep.sources.tables.source import OpenTableSource
 from stack.mariadb import MariaDbServer
 from tests.sources.reading import rows_of
 
@@ -41,7 +42,7 @@ class Shop:
         connection.commit()
         connection.close()
 
-    def source(self, table: str = "events", **arguments: Any) -> MariaDbTableSource:
+    def source(self, table: str = "events", **arguments: Any) -> OpenTableSource:
         given = {"order_by": "id", "settle": timedelta(0), **arguments}
         source = MariaDbTableSource(table, connection="shop", **given)
         return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": self.dsn}))
@@ -52,7 +53,7 @@ def shop(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Shop:
     return Shop(mariadb_server, mariadb_dsn)
 
 
-def names(source: MariaDbTableSource, position: Position) -> list[str]:
+def names(source: OpenTableSource, position: Position) -> list[str]:
     return sorted(row["name"] for row in rows_of(source, position))
 
 

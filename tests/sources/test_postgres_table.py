@@ -17,6 +17,7 @@ import pytest
 from lockstep.epoch import Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused, SourceUnavailable
 from lockstep.sources import PostgresTableSource, SourceContext
+from lockstep.sources.tables.source import OpenTableSource
 from stack.postgres import PostgresServer
 from tests.sources.reading import rows_of
 
@@ -67,7 +68,7 @@ class Writer:
         self.connection.close()
 
 
-def source_of(dsn: str, table: str = "public.events", **arguments: Any) -> PostgresTableSource:
+def source_of(dsn: str, table: str = "public.events", **arguments: Any) -> OpenTableSource:
     source = PostgresTableSource(table, connection="shop", **{"order_by": "xid", **arguments})
     return source.open(SourceContext("pipeline", "events", lambda paths: set(), {"shop": dsn}))
 
@@ -75,7 +76,7 @@ def source_of(dsn: str, table: str = "public.events", **arguments: Any) -> Postg
 ORDERS: tuple[dict[str, Any], ...] = ({}, {"order_by": "id", "settle": timedelta(0)})
 
 
-def names(source: PostgresTableSource, position: Position) -> list[str]:
+def names(source: OpenTableSource, position: Position) -> list[str]:
     return sorted(row["name"] for row in rows_of(source, position))
 
 

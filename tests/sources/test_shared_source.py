@@ -21,6 +21,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SourceContext
+from lockstep.sources.files.source import OpenFileSource
 from lockstep.wal.request import RESULT
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
@@ -39,7 +40,7 @@ BARRIER = Barrier(2)
 class MeetingSource(FileSource):
     """Two that open it go on together."""
 
-    def open(self, context: SourceContext) -> FileSource:
+    def open(self, context: SourceContext) -> OpenFileSource:
         BARRIER.wait(60)
         return super().open(context)
 
@@ -65,6 +66,11 @@ def test_two_pipelines_in_two_threads_may_share_a_source(world: FolderWorld) -> 
 class CountedSource(FileSource):
     """Counts its lines when it is planned."""
 
+    def open(self, context: SourceContext) -> OpenFileSource:
+        return OpenCounted(self, context)
+
+
+class OpenCounted(OpenFileSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         position = super().latest(start, interval)
         return {**position, "rows": len(lines_of(position))}

@@ -55,7 +55,7 @@ from lockstep.sources import (
     SourceContext,
 )
 from lockstep.sources.kafka.open_source import OpenKafkaSource
-from lockstep.sources.tables import TableSource
+from lockstep.sources.tables.source import OpenTableSource
 from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
@@ -119,12 +119,11 @@ class World:
 
 
 def read(source: OpenSource, found: SourceRange, connections: dict[str, str]) -> list[Any]:
-    if isinstance(source, TableSource):
+    if isinstance(source, OpenTableSource):
         return [row["name"] for row in rows_of(source, found.end, parts=2)]
     if isinstance(source, OpenKafkaSource):
         return [name for topic, part in found.end["topics"].items() for name in names(connections, topic, part)]
-    assert isinstance(source, SequenceSource)
-    stream = SequenceDataSource(dict(source.options)).streamReader(StructType())
+    stream = SequenceDataSource({"first": "0"}).streamReader(StructType())
     reader = RangeReader(stream, found.end["start"], found.end["end"])
     return [n for part in reader.partitions() for batch in reader.read(part) for n in batch["value"].to_pylist()]
 

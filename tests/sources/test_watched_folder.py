@@ -21,7 +21,7 @@ from lockstep.cli import app
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
-from lockstep.sources.files import watched as watched_module
+from lockstep.sources.files import watched_folder as watched_module
 from lockstep.sources.files.paths import each_file
 from lockstep.testing.children import fork
 from stack.postgres import PostgresServer

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +93,16 @@ def test_a_postgres_table_is_staged_exactly_by_several_tasks(
         cursor.execute("SELECT id, name, price, at, raw, xid::text::bigint FROM events ORDER BY id")
         expected = [(*row[:4], bytes(row[4]), row[5]) for row in cursor.fetchall()]
     assert [tuple(row.values()) for row in rows] == expected
+
+
+def test_a_range_is_read_from_the_table_that_it_was_planned_of(
+    session: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    planned, moved = events(shop), replace(events(shop), table="public.others", rows_per_partition=400)
+    found = SourceRange(None, opened(planned, shop).latest(None, None), planned.spec())
+    staged = stage(session, tmp_path, pipeline_of(moved), {"events": found}, {"shop": shop})
+    assert staged.result.sources == {"events": SourceCount(ROWS)}
+    assert len(list(staged.folder.glob("rows/*.parquet"))) == 3
 
 
 def test_an_empty_range_of_a_table_has_its_schema(session: SparkSession, shop: str) -> None:

@@ -13,11 +13,12 @@ import importlib
 import json
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ from lockstep.cli._tables import (
     show_verifications,
 )
 from lockstep.environment import EnvironmentConnections
-from lockstep.epoch import Epoch, Json
+from lockstep.epoch import Epoch, Json, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
@@ -58,9 +59,11 @@ from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.restage import restage as restage_epoch
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
-from lockstep.sources.files.changed import changed_files
-from lockstep.sources.files.late import late_files
+from lockstep.sources.base import Source, SourceContext, planned_source
+from lockstep.sources.legacy_positions import source_of_position
+from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
+from lockstep.steps.input_report import report_input
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 
@@ -126,7 +129,7 @@ def status(
         found = report.pipelines(limit=limit) if pipeline is None else [report.pipeline(pipeline, limit=limit)]
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-        _print(as_json, [_with_files(report, one) for one in found if one], show_epochs)
+        _print(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)
         if any(one.stuck for one in found if one):
             raise typer.Exit(STUCK_EXIT)
 
@@ -396,12 +399,32 @@ def _runtime(name: str, ledger: str, staging: str, definition: Pipeline | None =
         opened.close()
 
 
-def _with_files(report: Report, found: PipelineStatus) -> PipelineStatus:
-    return replace(found, epochs=tuple(_epoch_with_files(report, one) for one in found.epochs))
+Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, paths → those that some epoch owns
 
 
-def _epoch_with_files(report: Report, found: EpochStatus) -> EpochStatus:
-    return replace(found, late=late_files(found.epoch, report.find_claimed_paths), changed=changed_files(found.epoch))
+def with_input(found: PipelineStatus, claimed_by: Claimed) -> PipelineStatus:
+    """The same with what became of each epoch's input, which the ledger can't know."""
+    return replace(found, epochs=tuple(_epoch_with_input(one, claimed_by) for one in found.epochs))
+
+
+def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
+    def open_source(name: str, planned: SourceRange) -> AbstractContextManager[OpenSource]:
+        claimed = partial(claimed_by, found.epoch.pipeline, name)
+        context = SourceContext(found.epoch.pipeline, name, claimed, EnvironmentConnections())
+        return _source_to_report(name, planned).opened(context)
+
+    told = report_input(found.epoch, open_source)
+    return replace(found, late=told.late, changed=told.changed, held_back=told.held_back)
+
+
+def _source_to_report(name: str, planned: SourceRange) -> Source:
+    """No definition is at hand: where the plan doesn't say what the source is, or it is gone, its position has to."""
+    try:
+        return planned_source(name, planned.spec, None)
+    except InvalidPipeline:
+        if (found := source_of_position(planned.end)) is None:
+            raise
+        return found
 
 
 def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> list[Epoch]:

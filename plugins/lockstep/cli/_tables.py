@@ -17,7 +17,6 @@ from lockstep.ledger.settings import Override
 from lockstep.operations.renumber import Renumbering
 from lockstep.operations.verify import Verification
 from lockstep.roles.recover import RecoveryReport
-from lockstep.sources.tables.source import HELD_BY
 from lockstep.states import DECIDED, EpochState, ParticipantState
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
@@ -67,9 +66,8 @@ def _table_of(epochs: Sequence[EpochStatus]) -> Table:
 
 def _holders(found: PipelineStatus) -> list[tuple[str, str]]:
     """Source and who kept its rows from the newest epoch."""
-    newest = max((one.epoch for one in found.epochs), key=lambda epoch: epoch.id, default=None)
-    ends = {name: planned.end for name, planned in newest.plan.sources.items()} if newest else {}
-    return [(name, end[HELD_BY]) for name, end in ends.items() if isinstance(end, dict) and HELD_BY in end]
+    newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
+    return list(newest.held_back.items()) if newest else []
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:

@@ -22,7 +22,7 @@ from lockstep.compute.state_writing import StateWriter
 from lockstep.compute.transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
 from lockstep.spark.session import tag_operations
@@ -115,9 +115,11 @@ def _open_sources(
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(
-                pipeline.sources[name].opened(SourceContext.for_reading(pipeline.name, name, connections))
+                planned_source(name, found.spec, pipeline.sources[name]).opened(
+                    SourceContext.for_reading(pipeline.name, name, connections)
+                )
             )
-            for name in request.sources
+            for name, found in request.sources.items()
         }
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity, Interval, Json, Participant
+from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Participant
 from lockstep.ledger import guards
 from lockstep.ledger.connection import Row
 from lockstep.ledger.reader import LedgerReader
 from lockstep.ledger.rows import to_epoch, to_participant
-from lockstep.sources.files.changed import ChangedFile
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
@@ -32,6 +31,8 @@ class EpochStatus:
     attempts: int = 0  #: how often a `begin` has opened one; its tokens are for programs
     late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
     changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
+    #: by source, what its rows waited for when it was planned; only the source can tell
+    held_back: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> dict[str, int]:

@@ -19,11 +19,13 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 
 from lockstep.environment import variable_of
+from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
 from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.orchestration.shipping import file_of, ship
 from lockstep.orchestration.telling import DriverLog
 from lockstep.pipeline import Pipeline
+from lockstep.sources.base import planned_source
 from lockstep.wal.request import read_error, read_request
 
 _log = logging.getLogger(__name__)
@@ -91,7 +93,7 @@ class SubmitLauncher:
 
     def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
         self.reference = pipeline.reference()
-        self._connections = sorted({name for source in pipeline.sources.values() for name in source.connections})
+        self._sources = pipeline.sources
         self._conn_id = conn_id
         self.master = _master_of(found)
         self._arguments = dict(submit)
@@ -101,7 +103,7 @@ class SubmitLauncher:
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             self._hook = self._make_hook(request_uri, Path(folder))
             try:
-                self._hook.submit(str(self._application), env=self._environment())
+                self._hook.submit(str(self._application), env=self._environment(read_request(request_uri).sources))
             except AirflowException as error:
                 self._raise_told(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
@@ -137,7 +139,7 @@ class SubmitLauncher:
     def _packages(self) -> tuple[str, ...]:
         return (APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, ranges: Mapping[str, SourceRange]) -> dict[str, str]:
         """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
 
         A driver on this machine gets the sources' connections this way, under the names that the command line uses; one
@@ -145,7 +147,9 @@ class SubmitLauncher:
         """
         here = str(Path(sys.executable).parent)
         environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
-        environment |= {variable_of(name): AirflowConnections()[name] for name in self._connections}
+        for name, planned in ranges.items():
+            source = planned_source(name, planned.spec, self._sources.get(name))
+            environment |= {variable_of(id): AirflowConnections()[id] for id in source.connections}
         if self._is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment

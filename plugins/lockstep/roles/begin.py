@@ -9,6 +9,7 @@ from functools import partial
 
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
+from lockstep.disclosure import list_some
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
@@ -24,11 +25,10 @@ from lockstep.errors import (
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files.changed import changed_files, shown
-from lockstep.sources.files.late import late_files
 from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
+from lockstep.steps.input_report import report_input
 from lockstep.steps.keyed_state import check_own_state
 from lockstep.steps.sweep import roll_back
 
@@ -89,11 +89,12 @@ def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
 
 
 def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
-    if late := late_files(epoch, runtime.ledger.find_claimed_paths):
-        files = shown(late, _NAMED)
+    found = report_input(epoch, runtime.open_source)
+    if found.late:
+        files = list_some(found.late, _NAMED)
         _log.warning("%s was decided without these files, which came later and which nobody reads: %s", epoch, files)
-    if changed := changed_files(epoch):
-        files = shown(changed, _NAMED)
+    if found.changed:
+        files = list_some(found.changed, _NAMED)
         _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
 
 
@@ -175,7 +176,7 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
-            ranges[name] = SourceRange(start, live.latest(start, interval))
+            ranges[name] = SourceRange(start, live.latest(start, interval), source.spec())
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from())
 
 
@@ -194,7 +195,7 @@ def find_claims(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
 
 
 def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
-    with runtime.open_source(source) as live:
+    with runtime.open_source(source, found) as live:
         named = live.claims(found.start, found.end)
     return [Claim(one) if isinstance(one, str) else one for one in named]
 

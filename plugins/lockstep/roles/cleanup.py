@@ -28,7 +28,7 @@ def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
         if (found := epoch.plan.sources.get(name)) is None:
             continue
         try:
-            with runtime.open_source(name) as source:
+            with runtime.open_source(name, found) as source:
                 source.report_published(found.start, found.end)
         except LockstepError as error:
             _log.warning("%s: source %s could not be told: %s", epoch, name, error)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
@@ -14,13 +13,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
+from lockstep.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Interval, Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.extras import naming_extra
 from lockstep.home import absolute
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class Sink(ABC):
         """
         if not is_dataclass(self):
             raise NotImplementedError(f"{type(self).__name__} is no dataclass: say in `arguments` what it is made with")
-        return {one.name: _as_json(self, one.name) for one in fields(self) if one.init}
+        return {one.name: argument_as_json(self, one.name, f"sink {self.name}") for one in fields(self) if one.init}
 
     def spec(self) -> Json:
         """What the plan freezes of this sink."""
@@ -235,52 +234,12 @@ class Sink(ABC):
             sink.close()
 
 
-def _as_json(sink: Sink, argument: str) -> Json:
-    value = getattr(sink, argument)
-    try:
-        return json.loads(json.dumps(value, allow_nan=False, default=_plain))
-    except (TypeError, ValueError) as error:
-        raise InvalidPipeline(
-            f"sink {sink.name}: {argument} is {type(value).__name__}, which can't stand in a plan as JSON: give plain "
-            f"values, or have {type(sink).__name__}.arguments say it otherwise ({error})"
-        ) from error
-
-
-def _plain(value: object) -> Json:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
-
-
-_HOME = "lockstep.sinks"
-#: what older versions have called the classes in plans and in the ledger's settings; those that stand in
-#: `lockstep.sinks` are found there, wherever their module was
-_FORMER_NAMES = {"MySqlSink": "MariaDbSink"}
-
-
-def type_name(cls: type[Sink]) -> str:
-    """`module:name` by which plans call a class. Lockstep's own stand in `lockstep.sinks`, wherever their module is."""
-    own = cls.__module__.startswith(f"{_HOME}.")
-    return f"{_HOME if own else cls.__module__}:{cls.__qualname__}"
-
-
-def current_type(written: str) -> str:
-    """The `type_name` of today for one that any version has written."""
-    module, _, qualname = written.partition(":")
-    if module != _HOME and not module.startswith(f"{_HOME}."):
-        return written
-    return f"{_HOME}:{_FORMER_NAMES.get(qualname, qualname)}"
+_NAMES = ClassNames("lockstep.sinks", {"MySqlSink": "MariaDbSink"})
+type_name, current_type = _NAMES.name, _NAMES.current
 
 
 def _class_of(spec: Json) -> type[Sink]:
-    module, _, qualname = current_type(str(spec["type"])).partition(":")
-    try:
-        with naming_extra(qualname):
-            found: Any = importlib.import_module(module)
-        for part in qualname.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise InvalidPipeline(f"the plan's sink class {spec['type']} can't be imported: {error}") from error
+    found = _NAMES.load(str(spec["type"]))
     if not (isinstance(found, type) and issubclass(found, Sink)):
         raise InvalidPipeline(f"{spec['type']} is not a Sink")
     return found

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote
 
-from lockstep.epoch import Identity, Interval, Position
+from lockstep.epoch import Identity, Interval, Json, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
@@ -23,8 +22,8 @@ _NAMED = re.compile(
 )
 
 
-@dataclass(eq=False, kw_only=True)
-class DataSourceSource(Source, OpenSource):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DataSourceSource(Source):
     """A `pyspark.sql.datasource.DataSource` with a `streamReader` or a `simpleStreamReader`; a cursor source.
 
     `data_source`: its class as `module:Class`, importable where epochs are planned and on Spark's workers. `options`:
@@ -45,14 +44,29 @@ class DataSourceSource(Source, OpenSource):
     max_files_per_epoch: int | None = None
     max_bytes_per_epoch: int | None = None
     identity: Identity = field(init=False, default=Identity.CURSOR)
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {"schema", "max_rows_per_epoch", "max_files_per_epoch", "max_bytes_per_epoch"}
+    )
 
     def __post_init__(self) -> None:
-        self._context: SourceContext | None = None
+        limits = self._limits()
+        if len(limits) > 1 or any(number < 1 for _, number in limits):
+            raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {limits}")
+
+    def _limits(self) -> list[tuple[str, int]]:
         limits = {"rows": self.max_rows_per_epoch, "files": self.max_files_per_epoch, "bytes": self.max_bytes_per_epoch}
-        given = [(kind, number) for kind, number in limits.items() if number is not None]
-        if len(given) > 1 or any(number < 1 for _, number in given):
-            raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {given}")
-        self._limit = given[0] if given else None
+        return [(kind, number) for kind, number in limits.items() if number is not None]
+
+    @property
+    def limit(self) -> tuple[str, int] | None:
+        """("rows" | "files" | "bytes", how many) of an epoch; None: the reader's own default."""
+        return next(iter(self._limits()), None)
+
+    def spec(self) -> Json | None:
+        """None where options look as if a login were in them: that belongs into no plan."""
+        if any(_looks_secret(name, value) for name, value in self.options.items()):
+            return None
+        return super().spec()
 
     def reads_from(self) -> str:
         return f"data source {self.data_source}"
@@ -61,24 +75,29 @@ class DataSourceSource(Source, OpenSource):
     def connections(self) -> tuple[str, ...]:
         return tuple(self.connection_options.values())
 
-    def open(self, context: SourceContext) -> DataSourceSource:
-        opened = copy.copy(self)
-        opened._context = context
-        return opened
+    def open(self, context: SourceContext) -> OpenDataSource:
+        return OpenDataSource(self, context)
+
+
+class OpenDataSource(OpenSource):
+    """Makes a reader for each question."""
+
+    def __init__(self, source: DataSourceSource, context: SourceContext) -> None:
+        self._source, self._context = source, context
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
         from lockstep.spark.stream_ranges import next_range, without
 
-        options = self._all_options()
-        before = start["end"] if start is not None else None
+        source, before = self._source, start["end"] if start is not None else None
+        options = self._options
         try:
-            first, end = next_range(self.data_source, options, self.schema, before, self._limit)
+            first, end = next_range(source.data_source, options, source.schema, before, source.limit)
         except LockstepError:
             raise
         except Exception as error:
-            text = without(self._secrets(options), f"{type(error).__name__}: {error}")
-            raise SourceUnavailable(f"data source {self.data_source}: {text}") from None
+            text = without(self._secrets, f"{type(error).__name__}: {error}")
+            raise SourceUnavailable(f"data source {source.data_source}: {text}") from None
         return {"start": first, "end": end}
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
@@ -91,19 +110,27 @@ class DataSourceSource(Source, OpenSource):
         """
         from lockstep.spark.stream_ranges import frame_of_range
 
-        options, between = self._all_options(), (end["start"], end["end"])
-        return frame_of_range(spark, self.data_source, options, self.schema, *between, self._secrets(options))
+        source, between = self._source, (end["start"], end["end"])
+        return frame_of_range(spark, source.data_source, self._options, source.schema, *between, self._secrets)
 
-    def _all_options(self) -> dict[str, str]:
-        if self._context is None:
-            raise InvalidPipeline(f"source {self.data_source} was asked for rows before it was opened")
-        found = {option: self._context.dsn(connection) for option, connection in self.connection_options.items()}
-        return {**self.options, **found}
+    @property
+    def _hidden(self) -> dict[str, str]:
+        """The options whose values are in no plan."""
+        options = self._source.connection_options
+        return {option: self._context.dsn(connection) for option, connection in options.items()}
 
-    def _secrets(self, options: Mapping[str, str]) -> tuple[str, ...]:
-        values = [options[option] for option in self.connection_options]
-        found = {secret for value in values for secret in (value, *_secrets_in(value))}
+    @property
+    def _options(self) -> dict[str, str]:
+        return {**self._source.options, **self._hidden}
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        found = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
         return tuple(sorted(found, key=len, reverse=True))  # of two that overlap, the whole one first
+
+
+def _looks_secret(option: str, value: str) -> bool:
+    return _NAMED.search(f"{option}={value}") is not None or any(_secrets_in(value))
 
 
 def _secrets_in(value: str) -> Iterator[str]:

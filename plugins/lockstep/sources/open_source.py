@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lockstep.epoch import Claim, Interval, Position
+from lockstep.epoch import ChangedFile, Claim, Interval, Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +45,18 @@ class OpenSource(ABC):
         return False
 
     # --- for people and monitors ---
+
+    def late_files(self, start: Position | None, end: Position) -> Sequence[str]:
+        """Paths that came where the files of the range were looked for, after it was decided: nobody reads them."""
+        return []
+
+    def changed_files(self, start: Position | None, end: Position) -> Sequence[ChangedFile]:
+        """Files that are no longer what the range has of them, as far as a quick look tells."""
+        return []
+
+    def held_back_by(self, start: Position | None, end: Position) -> str | None:
+        """What kept further rows out of the range when it was planned, in words."""
+        return None
 
     def report_published(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""

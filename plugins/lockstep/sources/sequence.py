@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from lockstep.epoch import Json
 from lockstep.sources.data_source import DataSourceSource
 
 
 class SequenceSource(DataSourceSource):
     """The numbers from `first` up to, but not with, `last`, in a column `value BIGINT`; `rows_per_epoch` an epoch."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"rows_per_epoch", "partitions"})
 
     def __init__(self, rows_per_epoch: int, *, first: int = 0, last: int | None = None, partitions: int = 2) -> None:
         options = {"first": str(first), "partitions": str(partitions)}
@@ -15,3 +20,7 @@ class SequenceSource(DataSourceSource):
             options=options if last is None else {**options, "last": str(last)},
             max_rows_per_epoch=rows_per_epoch,
         )
+
+    def arguments(self) -> dict[str, Json]:
+        numbers = {name: int(value) for name, value in self.options.items()}
+        return {"rows_per_epoch": self.max_rows_per_epoch, **numbers}

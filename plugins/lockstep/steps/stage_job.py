@@ -100,7 +100,7 @@ def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
 def _check_sources(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount] | None = None) -> None:
     """Raise unless each range is what it was; with `counts`, those of the job, also unless all of it was read."""
     for name, found in epoch.plan.sources.items():
-        with runtime.open_source(name) as source:
+        with runtime.open_source(name, found) as source:
             source.check(found.start, found.end)
             if counts is not None:
                 _require_all_read(epoch, name, source.rows_planned(found.start, found.end), counts.get(name))

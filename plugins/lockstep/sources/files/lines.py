@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
-from lockstep.sources.files.growing import FrozenRange
+from lockstep.sources.files.growth import FrozenRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
 from lockstep.sources.records import BAD, FILE, Reading, Records

@@ -15,9 +15,11 @@ from pathlib import Path
 from lockstep.epoch import Claim, Position
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files.frozen import FrozenFile
+from lockstep.sources.files.frozen_file import FrozenFile
 from lockstep.sources.files.paths import each_file, files_at, folder_of
 
+#: key of a position: the absolute path or pattern at which its files were looked for
+EXPECTS = "expects"
 ROOTS = "roots"  #: key of a position: the folders that the source's files were below, the last one now
 _NAMED = 3
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from lockstep.epoch import Claim, Identity, Interval, Position
+from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
 from lockstep.home import absolute
 from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.files.frozen import FrozenFile
-from lockstep.sources.files.growing import FrozenRange
-from lockstep.sources.files.late import EXPECTS
+from lockstep.sources.files.changes import find_changed, find_late
+from lockstep.sources.files.frozen_file import FrozenFile
+from lockstep.sources.files.growth import FrozenRange
 from lockstep.sources.files.lines import read_ranges, require_lines
 from lockstep.sources.files.paths import (
     interval_fields,
@@ -22,8 +21,8 @@ from lockstep.sources.files.paths import (
     require_local,
     require_readable,
 )
-from lockstep.sources.files.places import ROOTS, Places, require_one_name
-from lockstep.sources.files.watched import Watched
+from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
+from lockstep.sources.files.watched_folder import WatchedFolder
 from lockstep.sources.records import OpenRecordSource, Reading, Records
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ _OURS = frozenset(
 )
 
 
-@dataclass(eq=False, kw_only=True)
-class FileSource(Source, OpenRecordSource):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FileSource(Source):
     """Files on a mounted file system; relative paths start at LOCKSTEP_HOME, or at the current folder.
 
     `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
@@ -76,16 +75,22 @@ class FileSource(Source, OpenRecordSource):
     max_bytes_per_epoch: int | None = None
     formerly: str | Sequence[str] = ()
     identity: Identity = field(init=False)
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("format", "schema", "options", "on_bad_records", "missing", "hash", "watch", "once", "grow", "formerly"),
+            *("max_files_per_epoch", "max_bytes_per_epoch"),
+        }
+    )
 
     def __post_init__(self) -> None:
         require_local(self.path)
-        self.formerly = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly)
+        formerly = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly)
+        object.__setattr__(self, "formerly", formerly)
         fields = interval_fields(self.path)
         if self.watch and fields:
             raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
-        self.identity = Identity.INTERVAL if fields else Identity.CURSOR
-        self._reading = self._checked_reading()
-        self._context: SourceContext | None = None
+        object.__setattr__(self, "identity", Identity.INTERVAL if fields else Identity.CURSOR)
+        self._require_sound_reading()
         if self.missing not in ("error", "empty") or self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(
                 f"source {self.path!r}: missing must be 'error' or 'empty', on_bad_records 'fail' or 'quarantine'"
@@ -107,9 +112,9 @@ class FileSource(Source, OpenRecordSource):
                 f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
             )
         if self.grow:
-            require_lines(self.path, self._reading)
+            require_lines(self.path, self.reading)
 
-    def _checked_reading(self) -> Reading:
+    def _require_sound_reading(self) -> None:
         if self.format not in _FORMATS:
             raise InvalidPipeline(f"source {self.path!r}: format is {self.format!r}, must be one of {_FORMATS}")
         if taken := sorted(name for name in self.options if name.lower() in _OURS):
@@ -119,57 +124,63 @@ class FileSource(Source, OpenRecordSource):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":
             raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; leave the schema away")
+
+    @property
+    def reading(self) -> Reading:
+        """How Spark reads the files."""
         defaults = _CSV_DEFAULTS if self.format == "csv" else {}
         return Reading(self.format, self.schema, {**defaults, **self.options})
 
-    # --- planning ---
+    # --- what it is ---
 
     def reads_from(self) -> str:
         return f"files {self.path}"
 
-    def open(self, context: SourceContext) -> FileSource:
-        opened = copy.copy(self)
-        opened._context = context
-        return opened
+    def open(self, context: SourceContext) -> OpenFileSource:
+        return OpenFileSource(self, context)
+
+
+class OpenFileSource(OpenRecordSource):
+    """Lists the files that are there, and compares frozen ones with what they are by now."""
+
+    def __init__(self, source: FileSource, context: SourceContext) -> None:
+        self._source, self._context = source, context
+        self.on_bad_records = source.on_bad_records
+
+    # --- planning ---
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
+        path = self._source.path
         try:
-            return self._latest(start, interval)
+            if self._source.identity is Identity.CURSOR:
+                return self._watched(start)
+            if interval is None:
+                raise IntervalMissing(f"source {path!r} needs a data interval")
+            return self._of_interval(interval)
         except OSError as error:
-            raise SourceNotReady(f"source {self.path!r} can't be listed: {error}") from error
+            raise SourceNotReady(f"source {path!r} can't be listed: {error}") from error
 
-    def _latest(self, start: Position | None, interval: Interval | None) -> Position:
-        if self.identity is Identity.CURSOR:
-            return self._watched(start)
-        if interval is None:
-            raise IntervalMissing(f"source {self.path!r} needs a data interval")
-        expected = pattern_of(self.path, interval)
-        places = Places.of(pattern_of_all(self.path))
-        files = self._expected(expected, interval, places)
-        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
-
-    def _expected(self, expected: str, interval: Interval, places: Places) -> list[FrozenFile]:
+    def _of_interval(self, interval: Interval) -> Position:
+        expected, everywhere = pattern_of(self._source.path, interval), pattern_of_all(self._source.path)
+        places = Places.of(everywhere)
         found = places.files(expected)
-        if not found and self.missing == "error":
+        if not found and self._source.missing == "error":
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
-        files = [FrozenFile.of(path, hashed=self.hash, name=name) for name, path in found.items()]
-        require_one_name(files, places, pattern_of_all(self.path))
+        files = [FrozenFile.of(path, hashed=self._source.hash, name=name) for name, path in found.items()]
+        require_one_name(files, places, everywhere)
         for file in files:
             require_readable(file.path)
-        return files
+        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
 
     def _watched(self, start: Position | None) -> Position:
-        if self._context is None:
-            raise InvalidPipeline(f"source {self.path!r} was asked for new files before it was opened")
-        where = pattern_of(self.path)
-        places = Places.of(where, start, [absolute(folder) for folder in self.formerly])
-        files = () if self.once and start is not None else self._new(self._context, where, places)
+        source, where = self._source, pattern_of(self._source.path)
+        places = Places.of(where, start, [absolute(folder) for folder in source.formerly])
+        folder = WatchedFolder(where, places, source.max_files_per_epoch, source.max_bytes_per_epoch, source.hash)
+        files: Sequence[FrozenFile | FrozenRange] = ()
+        if not source.once or start is None:
+            files = folder.new_lines(self._context) if source.grow else folder.new_files(self._context)
         return {"files": [file.to_json() for file in files], ROOTS: places.to_json()}
-
-    def _new(self, context: SourceContext, where: str, places: Places) -> Sequence[FrozenFile | FrozenRange]:
-        folder = Watched(where, places, self.max_files_per_epoch, self.max_bytes_per_epoch, self.hash)
-        return folder.new_lines(context) if self.grow else folder.new_files(context)
 
     def claims(self, start: Position | None, end: Position) -> list[Claim]:
         return [file.claim() for file in _files(end)]
@@ -187,8 +198,16 @@ class FileSource(Source, OpenRecordSource):
         """Every record of the frozen files, with the malformed ones marked."""
         files = _files(end)
         if ranges := [file for file in files if isinstance(file, FrozenRange)]:
-            return read_ranges(spark, self._reading, ranges)
-        return self._reading.read(spark, [file.path for file in files])
+            return read_ranges(spark, self._source.reading, ranges)
+        return self._source.reading.read(spark, [file.path for file in files])
+
+    # --- for people ---
+
+    def late_files(self, start: Position | None, end: Position) -> list[str]:
+        return find_late(end, self._context.claimed)
+
+    def changed_files(self, start: Position | None, end: Position) -> list[ChangedFile]:
+        return find_changed(end)
 
 
 def _files(end: Position) -> list[FrozenFile | FrozenRange]:

@@ -80,6 +80,9 @@ class KafkaSource(Source):
     def _selection(self) -> str:
         return self.pattern or ", ".join(_tuple_of(self.topics))
 
+    def spec(self) -> None:
+        return None  # until its arguments are JSON
+
     def reads_from(self) -> str:
         return f"topics {self._selection} of connection {self.connection}"
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,9 +19,10 @@ from lockstep.mariadb.dsn import parse_dsn, scrub
 from lockstep.mariadb.errors import classify
 from lockstep.mariadb.refusals import describe
 from lockstep.mariadb.wire import Loader
+from lockstep.sources.base import SourceContext
 from lockstep.sources.tables.mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables.mariadb_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import Span, TableSession, TableSource, why_restarted, youth
+from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, why_restarted, youth
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT @@server_id, DATABASE()"
@@ -53,30 +54,35 @@ class MariaDbTableSource(TableSource):
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
-    @contextmanager
-    def session(self, *, durable: bool = False) -> Iterator[TableSession]:
-        """`durable` changes nothing: the server has written what is older than a second, and `settle` is longer."""
-        where = f"source {self.context.source}: connection {self.connection}"
-        arguments = parse_dsn(self.connection, self.context.dsn(self.connection))
-        connection = None
-        try:
-            connection = Loader(arguments, autocommit=False)
-            with connection.cursor() as cursor:
-                cursor.execute(SETTINGS)
-                cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
-                [(now,)] = cursor.fetchall()
-                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-            yield _Session(self, connection, arguments, now)
-        except (pymysql.MySQLError, OSError) as error:
-            raise SOURCE_ERRORS.of(classify(error))(f"{where}: {scrub(describe(error), arguments)}") from None
-        finally:
-            if connection is not None:
-                connection.close()
+    def open(self, context: SourceContext) -> OpenTableSource:
+        return OpenTableSource(self, context, partial(_session, self, context))
+
+
+@contextmanager
+def _session(source: TableSource, context: SourceContext, *, durable: bool = False) -> Iterator[TableSession]:
+    """`durable` changes nothing: the server has written what is older than a second, and `settle` is longer."""
+    where = f"source {context.source}: connection {source.connection}"
+    arguments = parse_dsn(source.connection, context.dsn(source.connection))
+    connection = None
+    try:
+        connection = Loader(arguments, autocommit=False)
+        with connection.cursor() as cursor:
+            cursor.execute(SETTINGS)
+            cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
+            [(now,)] = cursor.fetchall()
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        yield _Session(source, context.source, connection, arguments, now)
+    except (pymysql.MySQLError, OSError) as error:
+        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {scrub(describe(error), arguments)}") from None
+    finally:
+        if connection is not None:
+            connection.close()
 
 
 @dataclass
 class _Session:
-    source: MariaDbTableSource
+    source: TableSource
+    name: str  #: by which the pipeline calls the source
     connection: pymysql.connections.Connection[Any]
     arguments: Mapping[str, Any]
     now: str  #: the server's clock in UTC when its snapshot was taken, or a little before
@@ -97,7 +103,7 @@ class _Session:
 
     @cached_property
     def _where(self) -> str:
-        return f"source {self.source.context.source}: table {self.source.table}"
+        return f"source {self.name}: table {self.source.table}"
 
     @property
     def _table(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +16,12 @@ from psycopg2.extensions import connection as Connection
 from lockstep.errors import SourceRefused
 from lockstep.postgres.dsn import complete_dsn
 from lockstep.relation import Relation
+from lockstep.sources.base import SourceContext
 from lockstep.sources.tables.postgres_columns import COLUMNS, SourceColumn
 from lockstep.sources.tables.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.sources.tables.postgres_session import snapshot
-from lockstep.sources.tables.source import Span, TableSession, TableSource
+from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource
 
 _TABLE = """
     SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
@@ -51,18 +52,22 @@ class PostgresTableSource(TableSource):
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
     """
 
-    @contextmanager
-    def session(self, *, durable: bool = False) -> Iterator[TableSession]:
-        context = self.context
-        where = f"source {context.source}: connection {self.connection}"
-        application = f"lockstep {context.pipeline} {context.source}"
-        with snapshot(where, context.dsn(self.connection), application, durable=durable) as connection:
-            yield _Session(self, connection, application)
+    def open(self, context: SourceContext) -> OpenTableSource:
+        return OpenTableSource(self, context, partial(_session, self, context))
+
+
+@contextmanager
+def _session(source: TableSource, context: SourceContext, *, durable: bool = False) -> Iterator[TableSession]:
+    where = f"source {context.source}: connection {source.connection}"
+    application = f"lockstep {context.pipeline} {context.source}"
+    with snapshot(where, context.dsn(source.connection), application, durable=durable) as connection:
+        yield _Session(source, context.source, connection, application)
 
 
 @dataclass
 class _Session:
-    source: PostgresTableSource
+    source: TableSource
+    name: str  #: by which the pipeline calls the source
     connection: Connection
     application: str
 
@@ -76,7 +81,7 @@ class _Session:
 
     @cached_property
     def _where(self) -> str:
-        return f"source {self.source.context.source}: table {self.source.table}"
+        return f"source {self.name}: table {self.source.table}"
 
     @cached_property
     def _relation(self) -> tuple[sql.Identifier, int, str]:

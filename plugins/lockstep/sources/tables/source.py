@@ -8,14 +8,12 @@ rows that are older than the longest transaction is said to last.
 
 from __future__ import annotations
 
-import copy
 import logging
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -97,8 +95,8 @@ class TableSession(Protocol):
         """Runs a query on a Spark worker. It goes there by value, with the login inside."""
 
 
-@dataclass(eq=False, kw_only=True)
-class TableSource(Source, OpenSource):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableSource(Source):
     """What `PostgresTableSource` and `MariaDbTableSource` share; the settings are explained there.
 
     Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
@@ -115,11 +113,18 @@ class TableSource(Source, OpenSource):
     verify_count: bool = True
     accept: str | Sequence[str] | None = None
     identity: Identity = field(init=False, default=Identity.CURSOR)
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("settle", "settled_by", "columns", "max_rows_per_epoch", "rows_per_partition", "verify_count", "accept"),
+        }
+    )
 
     def __post_init__(self) -> None:
-        self.columns = tuple(self.columns)
-        self.accept = (self.accept,) if isinstance(self.accept, str) else tuple(self.accept or ())
-        self._context: SourceContext | None = None
+        accept = (self.accept,) if isinstance(self.accept, str) else tuple(self.accept or ())
+        object.__setattr__(self, "accept", accept)
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if isinstance(self.settle, int | float):  # seconds, as plans have it
+            object.__setattr__(self, "settle", timedelta(seconds=self.settle))
         if self.settle is not None and self.settle < timedelta(0):
             raise InvalidPipeline(f"source {self.table}: settle must not be negative, is {self.settle}")
         if any(number is not None and number < 1 for number in (self.max_rows_per_epoch, self.rows_per_partition)):
@@ -132,24 +137,21 @@ class TableSource(Source, OpenSource):
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)
 
-    def open(self, context: SourceContext) -> Self:
-        opened = copy.copy(self)
-        opened._context = context
-        return opened
 
-    @property
-    def context(self) -> SourceContext:
-        """What this source was opened with."""
-        if self._context is None:
-            raise InvalidPipeline(f"source {self.table} was asked for rows before it was opened")
-        return self._context
+class Connect(Protocol):
+    """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
 
-    @abstractmethod
-    def session(self, *, durable: bool = False) -> AbstractContextManager[TableSession]:
-        """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
+    Raises `SourceUnavailable`, `SourceRefused`.
+    """
 
-        Raises `SourceUnavailable`, `SourceRefused`.
-        """
+    def __call__(self, *, durable: bool = False) -> AbstractContextManager[TableSession]: ...
+
+
+class OpenTableSource(OpenSource):
+    """Asks the server, in one transaction a question."""
+
+    def __init__(self, source: TableSource, context: SourceContext, session: Connect) -> None:
+        self._source, self._name, self.session = source, context.source, session
 
     # --- planning ---
 
@@ -168,14 +170,14 @@ class TableSource(Source, OpenSource):
             span = Span(after, session.upto(after))
             position: Position = {
                 "server": server,
-                "order_by": self.order_by,
+                "order_by": self._source.order_by,
                 "after": span.after,
                 "upto": span.upto,
             }
-            if self.verify_count:
+            if self._source.verify_count:
                 position["rows"] = session.count(span)
             if (holder := session.held_by()) is not None:
-                _log.warning("source %s: rows wait for %s", self.context.source, holder)
+                _log.warning("source %s: rows wait for %s", self._name, holder)
                 position[HELD_BY] = holder
             return position
 
@@ -183,17 +185,18 @@ class TableSource(Source, OpenSource):
         if now in (then, *self._accepted) or then in session.known_as():
             return
         raise SourceChanged(
-            f"source {self.context.source}: positions are of {then}, connection {self.connection} now leads to {now}: "
+            f"source {self._name}: positions are of {then}, connection {self._source.connection} now leads to {now}: "
             f"rows may be missing, or numbered anew; point it back, or if rows after the position are still those that "
             f"no epoch has read, say accept={now!r}"
         )
 
     def _require_not_restarted(self, after: str, server: str, session: TableSession) -> None:
-        why, accepted = session.restarted(after), f"{server}, below {self.order_by} {after}"
+        column = self._source.order_by
+        why, accepted = session.restarted(after), f"{server}, below {column} {after}"
         if why is None or accepted in self._accepted:
             return
         raise SourceChanged(
-            f"source {self.context.source}: epochs have read table {self.table} up to {self.order_by} {after}, and "
+            f"source {self._name}: epochs have read table {self._source.table} up to {column} {after}, and "
             f"{why}: it was restored or emptied, or its newest rows were deleted; new rows with numbers up to that "
             f"would never be read. Have the server go on above {after}, or give the source another name to read the "
             f"table anew; if all rows that are still to come get larger numbers, say accept={accepted!r}"
@@ -201,15 +204,15 @@ class TableSource(Source, OpenSource):
 
     @property
     def _accepted(self) -> tuple[str, ...]:
-        return tuple(self.accept or ())
+        return tuple(self._source.accept or ())
 
     def _require_same_column(self, position: Position) -> None:
         """A position of a version that didn't tell the column is taken for one of the present column."""
-        if (then := position.get("order_by", self.order_by)) != self.order_by:
+        if (then := position.get("order_by", self._source.order_by)) != self._source.order_by:
             raise SourceChanged(
-                f"source {self.context.source}: positions are of column {then}, order_by is now {self.order_by}, whose "
+                f"source {self._name}: positions are of column {then}, order_by is now {self._source.order_by}, whose "
                 f"values mean other rows: set order_by={then!r} again, or give the source another name: by "
-                f"{self.order_by} it then starts anew, with all rows of the table"
+                f"{self._source.order_by} it then starts anew, with all rows of the table"
             )
 
     # --- reading ---
@@ -219,29 +222,33 @@ class TableSource(Source, OpenSource):
         self._require_same_column(end)
         with self.session() as session:
             self._require_same(end["server"], session.server(), session)
-            if self.verify_count and (planned := end.get("rows")) is not None:
+            if self._source.verify_count and (planned := end.get("rows")) is not None:
                 self._require_rows(planned, session.count(_span(end)))
 
     def _require_rows(self, planned: int, found: int) -> None:
         if found < planned:
             raise SourceChanged(
-                f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
+                f"source {self._name}: table {self._source.table} had {planned} rows of this range when the epoch was "
                 f"planned, and has {found}: rows were deleted, or moved by an update; `lockstep replan` plans anew, "
                 "verify_count=False in the source takes the epoch without them"
             )
         if found > planned:
             raise SourceChanged(
-                f"source {self.context.source}: table {self.table} had {planned} rows of this range when the epoch was "
-                f"planned, and has {found}: rows came late, with a smaller {self.order_by}; `lockstep replan`, or "
-                "verify_count=False in the source, takes them; a larger settle waits for them"
+                f"source {self._name}: table {self._source.table} had {planned} rows of this range when the epoch was "
+                f"planned, and has {found}: rows came late, with a smaller {self._source.order_by}; `lockstep replan`, "
+                "or verify_count=False in the source, takes them; a larger settle waits for them"
             )
 
     def rows_planned(self, start: Position | None, end: Position) -> int | None:
         planned: int | None = end.get("rows")
-        return planned if self.verify_count else None
+        return planned if self._source.verify_count else None
+
+    def held_back_by(self, start: Position | None, end: Position) -> str | None:
+        holder: str | None = end.get(HELD_BY)
+        return holder
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
-        return _span(end).is_empty or (self.verify_count and end.get("rows") == 0)
+        return _span(end).is_empty or (self._source.verify_count and end.get("rows") == 0)
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
@@ -250,7 +257,7 @@ class TableSource(Source, OpenSource):
         self._require_same_column(end)
         with self.session() as session:
             schema, span = session.schema(), _span(end)
-            parts = min(-(-session.count(span) // self.rows_per_partition), _MOST_PARTITIONS)
+            parts = min(-(-session.count(span) // self._source.rows_per_partition), _MOST_PARTITIONS)
             spans = session.split(span, parts) if parts > 1 else [span] * parts
             queries = [session.query(part) for part in spans]
             return frame_of(spark, schema, queries, session.reader(schema))

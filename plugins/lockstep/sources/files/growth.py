@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from lockstep.epoch import Claim, Json
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
-from lockstep.sources.files.frozen import FrozenFile
+from lockstep.sources.files.frozen_file import FrozenFile
 
 WINDOW = 4096  #: bytes at either end that the digest knows
 HEAD = 256  #: bytes by which a file is known again; a shorter one isn't

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from lockstep.disclosure import list_some
 from lockstep.epoch import Claim
 from lockstep.errors import SourceNotReady
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files.changed import changed_since, require_no_rest, shown
-from lockstep.sources.files.frozen import FrozenFile
-from lockstep.sources.files.growing import FrozenRange, grown, next_range, require_apart, require_unknown
+from lockstep.sources.files.changes import find_changed_since, require_no_rest
+from lockstep.sources.files.frozen_file import FrozenFile
+from lockstep.sources.files.growth import FrozenRange, grown, next_range, require_apart, require_unknown
 from lockstep.sources.files.paths import each_file, require_readable
 from lockstep.sources.files.places import Places, require_one_name
 
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedFolder:
     """A folder or pattern, and about how much of it an epoch takes."""
 
     where: str
@@ -128,11 +129,11 @@ class Watched:
     def _compare(self, context: SourceContext, taken: set[str]) -> None:
         claims = context.claims(taken) if taken else {}
         require_no_rest(claims)
-        if changed := changed_since(claims):
+        if changed := find_changed_since(claims):
             _log.warning(
                 "source %s: these files changed after an epoch had taken them, and are not read again: %s",
                 context.source,
-                shown(changed, _NAMED),
+                list_some(changed, _NAMED),
             )
 
 

@@ -1,41 +1,42 @@
-"""Files that changed after an epoch took them: nobody reads them again, so somebody has to be told."""
+"""Files that came too late, or changed after an epoch took them: nobody reads them, so somebody has to be told."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from lockstep.epoch import Claim, Epoch, Json
+from lockstep.disclosure import list_some
+from lockstep.epoch import ChangedFile, Claim, Json, Position
 from lockstep.errors import SourceChanged, SourceNotReady
-from lockstep.sources.files.frozen import FrozenFile
-from lockstep.sources.files.growing import FrozenRange
-from lockstep.states import DECIDED
+from lockstep.sources.files.frozen_file import FrozenFile
+from lockstep.sources.files.growth import FrozenRange
+from lockstep.sources.files.places import EXPECTS, ROOTS, Places
 
 
-@dataclass(frozen=True)
-class ChangedFile:
-    """`difference`: what was, and what is, in words."""
+def find_late(end: Position, claimed: Callable[[Iterable[str]], set[str]]) -> list[str]:
+    """Paths that match what an interval's epoch looked for and that no epoch owns. A folder that refuses a look says
+    so."""
+    if not isinstance(where := end.get(EXPECTS), str):
+        return []
+    roots = end.get(ROOTS)
+    places = Places(roots[-1]) if roots else Places.of(where)
+    try:
+        found = places.files(where)
+    except OSError as error:
+        return [f"{where} (can't be listed: {error.strerror})"]
+    taken = claimed({*found, *found.values()}) if found else set()
+    return [path for name, path in found.items() if not {name, path} & taken]
 
-    path: str
-    difference: str
 
-    def __str__(self) -> str:
-        return f"{self.path} ({self.difference})"
-
-
-def changed_files(epoch: Epoch) -> tuple[ChangedFile, ...]:
-    """Files of a decided `epoch` that are no longer what it read; not those that are gone, as files are archived.
+def find_changed(end: Position) -> list[ChangedFile]:
+    """Files that are no longer what the range has of them; not those that are gone, as files are archived.
 
     One look at each file's facts; of a growing one also its first and last bytes.
     """
-    if epoch.state not in DECIDED:
-        return ()
-    ends = [planned.end for planned in epoch.plan.sources.values()]
-    return tuple(changed for end in ends for fact in _facts(end) if (changed := _changed(fact)))
+    return [changed for fact in _facts(end) if (changed := _changed(fact))]
 
 
-def changed_since(claims: Mapping[str, Claim]) -> list[ChangedFile]:
+def find_changed_since(claims: Mapping[str, Claim]) -> list[ChangedFile]:
     """The same for claims on whole files, as the ledger keeps them."""
     known = [
         FrozenFile(claim.mtime_ns, path, claim.size)
@@ -50,8 +51,8 @@ def require_no_rest(claims: Mapping[str, Claim]) -> None:
     left = [f"{path} (from byte {claim.ends})" for path, claim in claims.items() if _has_rest(claim)]
     if left:
         raise SourceChanged(
-            f"growing files were read in part, and without grow nobody reads the rest: {shown(left, 3)}; set grow=True "
-            "again until all is read, or move them away to go on without it"
+            f"growing files were read in part, and without grow nobody reads the rest: {list_some(left, 3)}; set "
+            "grow=True again until all is read, or move them away to go on without it"
         )
 
 
@@ -62,16 +63,8 @@ def _has_rest(claim: Claim) -> bool:
         return False
 
 
-def shown(files: Iterable[object], most: int) -> str:
-    """The first `most` of them in one line."""
-    named = sorted(map(str, files))
-    more = f" and {len(named) - most} more" if len(named) > most else ""
-    return ", ".join(named[:most]) + more
-
-
 def _facts(end: Json) -> Iterator[Json]:
-    files = end.get("files") if isinstance(end, dict) else None
-    for fact in files if isinstance(files, list) else ():
+    for fact in end.get("files", ()):  # of a plan of old, perhaps by a source of somebody's own
         if isinstance(fact, dict) and {"path", "size", "mtime_ns"} <= fact.keys():
             yield fact
 

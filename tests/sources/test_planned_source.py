@@ -1,0 +1,162 @@
+"""What a plan freezes of a source, and who opens a frozen range once the definition is another one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Identity, SourceRange
+from lockstep.errors import InvalidPipeline
+from lockstep.sources import (
+    DataSourceSource,
+    FileSource,
+    MariaDbTableSource,
+    OpenSource,
+    PostgresTableSource,
+    SequenceSource,
+    Source,
+    SourceContext,
+)
+from lockstep.sources.base import planned_source
+
+SOURCES = [
+    FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema="id BIGINT", missing="empty", options={"sep": ";"}),
+    FileSource("/logs/*.log", format="text", grow=True, max_files_per_epoch=3, formerly="/old/logs"),
+    PostgresTableSource("public.t", connection="shop", order_by="xid", columns=("xid", "id"), accept="so be it"),
+    MariaDbTableSource("t", connection="shop", order_by="id", settle=timedelta(seconds=1.5), settled_by="at"),
+    DataSourceSource("m:C", options={"queue": "q"}, connection_options={"url": "queue"}, max_files_per_epoch=3),
+    SequenceSource(40, first=5, last=100, partitions=3),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
+def test_a_source_is_the_same_again_by_what_a_plan_freezes_of_it(source: Source) -> None:
+    spec = json.loads(json.dumps(source.spec()))
+    assert spec["type"] == f"lockstep.sources:{type(source).__name__}"
+    again = Source.from_spec(spec)
+    assert type(again) is type(source)
+    assert vars(again) == vars(source)
+    assert again.spec() == spec
+
+
+def test_a_class_of_old_is_found_under_its_name_of_today() -> None:
+    spec = {
+        "type": "lockstep.sources.tables.mysql_table:MySqlTableSource",
+        "arguments": {"table": "t", "connection": "shop", "order_by": "id", "settle": 60.0},
+    }
+    found = Source.from_spec(spec)
+    assert isinstance(found, MariaDbTableSource)
+    assert found.settle == timedelta(minutes=1)
+
+
+def events(**arguments: Any) -> PostgresTableSource:
+    return PostgresTableSource(**{"table": "public.events", "connection": "shop", "order_by": "id", **arguments})
+
+
+def test_where_a_range_is_read_is_as_planned_and_how_is_as_it_is_defined_now() -> None:
+    planned = events(settle=timedelta(0)).spec()
+    defined = events(table="public.others", connection="elsewhere", verify_count=False, columns=["id"])
+    found = planned_source("events", planned, defined)
+    assert isinstance(found, PostgresTableSource)
+    assert (found.table, found.connection) == ("public.events", "shop")
+    assert (found.verify_count, found.columns, found.settle) == (False, ("id",), None)
+
+
+def test_a_definition_that_differs_in_how_only_reads_what_it_planned() -> None:
+    defined = events(verify_count=False)
+    assert planned_source("events", events().spec(), defined) is defined
+
+
+def test_a_source_of_another_kind_reads_nothing_that_it_did_not_plan() -> None:
+    found = planned_source("events", events(verify_count=False).spec(), FileSource("in", format="text"))
+    assert isinstance(found, PostgresTableSource)
+    assert not found.verify_count
+
+
+def test_settings_that_do_not_go_with_what_was_planned_are_left_aside(caplog: pytest.LogCaptureFixture) -> None:
+    planned = FileSource("in/{interval_start}.txt", format="text")
+    found = planned_source("files", planned.spec(), FileSource("in", format="text", grow=True))
+    assert vars(found) == vars(planned)
+    assert "as it was planned" in caplog.text
+
+
+def test_an_argument_that_a_release_added_is_no_other_source() -> None:
+    spec = events().spec()
+    del spec["arguments"]["verify_count"]
+    defined = events()
+    assert planned_source("events", spec, defined) is defined
+
+
+@dataclass(frozen=True)
+class Own(Source):
+    place: Any
+
+    identity = Identity.CURSOR
+
+    def open(self, context: SourceContext) -> OpenSource:
+        raise NotImplementedError
+
+
+class Undescribed(Source):
+    identity = Identity.CURSOR
+
+    def open(self, context: SourceContext) -> OpenSource:
+        raise NotImplementedError
+
+
+def test_a_source_of_ones_own_is_frozen_if_it_is_a_dataclass_of_plain_values() -> None:
+    assert Own("here").spec() == {"type": "tests.sources.test_planned_source:Own", "arguments": {"place": "here"}}
+    assert planned_source("own", Own("here").spec(), Own("there")) == Own("here")
+
+
+def _local() -> Source:
+    class Local(Own):
+        pass
+
+    return Local("here")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Own(print),
+        Undescribed(),
+        _local(),
+        DataSourceSource("m:C", options={"password": "hush"}),
+        DataSourceSource("m:C", options={"url": "mq://reader:hush@host/queue"}),
+    ],
+    ids=["no JSON", "no dataclass", "nobody imports it", "password", "login in a URI"],
+)
+def test_what_can_not_stand_in_a_plan_is_read_by_the_definition(source: Source) -> None:
+    assert source.spec() is None
+    defined = Own("now")
+    assert planned_source("own", None, defined) is defined
+    with pytest.raises(InvalidPipeline, match="needs the pipeline's definition"):
+        planned_source("own", None, None)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "gone.module:Gone", "arguments": {}},
+        {"type": "lockstep.sources:Gone", "arguments": {}},
+        {"type": "json:JSONDecoder", "arguments": {}},
+        {"type": "lockstep.sources:FileSource", "arguments": {"nothing": 1}},
+    ],
+)
+def test_a_class_that_is_gone_leaves_it_to_the_definition(spec: Any, caplog: pytest.LogCaptureFixture) -> None:
+    defined = Own("now")
+    assert planned_source("own", spec, defined) is defined
+    assert "as it is defined now" in caplog.text
+    with pytest.raises(InvalidPipeline):
+        planned_source("own", spec, None)
+
+
+def test_a_range_of_a_version_that_froze_no_source_stays_readable() -> None:
+    assert SourceRange.from_json({"start": 1, "end": 2}) == SourceRange(1, 2)
+    assert SourceRange(1, 2).to_json() == {"start": 1, "end": 2}
+    assert SourceRange.from_json(SourceRange(1, 2, {"type": "t"}).to_json()) == SourceRange(1, 2, {"type": "t"})
