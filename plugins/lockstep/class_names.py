@@ -11,7 +11,7 @@ from typing import Any
 
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.extras import naming
+from lockstep.extras import naming_extra
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ClassNames:
         """What has that name. Raises `InvalidPipeline` if it can't be imported."""
         module, _, qualname = self.current(written).partition(":")
         try:
-            with naming(qualname):
+            with naming_extra(qualname):
                 found: Any = importlib.import_module(module)
             for part in qualname.split("."):
                 found = getattr(found, part)

@@ -87,7 +87,7 @@ class FolderWorld:
     def make(cls, ledger_dsn: str, folder: Path, **arguments: Any) -> FolderWorld:
         migrate(ledger_dsn)
         (folder / "landing").mkdir()
-        source = FileSource(f"{folder}/landing/*.txt", format="text", **arguments)
+        source = FileSource(f"{folder}/landing/*.txt", **{"format": "text", **arguments})
         sink = FileSink("out", output="lines", path=str(folder / "out"), format="parquet")
         return cls(ledger_dsn, folder, Pipeline("watch", {"landing": source}, unchanged, [sink]))
 

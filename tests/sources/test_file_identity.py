@@ -17,7 +17,7 @@ from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources import FileSource, SourceContext
 from stack.postgres import PostgresServer
 from tests.sources.folder_world import FolderWorld, Make, worlds
-from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, watched
+from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, opened, watched
 
 
 @pytest.fixture
@@ -65,7 +65,11 @@ def test_a_link_to_a_parent_folder_lists_each_file_once(tmp_path: Path) -> None:
     (tmp_path / "x" / "here").symlink_to(tmp_path / "x")
     assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv"]
     assert (
-        names(FileSource(f"{tmp_path}/**/{{interval_start:%Y}}*", schema=SCHEMA, missing="empty").latest(None, DAY))
+        names(
+            opened(FileSource(f"{tmp_path}/**/{{interval_start:%Y}}*", schema=SCHEMA, missing="empty")).latest(
+                None, DAY
+            )
+        )
         == []
     )
 
@@ -109,7 +113,7 @@ def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(t
         land(tmp_path / day / "a.csv")
     (tmp_path / "2013-01-02" / "b.csv").symlink_to("a.csv")
     (tmp_path / "2013-01-02" / "c.csv").symlink_to("../2013-01-03/a.csv")
-    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA)
+    source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
     found = [[claim.path for claim in source.claims(None, source.latest(None, day))] for day in (DAY, _after(DAY))]
     assert found == [[f"{tmp_path}/2013-01-02/a.csv", f"{tmp_path}/2013-01-03/a.csv"], [f"{tmp_path}/2013-01-03/a.csv"]]
 
@@ -117,7 +121,7 @@ def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(t
 def test_an_interval_whose_folder_is_a_link_to_anothers_claims_the_same_files(tmp_path: Path) -> None:
     land(tmp_path / "2013-01-02" / "a.csv")
     (tmp_path / "2013-01-03").symlink_to("2013-01-02")
-    source = FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA)
+    source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
     first, second = (source.claims(None, source.latest(None, day)) for day in (DAY, _after(DAY)))
     assert first == second  # the ledger gives a file to one epoch only
 
@@ -239,7 +243,7 @@ def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(
 @pytest.mark.parametrize("name", ["a:b.csv", "a:b/x[1].csv"])
 def test_a_name_that_spark_can_not_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
     land(tmp_path / name)
-    for source in (watched(f"{tmp_path}/**"), FileSource(f"{tmp_path}/**/{{interval_start:*}}", schema=SCHEMA)):
+    for source in (watched(f"{tmp_path}/**"), opened(FileSource(f"{tmp_path}/**/{{interval_start:*}}", schema=SCHEMA))):
         with pytest.raises(SourceRefused, match=r"colon in it.*rename it"):
             source.latest(None, DAY)
 

@@ -23,8 +23,12 @@ DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC
 SCHEMA = "id BIGINT, name STRING"
 
 
-def daily(folder: Path, **arguments: Any) -> FileSource:
-    return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.csv", schema=SCHEMA, **arguments)
+def opened(source: FileSource) -> OpenFileSource:
+    return source.open(SourceContext("pipeline", "source", lambda paths: set()))
+
+
+def daily(folder: Path, **arguments: Any) -> OpenFileSource:
+    return opened(FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.csv", schema=SCHEMA, **arguments))
 
 
 def watched(folder: Path | str, taken: Iterable[str] = (), **arguments: Any) -> OpenFileSource:
@@ -49,7 +53,6 @@ def test_an_interval_takes_the_file_its_template_means(tmp_path: Path) -> None:
     land(tmp_path / "2013-01-03.csv")
     source = daily(tmp_path)
     position = source.latest(None, DAY)
-    assert source.identity is Identity.INTERVAL
     facts = {"path": str(landed), "size": 12, "mtime_ns": 1_700_000_000_000_000_000}
     assert json.loads(json.dumps(position)) == {
         "expects": str(landed),
@@ -64,13 +67,13 @@ def test_a_template_may_hold_wildcards_and_both_ends(tmp_path: Path) -> None:
         land(tmp_path / "2013-01-02" / "2013-01-03" / name)
     template = f"{tmp_path}/{{interval_start:%Y-%m-%d}}/{{interval_end:%Y-%m-%d}}"
     for path in (f"{template}/*.csv*", template):
-        assert names(FileSource(path, schema=SCHEMA).latest(None, DAY)) == ["a.csv", "b.csv"]
+        assert names(opened(FileSource(path, schema=SCHEMA)).latest(None, DAY)) == ["a.csv", "b.csv"]
 
 
 def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     landed = land(tmp_path / "landing" / "2013-01-02.csv")
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
-    source = FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA)
+    source = opened(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA))
     assert [claim.path for claim in source.claims(None, source.latest(None, DAY))] == [str(landed)]
 
 
@@ -106,7 +109,6 @@ def test_a_watched_folder_gives_the_oldest_files_first(tmp_path: Path) -> None:
     land(tmp_path / "c.csv", age=2)
     land(tmp_path / "later" / "e.csv")
     source = watched(tmp_path)
-    assert source.identity is Identity.CURSOR
     assert names(source.latest(None, None)) == ["b.csv", "c.csv", "d.csv", "a.csv"]
 
 
@@ -160,7 +162,7 @@ def test_a_folder_that_refuses_a_look_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("below", ["1.csv", "*.csv", "*/1.csv", "*/x/*.csv", "**", "**/1.csv", "**/*.csv"])
 def test_a_folder_that_can_not_be_looked_into_is_not_an_empty_one(tmp_path: Path, below: str) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "a")  # permissions don't stop root
-    daily = FileSource(f"{tmp_path}/a/{{interval_start:%Y}}/{below}", schema=SCHEMA, missing="empty")
+    daily = opened(FileSource(f"{tmp_path}/a/{{interval_start:%Y}}/{below}", schema=SCHEMA, missing="empty"))
     positions: tuple[Callable[[], Position], ...] = (
         lambda: watched(f"{tmp_path}/a/{below}").latest(None, None),
         lambda: daily.latest(None, DAY),
@@ -288,3 +290,8 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
 def test_a_definition_that_would_lose_rows_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidPipeline, match=told):
         FileSource(path, **{"schema": SCHEMA, **arguments})
+
+
+def test_a_placeholder_makes_an_interval_source() -> None:
+    assert FileSource("in/{interval_end:%Y}.csv", schema=SCHEMA).identity is Identity.INTERVAL
+    assert FileSource("in/*.csv", schema=SCHEMA).identity is Identity.CURSOR

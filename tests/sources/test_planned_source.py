@@ -85,7 +85,7 @@ def test_settings_that_do_not_go_with_what_was_planned_are_left_aside(caplog: py
 
 
 def test_an_argument_that_a_release_added_is_no_other_source() -> None:
-    spec = events().spec()
+    spec: Any = events().spec()
     del spec["arguments"]["verify_count"]
     defined = events()
     assert planned_source("events", spec, defined) is defined

@@ -285,9 +285,9 @@ def test_numbers_that_the_sequence_gives_again_below_the_cursor_are_refused_befo
 def test_a_position_of_one_column_is_none_of_another(shop: str) -> None:
     Writer(shop).insert("row").commit()
     by_id, by_xid = source_of(shop, order_by="id", settle=timedelta(0)), source_of(shop)
-    for one, other in ((by_id, by_xid), (by_xid, by_id)):
+    for one, then, other, now in ((by_id, "id", by_xid, "xid"), (by_xid, "xid", by_id, "id")):
         found = one.latest(None, None)
-        told = f"positions are of column {one.order_by}, order_by is now {other.order_by}"
+        told = f"positions are of column {then}, order_by is now {now}"
         with pytest.raises(SourceChanged, match=told):
             other.latest(found, None)
         with pytest.raises(SourceChanged, match=told):

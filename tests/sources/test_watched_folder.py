@@ -261,6 +261,29 @@ def test_a_growing_file_that_only_begins_like_one_that_was_read_is_read_too(make
     assert world.shown() == Counter({header: 2, "1": 1, "2": 1})
 
 
+def test_a_growing_file_whose_only_line_was_read_is_not_read_twice_under_two_names(make: Make) -> None:
+    world = make(grow=True)
+    land(world, "one", "x" * 300 + "\n")
+    world.run("first")
+    land(world, "other", "x" * 300 + "\n")
+    with pytest.raises(SourceChanged, match=r"other.* is .*one.* under another name"):
+        world.run("second")
+
+
+@pytest.mark.parametrize("same", [300, 5000])
+def test_a_growing_file_of_which_only_the_header_was_read_is_no_copy_of_later_ones(make: Make, same: int) -> None:
+    world = make(grow=True, format="csv", schema="x STRING")
+    header = "x" * same
+    land(world, "empty", f"{header}\n")
+    world.run("first")
+    land(world, "full", f"{header}\n1\n")
+    world.run("second")
+    land(world, "copy", f"{header}\n1\n2\n")
+    with pytest.raises(SourceChanged, match=r"copy.* is .*full.* under another name"):
+        world.run("third")
+    assert world.shown() == Counter({header: 2, "1": 1})
+
+
 def test_the_rest_of_a_growing_file_is_not_dropped_when_grow_is_taken_back(make: Make) -> None:
     world = make(grow=True)
     source: Any = world.pipeline.sources["landing"]

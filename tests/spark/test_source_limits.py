@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockstep.sources import FileSource
+from lockstep.sources import FileSource, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "sources.md"
 
 def read(spark: SparkSession, path: Path, **arguments: Any) -> tuple[list[tuple[Any, ...]], int]:
     """The good rows, and how many are malformed."""
-    source = FileSource(str(path), **arguments)
+    source = FileSource(str(path), **arguments).open(SourceContext.for_reading("test", "input", {}))
     position = {"files": [{"path": str(path), "size": 0, "mtime_ns": 0}]}
     records = source.read_records(spark, None, position)
     return [tuple(row) for row in records.good().collect()], records.bad().count()

@@ -109,14 +109,18 @@ def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashe
         return FrozenRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
 
 
-def require_unknown(found: FrozenRange, claims: Iterable[Claim]) -> None:
+def require_unknown(found: FrozenRange, claims: Iterable[Claim], *, header: bool) -> None:
     """Raise `SourceChanged` if the file of this range is one of those that were claimed, moved or copied.
 
-    To read it under its new name would double what was read under the old one.
+    To read it under its new name would double what was read under the old one. `header`: the first line is no record,
+    so where only that was read there is nothing to double, and files with the same header are files apart.
     """
     with _opened(found.path) as file:
+        no_record = _first_line(file) if header else 0
         for claim in claims:
             upto = claim.ends or 0
+            if upto <= no_record:
+                continue
             if claim.path != found.name and upto <= found.size and _digest(file, upto) == claim.digest:
                 raise SourceChanged(
                     f"growing file {found.path} is {claim.path} under another name, of which {upto} bytes were taken; "

@@ -29,6 +29,11 @@ def require_lines(where: str, reading: Reading) -> None:
         raise InvalidPipeline(f"source {where!r}: options {taken}: a growing file is read by lines of UTF-8 text")
 
 
+def has_header(reading: Reading) -> bool:
+    """Whether a file's first line names the columns."""
+    return reading.format == "csv" and _small(reading.options).get("header", "false").lower() == "true"
+
+
 def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
     """Exactly the records of the ranges, the malformed ones marked as `Reading.read` marks them."""
     nothing = reading.read(spark, ())
@@ -51,7 +56,7 @@ def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], rang
     tasks = tasks_of((one.path, one.starts, one.ends) for one in ranges)
     options = _small(reading.options)
     header = None
-    if reading.format == "csv" and options.get("header", "false").lower() == "true":
+    if has_header(reading):
         separator = options.get("sep", options.get("delimiter", ","))
         header = Header(columns, separator.replace("\\t", "\t"), options.get("quote", '"'))
     numbers = spark.range(0, len(tasks), 1, len(tasks))

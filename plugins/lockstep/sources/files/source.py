@@ -13,7 +13,7 @@ from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files.changes import find_changed, find_late
 from lockstep.sources.files.frozen_file import FrozenFile
 from lockstep.sources.files.growth import FrozenRange
-from lockstep.sources.files.lines import read_ranges, require_lines
+from lockstep.sources.files.lines import has_header, read_ranges, require_lines
 from lockstep.sources.files.paths import (
     interval_fields,
     pattern_of,
@@ -176,7 +176,8 @@ class OpenFileSource(OpenRecordSource):
     def _watched(self, start: Position | None) -> Position:
         source, where = self._source, pattern_of(self._source.path)
         places = Places.of(where, start, [absolute(folder) for folder in source.formerly])
-        folder = WatchedFolder(where, places, source.max_files_per_epoch, source.max_bytes_per_epoch, source.hash)
+        caps = source.max_files_per_epoch, source.max_bytes_per_epoch
+        folder = WatchedFolder(where, places, *caps, source.hash, has_header(source.reading))
         files: Sequence[FrozenFile | FrozenRange] = ()
         if not source.once or start is None:
             files = folder.new_lines(self._context) if source.grow else folder.new_files(self._context)

@@ -33,6 +33,7 @@ class WatchedFolder:
     max_files: int | None = None
     max_bytes: int | None = None
     hash: bool = False
+    header: bool = False  #: the first line of a file that grows is no record
 
     def new_files(self, context: SourceContext) -> list[FrozenFile]:
         """The oldest files that nobody owns, within the caps. Says in the log which consumed ones have changed.
@@ -97,8 +98,16 @@ class WatchedFolder:
                 break
         require_apart(ranges)
         require_one_name(files, self.places, self.where)
-        _require_unknown(context, ranges)
+        self._require_unknown(context, ranges)
         return ranges
+
+    def _require_unknown(self, context: SourceContext, ranges: list[FrozenRange]) -> None:
+        """Raises `SourceChanged` for a file that was claimed under another name."""
+        new = [found for found in ranges if found.head is not None and found.starts == 0]
+        alike = context.claimed_by_head({found.head for found in new if found.head}) if new else set()
+        claims = list(context.claims(alike).values()) if alike else []
+        for found in new if claims else ():
+            require_unknown(found, claims, header=self.header)
 
     def _grown(self, context: SourceContext) -> list[tuple[FrozenFile, Claim | None]]:
         def claims(names: Iterable[str]) -> Mapping[str, Claim]:
@@ -135,15 +144,6 @@ class WatchedFolder:
                 context.source,
                 list_some(changed, _NAMED),
             )
-
-
-def _require_unknown(context: SourceContext, ranges: list[FrozenRange]) -> None:
-    """Raises `SourceChanged` for a file that was claimed under another name."""
-    new = [found for found in ranges if found.head is not None and found.starts == 0]
-    alike = context.claimed_by_head({found.head for found in new if found.head}) if new else set()
-    claims = list(context.claims(alike).values()) if alike else []
-    for found in new if claims else ():
-        require_unknown(found, claims)
 
 
 def _chunks(where: str) -> Iterator[list[str]]:
