@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -75,7 +75,7 @@ def write_lines(request_uri: str) -> None:
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FolderWorld:
     """`folder` holds landing, staging and out. Every task makes its own connections, so that it can be forked."""
 
@@ -90,6 +90,12 @@ class FolderWorld:
         source = FileSource(f"{folder}/landing/*.txt", **{"format": "text", **arguments})
         sink = FileSink("out", output="lines", path=str(folder / "out"), format="parquet")
         return cls(ledger_dsn, folder, Pipeline("watch", {"landing": source}, unchanged, [sink]))
+
+    def deploy(self, **arguments: Any) -> None:
+        """The pipeline with other arguments of its source from now on."""
+        source = self.pipeline.sources["landing"]
+        assert isinstance(source, FileSource)
+        self.pipeline = replace(self.pipeline, sources={"landing": replace(source, **arguments)})
 
     @property
     def landing(self) -> Path:

@@ -28,10 +28,7 @@ def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
 
 def watch(world: FolderWorld, pattern: Path | str, **settings: Any) -> None:
     """Deploy the pipeline with another path, and other settings."""
-    source: Any = world.pipeline.sources["landing"]
-    source.path = str(pattern)
-    for name, value in settings.items():
-        setattr(source, name, value)
+    world.deploy(path=str(pattern), **settings)
 
 
 def write(path: Path, text: str) -> Path:

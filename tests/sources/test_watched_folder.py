@@ -161,11 +161,10 @@ def test_a_growing_file_that_a_pattern_lists_again_in_a_later_chunk_is_read_once
 ) -> None:
     monkeypatch.setattr(watched_module, "CHUNK", 2)
     world = make(grow=True)
-    source: Any = world.pipeline.sources["landing"]
-    source.path = f"{world.landing}/{pattern}"
+    world.deploy(path=f"{world.landing}/{pattern}")
     (world.landing / "app").mkdir()
     logs = [land(world, f"app/log-{number}", f"{number}\n") for number in range(7)]
-    listed = Counter(each_file(source.path))
+    listed = Counter(each_file(f"{world.landing}/{pattern}"))
     assert max(listed.values()) > 1
     for turn, lines in enumerate([[str(number) for number in range(7)], ["more"] * 7]):
         world.begin(str(turn))
@@ -286,18 +285,17 @@ def test_a_growing_file_of_which_only_the_header_was_read_is_no_copy_of_later_on
 
 def test_the_rest_of_a_growing_file_is_not_dropped_when_grow_is_taken_back(make: Make) -> None:
     world = make(grow=True)
-    source: Any = world.pipeline.sources["landing"]
     log, other = land(world, "log", "1\n"), land(world, "other", "a\n")
     world.run("first")
-    source.grow = False
+    world.deploy(grow=False)
     world.run("second")
     append(log, "2\n")
     land(world, "whole", "w\n")
     with pytest.raises(SourceChanged, match=r"log\.txt \(from byte 2\); set grow=True"):
         world.begin("third")
-    source.grow = True
+    world.deploy(grow=True)
     world.run("third")
-    source.grow = False
+    world.deploy(grow=False)
     other.unlink()
     world.run("fourth")
     assert world.shown() == Counter("1a2w")
@@ -307,8 +305,7 @@ def test_files_that_were_read_whole_stay_so_when_they_may_grow(make: Make) -> No
     world = make()
     log = land(world, "log", "1\n")
     world.run("first")
-    source: Any = world.pipeline.sources["landing"]
-    source.grow = True
+    world.deploy(grow=True)
     append(log, "2\n")
     land(world, "new", "3\n")
     world.run("second")
@@ -347,8 +344,7 @@ def test_a_compressed_file_does_not_grow(make: Make) -> None:
     world = make(grow=True)
     land(world, "log", "1\n").rename(world.landing / "log.gz.txt")
     world.run("first")
-    source: Any = world.pipeline.sources["landing"]
-    source.path = f"{world.landing}/*"
+    world.deploy(path=f"{world.landing}/*")
     (world.landing / "log.gz").write_bytes(b"\x1f\x8b")
     with pytest.raises(InvalidPipeline, match=r"log\.gz: a compressed file"):
         world.begin("second")
