@@ -125,6 +125,24 @@ def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_r
         assert [one.epoch for one in sink.newest_markers()] == [one.epoch for one in sink.markers()] == [2]
 
 
+@pytest.mark.parametrize("target", TARGETS[:4], indirect=True)
+def test_an_epoch_whose_marker_was_taken_away_by_hand_is_written_anew_under_its_number(target: SinkUnderTest) -> None:
+    wal, first, anew = sealed(10), of_day(1, 3), of_day(1, 3, token=20, manifest="b")
+    publish(target, first, prepare(target, first, wal), wal)
+    assert isinstance(target, PostgresUnderTest | MariaDbUnderTest)
+    execute = postgres_execute if isinstance(target, PostgresUnderTest) else mariadb_execute
+    execute(target.dsn, "DELETE FROM lockstep_marker")
+    execute(target.dsn, "DELETE FROM rows" if isinstance(target, PostgresUnderTest) else "DELETE FROM `rows`")
+    with opened(target) as sink:
+        sink.refuse_shown(anew)
+        with pytest.raises(LedgerConflict, match="with its row of lockstep_range"):
+            sink.refuse_shown(of_day(1, 8, token=20))
+    publish(target, anew, prepare(target, anew, wal), wal)
+    expect_rows(target, wal)
+    with opened(target) as sink:
+        assert sink.markers() == [marker(anew, 20)]
+
+
 @pytest.mark.parametrize("target", ["files"], indirect=True)
 def test_a_marker_of_an_older_version_is_still_read(target: SinkUnderTest) -> None:
     assert isinstance(target, FilesUnderTest)

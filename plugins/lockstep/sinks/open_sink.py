@@ -166,7 +166,10 @@ def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
     """What to say where a target shows an epoch's number, or its range, by the word of another ledger."""
     asked = f"epoch {epoch.id}{f' of {epoch.span}' if epoch.span else ''}"
     there = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
-    way = "if they are to be written anew, take away the rows and their marker by hand"
+    way = (
+        "if they are to be written anew, take away the rows and their marker by hand, in a database with its row of "
+        "lockstep_range"
+    )
     if shown.span == epoch.span or shown.span is None:
         way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
     return LedgerConflict(

@@ -51,6 +51,7 @@ _INSERT_MARKER = (
     "INSERT INTO {markers} (deployment, pipeline, sink, epoch, token, manifest_hash) VALUES (%s, %s, %s, %s, %s, %s)"
 )
 _INSERT_RANGE = "INSERT INTO {ranges} (deployment, pipeline, sink, span, epoch, token) VALUES (%s, %s, %s, %s, %s, %s)"
+_TAKE_RANGE = "UPDATE {ranges} SET token = %s WHERE deployment = %s AND pipeline = %s AND sink = %s AND span = %s"
 # never (a, b) = (%s, %s): MariaDB's UPDATE and DELETE use no index for it, and would read, and lock, the whole table
 _UPDATE_ROWS = (
     "UPDATE {markers} SET {rows} = %s WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch = %s "
@@ -214,7 +215,10 @@ class OwnTables(ABC, Generic[Cursor]):
         row = (*self.owner_key, span, epoch.id, epoch.token)
         if not self._insert_once(cursor, _INSERT_RANGE, row, ranges=self.table(RANGES)):
             shown = self.find_marker_of_span(cursor, span)
-            raise shown_before(self.owner.sink, epoch, shown or Marker(0, 0, "", span))
+            if shown is None or shown.epoch != epoch.id:
+                raise shown_before(self.owner.sink, epoch, shown or Marker(0, 0, "", span))
+            # its marker was taken away by hand, and this transaction has inserted another
+            self._change(cursor, _TAKE_RANGE, (epoch.token, *self.owner_key, span), ranges=self.table(RANGES))
 
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
