@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import (
+    SINK_ERRORS,
     InvalidPipeline,
     LedgerConflict,
     LockstepError,
@@ -23,10 +24,13 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
+from lockstep.postgres.connection import Database
+from lockstep.relation import Relation
 from lockstep.sinks.base import SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
@@ -134,6 +138,9 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(wa
                 live.find_marker(1)
             with pytest.raises(PreflightRefused, match=unsafe):
                 live.prepare(epoch(), [])
+    database = Database("sink warehouse", "w", warehouse_dsn, LOCK_TIMEOUT, SINK_ERRORS)
+    with pytest.raises(PreflightRefused, match=unsafe):
+        list(read_rows(database, Relation("public", "target"), "lockstep_epoch", 1, SCHEMA))
 
 
 def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target(

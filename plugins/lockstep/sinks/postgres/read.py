@@ -72,7 +72,7 @@ class _CsvPipe:
 
     def __init__(self, database: Database, query: sql.Composable, where: str) -> None:
         self._database, self._query, self._where = database, query, where
-        self._failure: psycopg2.Error | None = None
+        self._failure: BaseException | None = None
 
     def __enter__(self) -> _CsvPipe:
         self._connection = self._database.connect(f"lockstep {self._database.where} verify"[:63])
@@ -90,18 +90,18 @@ class _CsvPipe:
     def raise_failure(self) -> None:
         """Raise what ended the COPY, if anything did."""
         self._thread.join()
-        if self._failure is not None:
+        if isinstance(self._failure, psycopg2.Error):
             named = self._database.named(self._failure, self._where)
             raise named from cause(self._failure, quotes_row(self._failure))
+        if self._failure is not None:
+            raise self._failure
 
     def _copy(self, into: int) -> None:
         try:
             with os.fdopen(into, "wb", 1 << 20) as file, self._connection.cursor() as cursor:
                 self._run(cursor, file)
-        except psycopg2.Error as error:
+        except BaseException as error:  # also a broken pipe: then nobody reads any more, nor asks
             self._failure = error
-        except OSError:
-            pass  # nobody reads any more
 
     def _run(self, cursor: Cursor, file: Any) -> None:
         self._database.guard(cursor)
