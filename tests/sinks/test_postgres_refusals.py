@@ -156,6 +156,8 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         with sink(create=True).opened(context(dsn)) as opened:
             vote = opened.prepare(epoch(), [SealedRows(ROWS, output="rows")])
             opened.preflight({"rows": SCHEMA})  # its own branch is no reason to refuse
+            with pytest.raises(TargetFull, match="max_prepared_transactions are in use"):
+                opened.prepare(epoch(2), [SealedRows(ROWS, output="rows")])  # nor does it go before the next one comes
             opened.publish(epoch(), vote, [])
         execute(dsn, "BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION 'somebody else'")
         told = refusal(dsn, sink(create=True), None, TargetFull)

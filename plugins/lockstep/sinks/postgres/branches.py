@@ -56,7 +56,9 @@ class PostgresBranches(TableBranches[Cursor]):
             "(SELECT count(*) FROM pg_prepared_xacts)"
         )
         limit, here, used = cursor.fetchone() or (0, [], 0)
-        own = [gid for gid in here if self.parse(gid)]  # those go before the next one comes
+        own = [
+            gid for gid in here if self.parse(gid)
+        ]  # not counted: what goes before this epoch's comes, and maybe other epochs', of which `prepare` tells
         if limit == 0:
             raise PreflightRefused(
                 f"sink {self.owner.sink}: max_prepared_transactions = 0: a two_phase sink needs one for each epoch "
@@ -81,6 +83,12 @@ class PostgresBranches(TableBranches[Cursor]):
         except psycopg2.Error as error:
             if is_lost(error):
                 return  # the look into pg_prepared_xacts tells
+            if _is_full(error):
+                raise TargetFull(
+                    f"sink {self.owner.sink}: PREPARE TRANSACTION of epoch {txn.epoch}: all of "
+                    "max_prepared_transactions are in use (see pg_prepared_xacts), maybe by this sink's other epochs: "
+                    "try again when one is published; or raise it and restart the server"
+                ) from error
             named = self.database.named(error, f"PREPARE TRANSACTION of epoch {txn.epoch}")
             raise named from cause(error, quotes_row(error))
         tag = cursor.statusmessage
@@ -155,3 +163,8 @@ class PostgresBranches(TableBranches[Cursor]):
 
     def _lower(self, epoch: SinkEpoch) -> dict[str, object]:
         return {"prefix": self.owner.session_prefix(epoch.id), "token": epoch.token}
+
+
+def _is_full(error: psycopg2.Error) -> bool:
+    """Whether no prepared transaction is free: to be told from other shortages only by the setting in the hint."""
+    return error.pgcode == errorcodes.OUT_OF_MEMORY and "max_prepared_transactions" in (error.diag.message_hint or "")
