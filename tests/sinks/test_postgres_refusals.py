@@ -26,10 +26,11 @@ from lockstep.errors import (
 )
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
-from lockstep.sinks.base import SinkContext
+from lockstep.sinks.base import SinkContext, SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
@@ -202,6 +203,23 @@ def test_a_branch_that_the_sink_did_not_name_is_not_committed_for_a_vote(warehou
             opened.publish(epoch(), replace(vote, handle=foreign), wal)
         assert execute(warehouse_dsn, f"ROLLBACK PREPARED '{foreign}'") == []  # it is still there
         opened.publish(epoch(), vote, wal)
+
+
+def test_an_interrupt_at_the_marker_leaves_no_connection_open(
+    warehouse_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def interrupt(_: PostgresOwnTables, cursor: Any, __: SinkEpoch) -> bool:
+        seen.append(cursor.connection)
+        raise KeyboardInterrupt
+
+    with sink(create=True).opened(context(warehouse_dsn)) as opened:
+        opened.preflight({"rows": SCHEMA})
+        monkeypatch.setattr(PostgresOwnTables, "insert_marker", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            opened.prepare(epoch(), [])
+    assert [connection.closed for connection in seen] == [1]
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -97,9 +97,9 @@ class TableTarget(ABC, Generic[Cursor]):
         try:
             with self.database.naming("inserting the marker", SinkUnavailable):
                 claim.claimed = self.own.insert_marker(claim.cursor, claim.epoch)
-        except LockstepError as error:
+        except BaseException as error:
             claim.close()
-            if self.database.is_locked_out(error):
+            if isinstance(error, LockstepError) and self.database.is_locked_out(error):
                 return False
             raise
         if not claim.claimed:
