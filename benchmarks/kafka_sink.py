@@ -19,7 +19,7 @@ from lockstep.epoch import Interval
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sinks import KafkaSink
-from lockstep.sinks.base import SinkContext, SinkEpoch
+from lockstep.sinks.values import SinkContext, SinkEpoch
 from lockstep.wal.staging import Staging
 from stack.kafka import KafkaBroker
 

@@ -19,8 +19,8 @@ from benchmarks.data import SPARK_SCHEMA, TABLE
 from lockstep import Pipeline, run_epoch
 from lockstep.epoch import Interval
 from lockstep.sinks import PostgresSink
-from lockstep.sinks.base import SinkContext, SinkEpoch
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import SinkContext, SinkEpoch
 from lockstep.sources import FileSource
 from lockstep.wal.staging import Staging
 

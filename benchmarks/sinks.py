@@ -26,7 +26,8 @@ from benchmarks import bulk, data, receivers
 from benchmarks.paths import DEPLOYMENT, START, fresh_table
 from lockstep.epoch import Interval
 from lockstep.sinks import ByColumns, FileSink, HttpSink, MariaDbSink, PostgresSink, StdoutSink, TcpSink
-from lockstep.sinks.base import Sink, SinkContext, SinkEpoch
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import SinkContext, SinkEpoch
 from lockstep.wal.staging import Staging
 from stack.home import Home
 from stack.mariadb import MariaDbServer, Setting, mariadbd

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lockstep.orchestration.recovery import recovery_dag
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch
-    from lockstep.sinks.base import Guarantee
     from lockstep.sinks.files import files
+    from lockstep.sinks.values import Guarantee
     from lockstep.version import __version__
     from lockstep.windows import Windows
 
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Guarantee": "lockstep.sinks.base",
+    "Guarantee": "lockstep.sinks.values",
     "KeyedState": "lockstep.keyed_state",
     "Pipeline": "lockstep.pipeline",
     "Windows": "lockstep.windows",

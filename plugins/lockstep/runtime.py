@@ -13,8 +13,9 @@ from lockstep.epoch import Attempt, Epoch, Json, RunKey, SourceRange
 from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Batches, Sink, SinkContext, SinkEpoch, current_type
+from lockstep.sinks.base import Sink, current_type
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.reading import SealedWal

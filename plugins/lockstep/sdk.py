@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.append_only.open_sink import OpenRecordSink
     from lockstep.sinks.append_only.records import Origin, Record
     from lockstep.sinks.append_only.sink import AppendOnlySink
-    from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkContext, SinkEpoch, Standing, Txn
+    from lockstep.sinks.base import Sink
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
     from lockstep.sinks.durable_file import (
         Damaged,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.handles import SinkName
     from lockstep.sinks.open_sink import OpenSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
+    from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkContext, SinkEpoch, Standing, Txn
     from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 __all__ = [
@@ -97,40 +98,40 @@ __all__ = [
 
 _HOMES = {
     "AppendOnlySink": "lockstep.sinks.append_only.sink",
-    "Batches": "lockstep.sinks.base",
+    "Batches": "lockstep.sinks.values",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
     "Damaged": "lockstep.sinks.durable_file",
     "FileCommitter": "lockstep.sinks.committers",
-    "Guarantee": "lockstep.sinks.base",
+    "Guarantee": "lockstep.sinks.values",
     "InvalidPipeline": "lockstep.errors",
     "LedgerConflict": "lockstep.errors",
-    "Marker": "lockstep.sinks.base",
+    "Marker": "lockstep.sinks.values",
     "OpenRecordSink": "lockstep.sinks.append_only.open_sink",
     "OpenSink": "lockstep.sinks.open_sink",
     "Origin": "lockstep.sinks.append_only.records",
     "OutcomeUnknown": "lockstep.errors",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PreflightRefused": "lockstep.errors",
-    "Publication": "lockstep.sinks.base",
+    "Publication": "lockstep.sinks.values",
     "PublishBlocked": "lockstep.errors",
     "PublishBusy": "lockstep.errors",
     "Record": "lockstep.sinks.append_only.records",
     "Retryable": "lockstep.errors",
     "Session": "lockstep.sinks.write_ahead",
     "Sink": "lockstep.sinks.base",
-    "SinkContext": "lockstep.sinks.base",
-    "SinkEpoch": "lockstep.sinks.base",
+    "SinkContext": "lockstep.sinks.values",
+    "SinkEpoch": "lockstep.sinks.values",
     "SinkName": "lockstep.sinks.handles",
     "SinkRejected": "lockstep.errors",
     "SinkUnavailable": "lockstep.errors",
-    "Standing": "lockstep.sinks.base",
+    "Standing": "lockstep.sinks.values",
     "TargetChanged": "lockstep.errors",
     "TargetFull": "lockstep.errors",
     "TargetOwned": "lockstep.errors",
     "TargetUnreadable": "lockstep.errors",
     "Terminal": "lockstep.errors",
     "TwoPhaseCommitSink": "lockstep.sinks.two_phase",
-    "Txn": "lockstep.sinks.base",
+    "Txn": "lockstep.sinks.values",
     "Vote": "lockstep.epoch",
     "WriteAheadSink": "lockstep.sinks.write_ahead",
     "absolute": "lockstep.home",

@@ -18,7 +18,7 @@ from lockstep.epoch import Epoch
 from lockstep.errors import StageFailed
 from lockstep.operations.savepoint import export, start
 from lockstep.sinks import FileSink
-from lockstep.sinks.base import Guarantee
+from lockstep.sinks.values import Guarantee
 from stack.postgres import PostgresServer
 from tests.kept.deployment import FIRST_DAY, Row, counted, interval_of
 from tests.kept.restored import DECIDED, KEPT, Restored, definitions, restored, with_kafka, with_mariadb

@@ -12,8 +12,8 @@ from lockstep import errors
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import IllegalTransition
 from lockstep.operations.verify import verify
-from lockstep.sinks.base import Publication
 from lockstep.sinks.files import files
+from lockstep.sinks.values import Publication
 from lockstep.states import DECIDED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState
 from tests.simulation.servers import Row, Server, Shown
 from tests.simulation.world import PIPELINE, World, positions

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lockstep.errors import SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Marker, SinkEpoch
+from lockstep.sinks.values import Marker, SinkEpoch
 from tests.simulation.baton import Order, stand
 
 T = TypeVar("T")

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from lockstep.epoch import Json, Vote
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Batches, Guarantee, Marker, SinkContext, SinkEpoch, Txn
 from lockstep.sinks.write_ahead import CheckpointCommitter, WriteAheadSink
 from tests.simulation.servers import Row, Server, Session
 

@@ -12,7 +12,7 @@ from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger, guards
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 from lockstep.states import EpochState, Role
 from lockstep.steps import sweep
 from tests.simulation.misfortunes import Kind, Taste

@@ -15,7 +15,7 @@ import os
 import re
 from pathlib import Path
 
-from lockstep.sinks.base import Guarantee
+from lockstep.sinks.values import Guarantee
 from lockstep.testing import SinkUnderTest, Verdict, judge
 from lockstep.testing.crash_sweep import reached_points
 

@@ -12,9 +12,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartiti
 
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, connect
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.records import RecordColumns
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 from tests.sinks.kafka_admin import Brokers, held
 

@@ -13,7 +13,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
-from lockstep.sinks.base import SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.under_test import epoch, expect_rows, prepare, publish
 from tests.sinks.kafka_admin import cluster_of, held, until

@@ -11,10 +11,11 @@ import pymysql
 
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.mariadb.sql import columns
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import xid
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 from stack.mariadb import MariaDbServer

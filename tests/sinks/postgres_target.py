@@ -10,9 +10,10 @@ import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
 
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 from stack.postgres import PostgresServer

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.files.format import FileFormat, read_rows
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing.under_test import SinkUnderTest
 

@@ -21,12 +21,13 @@ import pyarrow.dataset as ds
 import pytest
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected
-from lockstep.sinks.base import Publication, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.files import FileSink, bucket_sort, files
 from lockstep.sinks.files import format as file_format
 from lockstep.sinks.files.bucket_names import NULL
 from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
+from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.testing import crash_sweep
 from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing.children import fork

@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SinkUnderTest, behaviours
 from lockstep.testing.behaviour import a_zombie_released_at_any_point_loses_and_doubles_nothing
 from tests.sinks.documented import module_of, source_of

@@ -23,11 +23,11 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
-from lockstep.sinks.base import Publication
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files import format as file_format
 from lockstep.sinks.files import target as file_target
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Publication
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing.under_test import (
     DEPLOYMENT,

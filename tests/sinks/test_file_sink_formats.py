@@ -18,11 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import PreflightRefused, SinkRejected
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files.format import FileFormat, RowGroups, plain, read_rows, unkept
 from lockstep.sinks.files.listing import FileFact
 from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks.base import Guarantee
+from lockstep.sinks.values import Guarantee
 from lockstep.testing import behaviours
 from lockstep.testing.behaviour import CRASHES, Behaviour
 from lockstep.testing.trial import ROWS

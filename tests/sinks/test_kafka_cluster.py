@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.crash import CrashPoint
-from lockstep.sinks.base import Publication
+from lockstep.sinks.values import Publication
 from lockstep.testing.under_test import publish
 from tests.sinks.kafka_cluster import KafkaCluster, three_brokers
 from tests.sinks.kafka_target import KafkaUnderTest

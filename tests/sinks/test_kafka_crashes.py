@@ -18,7 +18,7 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, Retryable, TargetChanged
-from lockstep.sinks.base import Publication, SinkEpoch
+from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing.children import Child, ended, fork
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish

@@ -15,8 +15,8 @@ from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, S
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.kafka.limits import AFTER, BEFORE, EITHER, Limit, TopicLimits
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.values import SinkContext
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker

@@ -11,9 +11,9 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.kafka.connection import settings_of
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka.open_sink import OpenKafkaSink
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.under_test import DEPLOYMENT
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import asking_for

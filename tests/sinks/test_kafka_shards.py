@@ -11,8 +11,9 @@ import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.sinks.base import Publication, Sink
+from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka.markers import ShardMarker
+from lockstep.sinks.values import Publication
 from lockstep.testing import sealed
 from lockstep.testing.children import Child, ended, fork
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish

@@ -15,11 +15,11 @@ from lockstep.epoch import Vote
 from lockstep.errors import SINK_ERRORS, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
-from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Publication, SinkContext
 from lockstep.sinks.write_ahead import WriteAheadSink
 from lockstep.testing.children import Child, fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed

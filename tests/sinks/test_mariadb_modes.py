@@ -13,8 +13,8 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.sinks import MariaDbSink
-from lockstep.sinks.base import Publication, SinkEpoch
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing import behaviour, behaviours
 from lockstep.testing.behaviour import CRASHES, Behaviour
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import PreflightRefused
-from lockstep.sinks.base import SinkContext, Standing
 from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.values import SinkContext, Standing
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer

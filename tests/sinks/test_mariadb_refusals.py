@@ -23,9 +23,9 @@ from lockstep.errors import (
 )
 from lockstep.mariadb import connection as mariadb_connection
 from lockstep.mariadb.connection import weaknesses
-from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Publication, SinkContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, Setting, mariadbd

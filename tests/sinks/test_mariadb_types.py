@@ -13,9 +13,9 @@ import pytest
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.mariadb.sql import compose
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.types import mariadb_type
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches

@@ -13,8 +13,8 @@ import pytest
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, TargetChanged
-from lockstep.sinks.base import Guarantee, Publication, SinkContext
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.values import Guarantee, Publication, SinkContext
 from lockstep.testing.sealed_rows import OUTPUT, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer

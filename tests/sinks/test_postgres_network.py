@@ -9,9 +9,9 @@ import pytest
 
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, LockstepError, PublishBlocked, SinkUnavailable
-from lockstep.sinks.base import Publication, SinkContext
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Publication, SinkContext
 from lockstep.sinks.write_ahead import WriteAheadSink
 from lockstep.testing.sealed_rows import OUTPUT, SealedRows, sealed
 from lockstep.testing.under_test import (

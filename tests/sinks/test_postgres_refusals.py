@@ -26,7 +26,6 @@ from lockstep.errors import (
 )
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
-from lockstep.sinks.base import SinkContext, SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
@@ -35,6 +34,7 @@ from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer

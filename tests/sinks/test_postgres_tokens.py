@@ -17,8 +17,8 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
-from lockstep.sinks.base import Publication
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import Publication
 from lockstep.testing.children import Child, fork
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing.under_test import (

@@ -18,9 +18,9 @@ import pytest
 from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, SinkRejected
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.postgres import PostgresSink, encoders
 from lockstep.sinks.postgres.types import postgres_type
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches

@@ -18,8 +18,8 @@ from lockstep.errors import (
     SinkRejected,
 )
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import SinkContext
 from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT

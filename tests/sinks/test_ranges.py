@@ -12,8 +12,8 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, Retryable
-from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.durable_file import from_checked, to_checked
+from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.testing import SinkUnderTest, sealed
 from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest

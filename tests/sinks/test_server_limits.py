@@ -11,10 +11,10 @@ import pytest
 
 from lockstep.ledger import Ledger, migrate
 from lockstep.mariadb.dsn import parse_dsn
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
 from lockstep.sources.tables.mariadb_reading import SelectOut
 from lockstep.sources.tables.postgres_reading import CopyOut
 from lockstep.sources.tables.postgres_session import snapshot

@@ -12,10 +12,10 @@ import pytest
 from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, TargetOwned
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd

@@ -22,8 +22,8 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetOwned,
 )
-from lockstep.sinks.base import Publication
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.values import Publication
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import epoch
 from tests.sinks.upserting import (

@@ -17,7 +17,7 @@ from lockstep.epoch import RunKey
 from lockstep.ledger import migrate
 from lockstep.ledger.report import Report
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Publication, Txn
+from lockstep.sinks.values import Publication, Txn
 from stack.postgres import PostgresServer
 from tests.crash.world import Numbers, World, rows_of_day, untouched
 from tests.sinks.documented import module_of

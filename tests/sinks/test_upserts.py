@@ -12,8 +12,8 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SinkRejected
-from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.tables.upserts import Upserts
+from lockstep.sinks.values import SinkEpoch
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import epoch
 

@@ -15,11 +15,11 @@ import pytest
 
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import LockstepError
-from lockstep.sinks.base import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.branches import xid
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName, TableSink
+from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.testing.sealed_rows import SealedRows
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer

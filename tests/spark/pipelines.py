@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from lockstep import enrich
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import SinkContext
 from lockstep.sources import FileSource
 
 if TYPE_CHECKING:

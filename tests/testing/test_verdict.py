@@ -10,7 +10,8 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest, Verdict, judge
 from lockstep.testing.crash_sweep import OnStep
 from stack.postgres import PostgresServer

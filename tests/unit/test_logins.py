@@ -12,7 +12,8 @@ import pytest
 from lockstep.errors import InvalidPipeline, LedgerRefused, LockstepError, SourceUnavailable
 from lockstep.ledger import Ledger
 from lockstep.sinks import MariaDbSink, PostgresSink
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import SinkContext
 from lockstep.sources import (
     DataSourceSource,
     MariaDbTableSource,

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import pytest
 
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import SinkContext
 
 
 @dataclass(frozen=True)

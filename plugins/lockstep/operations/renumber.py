@@ -10,7 +10,8 @@ from lockstep.epoch import Identity, Json
 from lockstep.errors import IllegalTransition
 from lockstep.roles.recover import known_sinks
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Marker, Sink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
 from lockstep.steps.identity import last_renumbered_token
 from lockstep.wal.savepoint import START

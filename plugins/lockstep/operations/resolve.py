@@ -18,8 +18,8 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee, Publication
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Guarantee, Publication
 from lockstep.states import EpochState, ParticipantState, Role
 
 _log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ import pyarrow as pa
 from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError, TargetUnreadable, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Guarantee
 from lockstep.states import DECIDED, EpochState, ParticipantState
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.wal.digest import digest_batches

@@ -14,9 +14,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Guarantee, Publication
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Guarantee, Publication
 from lockstep.states import DECIDED, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.lease import hold_publisher_lease

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from lockstep.sinks.base import SinkContext, SinkEpoch, Txn
+from lockstep.sinks.values import SinkContext, SinkEpoch, Txn
 
 _PREFIX = "lockstep"
 _HANDLE = re.compile(

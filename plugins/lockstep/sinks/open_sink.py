@@ -10,12 +10,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
 
 import pyarrow as pa
 
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, TargetChanged
-from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, Sink, SinkEpoch, Standing, Txn
+from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch, Standing, Txn
+
+
+class Described(Protocol):
+    """What an open sink knows of its description, a `lockstep.sinks.base.Sink`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]: ...
+
+    @property
+    def guarantee(self) -> str: ...
+
+    @property
+    def replaces(self) -> bool: ...
+
+    @property
+    def numbers_rows(self) -> bool: ...
 
 
 class OpenSink(ABC):
@@ -23,7 +46,7 @@ class OpenSink(ABC):
 
     name: str  #: the sink's
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: Described) -> None:
         self.sink, self.name = sink, sink.name
 
     # --- as described ---
@@ -34,7 +57,7 @@ class OpenSink(ABC):
 
     @property
     def guarantee(self) -> Guarantee:
-        return self.sink.guarantee
+        return Guarantee(self.sink.guarantee)
 
     @property
     def replaces(self) -> bool:

@@ -10,9 +10,9 @@ from datetime import timedelta
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, PublishBusy
-from lockstep.sinks.base import Batches, Publication, SinkEpoch, Txn
 from lockstep.sinks.handles import named_by
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Batches, Publication, SinkEpoch, Txn
 
 _log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Protocol
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PublishBlocked, PublishBusy
-from lockstep.sinks.base import Batches, Guarantee, Marker, Publication, SinkEpoch, Txn
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch, Txn
 
 
 class Session(Protocol):

@@ -9,8 +9,9 @@ from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LedgerConflict, NameTaken, UnknownEpoch
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Marker, Sink
+from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
 
 REDEFINED, RENUMBERED = "redefined", "renumbered"  #: as the ledger keeps them

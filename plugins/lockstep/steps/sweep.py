@@ -13,9 +13,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerConflict, UnknownEpoch
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Txn
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
 from lockstep.wal.savepoint import START
 

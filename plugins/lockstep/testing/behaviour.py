@@ -18,7 +18,8 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, TargetChanged, Terminal
-from lockstep.sinks.base import Guarantee, Publication, Sink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, Publication
 from lockstep.testing import crash_sweep
 from lockstep.testing.children import fork
 from lockstep.testing.sealed_rows import SealedRows, sealed, table

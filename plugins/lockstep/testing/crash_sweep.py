@@ -21,7 +21,7 @@ from pathlib import Path
 from lockstep import crash
 from lockstep.epoch import Vote
 from lockstep.errors import LockstepError, Retryable
-from lockstep.sinks.base import Publication, SinkEpoch
+from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing.children import Child, ended, fork
 from lockstep.testing.sealed_rows import SealedRows, sealed
 from lockstep.testing.under_test import (

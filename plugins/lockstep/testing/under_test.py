@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, Retryable
-from lockstep.sinks.base import Guarantee, Publication, Sink, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Guarantee, Publication, SinkContext, SinkEpoch, Txn
 from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"

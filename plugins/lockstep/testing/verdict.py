@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.sinks.base import Guarantee
+from lockstep.sinks.values import Guarantee
 from lockstep.testing.calls import calls_of
 from lockstep.testing.crash_sweep import Trace, finish
 from lockstep.testing.trial import Finding, Trial

@@ -21,7 +21,8 @@ from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.stdout import StdoutSink
 from lockstep.sinks.append_only.tcp import TcpSink
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "sinks" / "append_only.md"

@@ -13,7 +13,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 from lockstep.sinks.append_only import AppendOnlySink
-from lockstep.sinks.base import Publication, SinkContext
+from lockstep.sinks.values import Publication, SinkContext
 from lockstep.testing.sealed_rows import SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 

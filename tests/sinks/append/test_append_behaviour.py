@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks.base import Guarantee
+from lockstep.sinks.values import Guarantee
 from lockstep.testing import Behaviour, behaviours
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 from tests.sinks.guarantees import expect_row

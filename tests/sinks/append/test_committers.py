@@ -16,9 +16,9 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import NoTransaction, OutsideCommitter, lone_sender, open_committer
 from lockstep.sinks.committers.table import PostgresCommitter
+from lockstep.sinks.values import SinkContext
 from lockstep.testing import calls_from
 from lockstep.testing.children import ended, fork
 from lockstep.testing.under_test import DEPLOYMENT, epoch

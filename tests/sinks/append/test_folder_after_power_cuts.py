@@ -12,8 +12,8 @@ import pytest
 
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers import OutsideCommitter, open_committer
+from lockstep.sinks.values import SinkContext
 from lockstep.testing.under_test import epoch
 from tests.crash_states import CrashState, broken_states, recorded
 

@@ -15,7 +15,8 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkUnavailable
 from lockstep.sinks import FunctionSink
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SealedRows, SinkUnderTest, behaviours, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 from tests.sinks.append import sending

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks import HttpSink, StdoutSink, TcpSink
 from lockstep.sinks.append_only.records import Origin, Record, chunks, records_of
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, sealed
 from lockstep.testing.under_test import DEPLOYMENT, epoch
 

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.tcp import TcpSink
-from lockstep.sinks.base import Publication
+from lockstep.sinks.values import Publication
 from lockstep.testing import OUTPUT
 from tests.proxy import CuttingProxy
 from tests.sinks.append.scripted import Request, Sent, hang_up, line, scripted, too_late

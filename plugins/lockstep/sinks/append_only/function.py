@@ -13,9 +13,10 @@ from lockstep.epoch import require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
 from lockstep.sinks.append_only.sink import require_guarantee
-from lockstep.sinks.base import Batches, Guarantee, Sink, SinkContext, SinkEpoch
+from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
 from lockstep.sinks.functions import import_function, reference_to
+from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 
 #: gets rows that were decided; what it raises has the whole epoch sent again
 Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]

@@ -17,7 +17,7 @@ from lockstep.sinks.append_only.http_receiver import Answer, HttpReceiver, Unans
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
 from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink
-from lockstep.sinks.base import Guarantee, SinkContext
+from lockstep.sinks.values import Guarantee, SinkContext
 
 #: 4xx that a later try may not get. 409: the request with this key that a killed publisher sent is still being handled
 _PASSING = frozenset({408, 409, 425, 429})

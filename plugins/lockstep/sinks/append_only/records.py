@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import SinkRejected
-from lockstep.sinks.base import Batches
+from lockstep.sinks.values import Batches
 
 ENVELOPE = "lockstep"  #: the member of every record that holds its key
 

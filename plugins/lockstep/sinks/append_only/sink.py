@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.base import Guarantee, Sink
+from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
+from lockstep.sinks.values import Guarantee
 
 MAX_RECORD_BYTES = 1 << 20
 

@@ -11,7 +11,7 @@ from lockstep.errors import SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
 from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
 from lockstep.sinks.append_only.sink import AppendOnlySink
-from lockstep.sinks.base import SinkContext
+from lockstep.sinks.values import SinkContext
 
 _RECORDS, _BYTES = 1000, 1 << 16  # a write
 

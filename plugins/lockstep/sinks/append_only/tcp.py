@@ -15,7 +15,7 @@ from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, chunks, lines_of
 from lockstep.sinks.append_only.sink import AppendOnlySink
-from lockstep.sinks.base import Guarantee, SinkContext
+from lockstep.sinks.values import Guarantee, SinkContext
 
 _RECORDS, _BYTES = 1000, 1 << 18  # a write
 _ANSWER = 200  # bytes

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.committers.folder import FileCommitter
 from lockstep.sinks.committers.outside import NoCommitter, NoTransaction, OutsideCommitter
 from lockstep.sinks.committers.table import POSTGRES, PostgresCommitter
+from lockstep.sinks.values import SinkContext
 
 __all__ = [
     "FileCommitter",

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
 from lockstep.home import absolute
-from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.committers import lone_sender
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
+from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 
 _RECORD = re.compile(r"epoch=([0-9]+)\.json")

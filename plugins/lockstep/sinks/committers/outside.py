@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.base import Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.values import Guarantee, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.committers import OutsideCommitter, check_committer
+from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 

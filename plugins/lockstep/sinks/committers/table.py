@@ -10,9 +10,9 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
 from lockstep.postgres.connection import Database, close_quietly
-from lockstep.sinks.base import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.committers import lone_sender
 from lockstep.sinks.committers.outside import OutsideCommitter
+from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 
 POSTGRES = "postgres:"  #: stands before the connection's id in a sink's setting

@@ -11,13 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from lockstep.errors import InvalidPipeline, SinkRejected
-from lockstep.sinks.base import Batches, SinkEpoch
 from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.files.bucket_sort import sorted_by_bucket, undecodable
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.files.format import FileFormat, plain, read_rows, unkept
 from lockstep.sinks.files.listing import FileFact, Listing
 from lockstep.sinks.files.writer import write_files
+from lockstep.sinks.values import Batches, SinkEpoch
 
 _MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lockstep.errors import OutcomeUnknown
-from lockstep.sinks.base import Marker
 from lockstep.sinks.durable_file import Damaged, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import Marker
 
 _FORMATS = (1, 2)  #: 2 has `span`
 

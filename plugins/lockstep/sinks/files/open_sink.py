@@ -23,13 +23,14 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetChanged,
 )
-from lockstep.sinks.base import Batches, Marker, Sink, SinkEpoch, Txn
+from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.files.format import FileFormat
 from lockstep.sinks.files.layout import FileLayout
 from lockstep.sinks.files.listing import FileFact, Listing
 from lockstep.sinks.files.target import FileTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Batches, Marker, SinkEpoch, Txn
 
 
 class OpenFileSink(TwoPhaseCommitSink):

@@ -10,7 +10,7 @@ from typing import ClassVar
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.home import absolute
-from lockstep.sinks.base import Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.files.buckets import Buckets, buckets_of
 from lockstep.sinks.files.format import FileFormat
 from lockstep.sinks.files.layout import FileLayout
@@ -19,6 +19,7 @@ from lockstep.sinks.files.open_sink import OpenFileSink
 from lockstep.sinks.files.target import STATE, FileTarget
 from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import SinkContext
 
 _MAX_BUCKETS = 10_000
 

@@ -31,7 +31,6 @@ from pathlib import Path
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
-from lockstep.sinks.base import Txn
 from lockstep.sinks.durable_file import (
     Damaged,
     create_by,
@@ -45,6 +44,7 @@ from lockstep.sinks.durable_file import (
 )
 from lockstep.sinks.files.listing import FileFact, Listing, read_marker
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import Txn
 
 STATE = ".lockstep"
 ROOM = 64 << 20  # bytes that must be free before an epoch begins

@@ -17,11 +17,11 @@ from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, Publ
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.limits import limits_of
 from lockstep.kafka.producers import NO_TIME, Record, Route, TransactionalProducer
-from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka.markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka.records import Records
 from lockstep.sinks.open_sink import shown_before
+from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.reading import committed_records
-from lockstep.sinks.base import Marker
 from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import Marker
 
 #: A marker's partition is one of the first eight for good: partitions that are added later hide none.
 PARTITIONS = 8

@@ -17,7 +17,7 @@ from lockstep.kafka.limits import limits_of, require_durable, require_lasting_ou
 from lockstep.kafka.producers import PlainProducer, Route
 from lockstep.kafka.reading import committed_records
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.base import Batches, Guarantee, Marker, Sink, SinkEpoch
+from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter, Unmarked
 from lockstep.sinks.handles import SinkName
@@ -25,6 +25,7 @@ from lockstep.sinks.kafka.checks import RecordChecks, require_fitting_topic
 from lockstep.sinks.kafka.committer import KafkaMarkerCommitter, KafkaSession
 from lockstep.sinks.kafka.markers import MarkerTopic
 from lockstep.sinks.kafka.records import HEADER, RecordColumns
+from lockstep.sinks.values import Batches, Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 _SEPARATOR = " "

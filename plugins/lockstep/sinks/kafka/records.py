@@ -18,8 +18,8 @@ from pyarrow import types
 from lockstep.errors import SinkRejected
 from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
-from lockstep.sinks.base import Batches
 from lockstep.sinks.kafka.json_rows import json_columns, json_objects
+from lockstep.sinks.values import Batches
 
 HEADER = ENVELOPE
 

@@ -10,7 +10,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.kafka.producers import Route
-from lockstep.sinks.base import Guarantee, Sink, SinkContext
+from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import open_committer
 from lockstep.sinks.committers.sent import check_guarantee
 from lockstep.sinks.handles import SinkName
@@ -18,6 +18,7 @@ from lockstep.sinks.kafka.committer import KafkaMarkerCommitter
 from lockstep.sinks.kafka.markers import MarkerTopic
 from lockstep.sinks.kafka.open_sink import OpenKafkaSink, TransactionalKafkaSink, sent_committer
 from lockstep.sinks.kafka.records import HEADER, RecordColumns
+from lockstep.sinks.values import Guarantee, SinkContext
 
 MARKER_TOPIC = "lockstep.markers"
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")

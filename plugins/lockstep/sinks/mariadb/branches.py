@@ -28,10 +28,10 @@ from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, Sin
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
 from lockstep.mariadb.wire import Cursor
-from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
+from lockstep.sinks.values import SinkEpoch, Txn
 
 _HANDLE = re.compile(r"lockstep:[0-9a-f]{32}:(?P<epoch>[0-9]+):(?P<token>[0-9]+):(?P<manifest>[0-9a-f]{12}):[!-~]+")
 _GONE = frozenset({ER.XAER_NOTA, ER.XA_RBROLLBACK})

@@ -23,10 +23,10 @@ from lockstep.mariadb.refusals import without_values
 from lockstep.mariadb.sql import compose, identifier
 from lockstep.mariadb.wire import Cursor, Loader
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches
 from lockstep.sinks.mariadb.tables import Table, find_table
 from lockstep.sinks.mariadb.types import MariaDbType, Unfit, mariadb_type
 from lockstep.sinks.tables.load import TableLoad
+from lockstep.sinks.values import Batches
 
 _ROWS = 16_384
 _NULL = pa.scalar("\\N", pa.large_string())

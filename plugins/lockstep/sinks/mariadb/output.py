@@ -10,7 +10,6 @@ import pyarrow as pa
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.wire import Cursor, close_quietly
-from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.mariadb.load import Load
 from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.mariadb.read import read_rows
@@ -23,6 +22,7 @@ from lockstep.sinks.mariadb.tables import (
 )
 from lockstep.sinks.mariadb.upsert import Upsert, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from lockstep.mariadb.errors import code_of
 from lockstep.mariadb.sql import compose
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
-from lockstep.sinks.base import SinkEpoch
 from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, RANGES, Owner, OwnTables, Row
+from lockstep.sinks.values import SinkEpoch
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"

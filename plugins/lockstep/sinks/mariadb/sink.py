@@ -6,7 +6,6 @@ from lockstep.errors import SINK_ERRORS
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb.branches import BranchName, MariaDbBranches
 from lockstep.sinks.mariadb.output import MariaDbOutput
@@ -14,6 +13,7 @@ from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.mariadb.target import MariaDbTarget
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
 
 
 class MariaDbSink(TableSink):

@@ -13,10 +13,10 @@ from functools import partial
 from lockstep.errors import PreflightRefused, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.wire import PACKET, Cursor, close_quietly
-from lockstep.sinks.base import Guarantee, SinkEpoch
 from lockstep.sinks.mariadb.branches import Holder, MariaDbBranches, xid
 from lockstep.sinks.mariadb.own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget
+from lockstep.sinks.values import Guarantee, SinkEpoch
 
 
 @dataclass(frozen=True)

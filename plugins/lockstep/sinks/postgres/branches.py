@@ -17,9 +17,9 @@ from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, Sin
 from lockstep.postgres.connection import Database
 from lockstep.postgres.errors import is_lost
 from lockstep.postgres.refusals import quotes_row
-from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
+from lockstep.sinks.values import SinkEpoch, Txn
 
 # sessions of this epoch and sink with lower tokens; parse and act in one statement, or a process id may be another's
 _LOWER = """

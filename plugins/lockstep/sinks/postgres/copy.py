@@ -19,11 +19,11 @@ from lockstep.disclosure import cause, describe_error
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches
 from lockstep.sinks.postgres.encoders import copy_options, encoder_of
 from lockstep.sinks.postgres.tables import Table, find_table
 from lockstep.sinks.postgres.types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.load import TableLoad
+from lockstep.sinks.values import Batches
 
 _ROWS = 8_192  # pgpq holds the GIL while it encodes: short turns keep the sender fed
 _AHEAD = 4

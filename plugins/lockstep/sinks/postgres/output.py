@@ -10,13 +10,13 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.postgres.connection import Database, close_quietly
-from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.postgres.copy import Copy
 from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.read import read_rows
 from lockstep.sinks.postgres.tables import Table, create_table, find_table, find_unique_keys
 from lockstep.sinks.postgres.upsert import Upsert, require_staging, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.errors import SINK_ERRORS
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
-from lockstep.sinks.base import SinkContext
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres.branches import PostgresBranches
 from lockstep.sinks.postgres.output import PostgresOutput
@@ -19,6 +18,7 @@ from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.target import PostgresTarget
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
 
 
 class PostgresSink(TableSink):

@@ -15,11 +15,11 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import PreflightRefused
 from lockstep.postgres.connection import Database, close_quietly
-from lockstep.sinks.base import Guarantee, SinkEpoch
 from lockstep.sinks.postgres.branches import PostgresBranches
 from lockstep.sinks.postgres.own_tables import PostgresOwnTables
 from lockstep.sinks.postgres.rights import Name, require_rights
 from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget
+from lockstep.sinks.values import Guarantee, SinkEpoch
 
 _ADVISORY = "hashtextextended(%s, 0)"
 _DDL_LOCK_SECONDS = 0.2  #: behind a prepared transaction DDL would wait for ever, and everybody behind it

@@ -10,8 +10,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.base import SinkEpoch, Txn
 from lockstep.sinks.tables.database import Database
+from lockstep.sinks.values import SinkEpoch, Txn
 
 Cursor = TypeVar("Cursor")
 

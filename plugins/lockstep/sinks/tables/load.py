@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, SinkEpoch, Standing
 from lockstep.sinks.tables.database import Database
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.tables.upserts import Upserts
+from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 
 class RowEncoding(Protocol):

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from lockstep.errors import PublishBlocked
-from lockstep.sinks.base import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.tables.target import TableClaim, TableTarget
+from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 Cursor = TypeVar("Cursor")

@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from lockstep.sinks.base import Batches, Marker, Sink, SinkEpoch, Standing
+from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables.markers import MarkerCommitter
 from lockstep.sinks.tables.target import TableTarget
+from lockstep.sinks.values import Batches, Marker, SinkEpoch, Standing
 
 Cursor = TypeVar("Cursor")
 

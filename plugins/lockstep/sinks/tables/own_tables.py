@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.relation import Relation
-from lockstep.sinks.base import Marker, SinkEpoch
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.tables.upserts import AS_OLD_ROWS
+from lockstep.sinks.values import Marker, SinkEpoch
 
 MARKERS, RANGES, TARGETS = "lockstep_marker", "lockstep_range", "lockstep_target"
 IDENTITY, KEYS = "lockstep_target_id", "lockstep_keys"

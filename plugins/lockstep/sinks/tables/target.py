@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Batches, Guarantee, SinkEpoch
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.database import Database
 from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
+from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
 
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 

@@ -8,10 +8,11 @@ from typing import TypeVar
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import KeysHeld, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.base import Batches, Sink, SinkEpoch, Txn
+from lockstep.sinks.base import Sink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableClaim, TableTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Batches, SinkEpoch, Txn
 
 Cursor = TypeVar("Cursor")
 

@@ -23,7 +23,7 @@ from pyarrow import types
 from lockstep.disclosure import rows_shown, with_hint
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
-from lockstep.sinks.base import Batches, SinkEpoch
+from lockstep.sinks.values import Batches, SinkEpoch
 
 ORDER_COLUMN = "lockstep_order"
 DELETED_COLUMN = "lockstep_deleted"

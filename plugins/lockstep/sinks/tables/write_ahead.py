@@ -13,13 +13,14 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
 from lockstep.relation import Relation
-from lockstep.sinks.base import Batches, Guarantee, Sink, SinkEpoch
+from lockstep.sinks.base import Sink
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.own_tables import Owner
 from lockstep.sinks.tables.target import TableClaim, TableTarget
+from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 Cursor = TypeVar("Cursor")

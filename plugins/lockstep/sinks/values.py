@@ -1,0 +1,114 @@
+"""What sinks and roles tell each other: an epoch, its rows, a transaction, the marker that proves publication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+import pyarrow as pa
+
+from lockstep.epoch import Interval
+from lockstep.errors import InvalidPipeline
+
+
+class Guarantee(StrEnum):
+    """How often a row of a published epoch stands in the sink."""
+
+    NONE = "none"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"
+
+
+class Publication(StrEnum):
+    """How an epoch came to be visible in a sink; recorded in the ledger."""
+
+    COMMITTED = "committed"  #: the prepared transaction was committed
+    SENT = "sent"  #: sent from the WAL after the decision
+    FOUND = "found"  #: the marker was there already
+    REPAIRED = "repaired"  #: the prepared transaction was gone: written again from the WAL
+    RESOLVED = "resolved"  #: a person said so
+
+
+@dataclass(frozen=True)
+class SinkContext:
+    """What a sink is opened with. `connections` gives a DSN or path by connection id; never log its values."""
+
+    deployment: str
+    pipeline: str
+    connections: Mapping[str, str]
+
+    def dsn(self, connection: str, sink: str) -> str:
+        """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
+        found = self.connections.get(connection)
+        if found is None:
+            given = ", ".join(map(repr, sorted(self.connections))) or "no other"
+            raise InvalidPipeline(
+                f"sink {sink}: no connection with the id {connection!r} was given, but {given}: add it to "
+                "connections=, or correct the sink's connection="
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class SinkEpoch:
+    """What a sink is told of an epoch. `token` names this execution's sessions and handles."""
+
+    id: int
+    token: int
+    manifest_hash: str
+    timestamp: datetime  #: when the epoch was planned: the same in every attempt
+    interval: Interval | None = None
+
+    @property
+    def span(self) -> str | None:
+        """The interval as markers carry it, by which they are found whatever number the epoch has; None: a cursor's."""
+        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}" if self.interval else None
+
+
+@dataclass(frozen=True)
+class Txn:
+    """A transaction of a sink: enough to finish it from any process. `manifest` is the first 12 hex digits."""
+
+    sink: str
+    epoch: int
+    token: int
+    manifest: str
+    handle: str
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What a sink wrote in the same transaction as the data: proof of publication."""
+
+    epoch: int
+    token: int
+    manifest_hash: str
+    span: str | None = None  #: see `SinkEpoch.span`; None also for markers of older versions
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What became of an epoch's rows of one output in a table where newer rows replace older ones."""
+
+    own: int  #: rows of this epoch, as they were sealed
+    overwritten: int  #: a newer row has the key now, from a later epoch or from this one
+    missing: int  #: nothing has the key, or something older
+    changed: int  #: rows of this epoch with other content than was sealed
+
+
+class Batches(Protocol):
+    """The rows of one output of a sealed WAL; every iteration reads, and checks, the files anew."""
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
