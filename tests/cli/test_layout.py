@@ -19,7 +19,7 @@ def _run_as_airflow(world: World, day: int) -> None:
     for task in world.tasks():
         with pytest.MonkeyPatch.context() as patched:
             actor = f"airflow:{run.dag_id}/{run.run_id}/{task}#1"
-            patched.setattr("lockstep.ledger.connection.default_actor", lambda actor=actor: actor)
+            patched.setattr("lockstep.ledger._connection.default_actor", lambda actor=actor: actor)
             world.run_task(task, run, day)
 
 

@@ -21,7 +21,7 @@ from lockstep.ledger import Ledger
 from lockstep.operations.replan import void
 from lockstep.roles.restage import restage
 from lockstep.states import UNDECIDED
-from lockstep.wal.object_storage import ObjectStorage
+from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.state_staging import BUCKET, StateStaging
 from tests.cover import Cover
 from tests.crash.recording import recorded

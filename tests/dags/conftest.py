@@ -20,5 +20,3 @@ os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(Path(__file__).parent
 @pytest.fixture(scope="session", autouse=True)
 def airflow() -> None:
     """No single test is to take the seconds."""
-    import lockstep.orchestration.dag
-    import lockstep.orchestration.launching  # noqa: F401

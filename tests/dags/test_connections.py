@@ -19,8 +19,8 @@ from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
 if TYPE_CHECKING:
-    from lockstep.orchestration.connections import AirflowConnections
-    from lockstep.orchestration.launching import Launcher
+    from lockstep.orchestration._connections import AirflowConnections
+    from lockstep.orchestration._launching import Launcher
 
 text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -29,20 +29,20 @@ def dsn_of(**fields: Any) -> str:
     """What libpq is given for an Airflow Connection with these fields."""
     from airflow.sdk import Connection
 
-    from lockstep.orchestration import connections
+    from lockstep.orchestration import _connections as connections
 
     return connections.dsn_of(Connection(conn_id="w", conn_type="postgres", **fields))
 
 
 @pytest.fixture
 def connections() -> AirflowConnections:
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.orchestration._connections import AirflowConnections
 
     return AirflowConnections()
 
 
 def launcher(pipeline: Pipeline) -> Launcher:
-    from lockstep.orchestration import launching
+    from lockstep.orchestration import _launching as launching
 
     return launching.launcher(pipeline, "spark", {})
 
@@ -90,7 +90,7 @@ def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: Ai
 
 
 def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration.connections import staging_uri
+    from lockstep.orchestration._connections import staging_uri
 
     monkeypatch.delenv("LOCKSTEP_STAGING", raising=False)
     monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "host": "s3://wal/all"}))
@@ -112,7 +112,7 @@ def test_staging_comes_from_the_environment_first_and_then_from_a_connection(mon
 )
 def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.orchestration.launching import ConnectLauncher
+    from lockstep.orchestration._launching import ConnectLauncher
 
     found = launcher(ORDERS)
     assert isinstance(found, ConnectLauncher)
@@ -132,7 +132,7 @@ def test_every_other_spark_goes_through_spark_submit(
     monkeypatch: pytest.MonkeyPatch, spelling: str, master: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.orchestration.launching import SubmitLauncher
+    from lockstep.orchestration._launching import SubmitLauncher
 
     found = launcher(ORDERS)
     assert isinstance(found, SubmitLauncher)
@@ -147,7 +147,7 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://clerk:hunter3@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_OLD_SHOP", "postgresql://clerk:hunter4@db:5433/shop")
-    from lockstep.orchestration.launching import SubmitLauncher
+    from lockstep.orchestration._launching import SubmitLauncher
 
     found = launcher(TABLES)
     assert isinstance(found, SubmitLauncher)

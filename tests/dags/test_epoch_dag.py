@@ -114,8 +114,8 @@ def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
 
 
 def test_every_task_waits_as_long_as_the_dag_says(dag: DAG) -> None:
+    from lockstep.orchestration._waiting import PATIENCE
     from lockstep.orchestration.operators import EpochOperator
-    from lockstep.orchestration.waiting import PATIENCE
 
     def patience_of(dag: DAG) -> set[timedelta]:
         return {task.patience for task in dag.tasks if isinstance(task, EpochOperator)}

@@ -25,7 +25,7 @@ def run(start: Any = None, end: Any = None, **context: Any) -> Context:
 
 
 def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
-    from lockstep.orchestration import intervals
+    from lockstep.orchestration import _intervals as intervals
 
     return intervals.interval_of(pipeline, context)
 

@@ -15,14 +15,14 @@ from lockstep.errors import InvalidPipeline, LockstepError
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from lockstep.orchestration.telling import TellingOperator
+    from lockstep.orchestration._telling import TellingOperator
 
 SENTENCE = "pipeline orders: no column custmer"
 FOREIGN = "java.lang.Exception\n\tat org.apache.spark.Foreign"
 
 
 def failing(work: Callable[[], Any]) -> TellingOperator:
-    from lockstep.orchestration.telling import TellingOperator
+    from lockstep.orchestration._telling import TellingOperator
 
     class Failing(TellingOperator):
         def perform(self, context: Context) -> Any:
@@ -72,7 +72,7 @@ def test_an_error_keeps_its_class_so_that_the_retry_policy_knows_it() -> None:
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:
-    from lockstep.orchestration.telling import DriverLog
+    from lockstep.orchestration._telling import DriverLog
 
     log = DriverLog(logging.getLogger("hook"))
     with caplog.at_level(logging.DEBUG):

@@ -38,8 +38,8 @@ HOURS = timedelta(hours=2)
 
 def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> EpochOperator:
     """A task that finds that something is missing, always; `at_begin`: the one that waits for input."""
+    from lockstep.orchestration._retrying import retry_arguments
     from lockstep.orchestration.operators import BeginOperator, EpochOperator
-    from lockstep.orchestration.retrying import retry_arguments
 
     class Missing(EpochOperator):
         def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_the_log_says_in_one_line_what_is_waited_for_and_until_when(
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
-    from lockstep.orchestration.waiting import pause_after
+    from lockstep.orchestration._waiting import pause_after
 
     task = missing(MISSING)
 

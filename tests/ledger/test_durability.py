@@ -11,7 +11,7 @@ import pytest
 from lockstep.epoch import Attempt, Identity
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger.connection import Transaction
+from lockstep.ledger._connection import Transaction
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, planned, vote, voted

@@ -11,7 +11,7 @@ import psycopg2
 import pytest
 
 from lockstep.ledger import migrate
-from lockstep.ledger.statements import statement
+from lockstep.ledger._statements import statement
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import Sql, day
 

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger.statements import migrations
+from lockstep.ledger._statements import migrations
 from stack.postgres import PostgresServer
 from tests.ledger import racers
 from tests.ledger.epochs import Sql

@@ -70,7 +70,7 @@ def by_submit(master: str) -> Launch:
 
 
 def by_airflow() -> Launch:
-    from lockstep.orchestration.launching import launcher
+    from lockstep.orchestration._launching import launcher
 
     return launcher(pipeline, "spark", {})
 

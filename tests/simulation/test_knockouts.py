@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Epoch, RunKey
-from lockstep.ledger import Ledger, guards
+from lockstep.ledger import Ledger
+from lockstep.ledger import _guards as guards
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.values import SinkEpoch

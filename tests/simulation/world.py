@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lockstep.epoch import Epoch, Identity, Interval, Position, SourceRange
 from lockstep.errors import LedgerUnavailable, StageFailed
 from lockstep.ledger import Ledger
-from lockstep.ledger.connection import LedgerConnection, Transaction
+from lockstep.ledger._connection import LedgerConnection, Transaction
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink

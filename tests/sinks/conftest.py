@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from lockstep.testing import behaviour
+from lockstep.testing import _behaviour as behaviour
 from tests.cover import Cover
 
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lockstep.sinks.values import Guarantee
 from lockstep.testing import SinkUnderTest, Verdict, judge
-from lockstep.testing.crash_sweep import reached_points
+from lockstep.testing._crash_sweep import reached_points
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "sinks" / "guarantees.md"
 PATIENCE = 10.0  # seconds: only a publisher that really waits takes so long

@@ -14,7 +14,7 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, connect
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.kafka.records import RecordColumns
+from lockstep.sinks.kafka._records import RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 from tests.sinks.kafka_admin import Brokers, held

@@ -15,7 +15,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing import SealedRows, sealed
-from lockstep.testing.under_test import epoch, expect_rows, prepare, publish
+from lockstep.testing._under_test import epoch, expect_rows, prepare, publish
 from tests.sinks.kafka_admin import cluster_of, held, until
 from tests.sinks.kafka_observer import Observer, observed
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest

@@ -13,11 +13,11 @@ from lockstep.mariadb.dsn import parse_dsn
 from lockstep.mariadb.sql import columns
 from lockstep.sinks.base import Sink
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb.branches import xid
+from lockstep.sinks.mariadb._branches import xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Guarantee, SinkContext
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing.under_test import SinkUnderTest
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
 from stack.mariadb import MariaDbServer
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped

@@ -14,8 +14,8 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Guarantee, SinkContext
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing.under_test import SinkUnderTest
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
 from stack.postgres import PostgresServer
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped

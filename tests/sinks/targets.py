@@ -11,11 +11,11 @@ import pyarrow.dataset as ds
 
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files._format import FileFormat, read_rows
 from lockstep.sinks.files.buckets import Buckets
-from lockstep.sinks.files.format import FileFormat, read_rows
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing.under_test import SinkUnderTest
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
 
 
 class FilesUnderTest(SinkUnderTest):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks.files import format as file_format
-from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
-from lockstep.testing.under_test import SinkUnderTest
+from lockstep.sinks.files import _format as file_format
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._under_test import SinkUnderTest
 from tests.sinks.guarantees import expect_row
 from tests.sinks.targets import FilesUnderTest
 

@@ -23,16 +23,17 @@ import pytest
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import SYNCS
-from lockstep.sinks.files import FileSink, bucket_sort, files
-from lockstep.sinks.files import format as file_format
-from lockstep.sinks.files.bucket_names import NULL
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import _bucket_sort as bucket_sort
+from lockstep.sinks.files import _format as file_format
+from lockstep.sinks.files._bucket_names import NULL
 from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
-from lockstep.testing import crash_sweep
-from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
-from lockstep.testing.children import fork
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
-from lockstep.testing.under_test import (
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._children import fork
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
+from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,

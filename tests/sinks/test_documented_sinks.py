@@ -15,7 +15,7 @@ import pytest
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SinkUnderTest, behaviours
-from lockstep.testing.behaviour import a_zombie_released_at_any_point_loses_and_doubles_nothing
+from lockstep.testing._behaviour import a_zombie_released_at_any_point_loses_and_doubles_nothing
 from tests.sinks.documented import module_of, source_of
 from tests.sinks.guarantees import expect_row
 

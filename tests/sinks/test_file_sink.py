@@ -24,12 +24,12 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files import format as file_format
-from lockstep.sinks.files import target as file_target
+from lockstep.sinks.files import _format as file_format
+from lockstep.sinks.files import _target as file_target
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Publication
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
-from lockstep.testing.under_test import (
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,

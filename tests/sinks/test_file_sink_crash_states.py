@@ -14,11 +14,11 @@ import pytest
 from lockstep.epoch import Vote
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file
+from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.files import files
-from lockstep.sinks.files import format as file_format
 from lockstep.sinks.files.buckets import ByTime
-from lockstep.testing.sealed_rows import SCHEMA, SealedRows, digest, sealed
-from lockstep.testing.under_test import (
+from lockstep.testing._sealed_rows import SCHEMA, SealedRows, digest, sealed
+from lockstep.testing._under_test import (
     epoch,
     expect_proof,
     expect_rows,

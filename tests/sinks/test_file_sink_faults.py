@@ -16,12 +16,13 @@ import pytest
 
 from lockstep.epoch import Vote
 from lockstep.errors import SinkUnavailable
-from lockstep.sinks.files import format as file_format
+from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.testing import behaviour, crash_sweep
-from lockstep.testing.children import ended, fork
-from lockstep.testing.sealed_rows import sealed
-from lockstep.testing.under_test import (
+from lockstep.testing import _behaviour as behaviour
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._children import ended, fork
+from lockstep.testing._sealed_rows import sealed
+from lockstep.testing._under_test import (
     epoch,
     expect_proof,
     expect_rows,

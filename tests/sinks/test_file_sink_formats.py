@@ -20,12 +20,12 @@ from hypothesis import strategies as st
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files.format import FileFormat, RowGroups, plain, read_rows, unkept
-from lockstep.sinks.files.listing import FileFact
-from lockstep.sinks.files.writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
+from lockstep.sinks.files._format import FileFormat, RowGroups, plain, read_rows, unkept
+from lockstep.sinks.files._listing import FileFact
+from lockstep.sinks.files._writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import OUTPUT, SealedRows, table
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import OUTPUT, SealedRows, table
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
 
 FORMATS = [FileFormat.PARQUET, FileFormat.CSV, FileFormat.JSON]
@@ -59,10 +59,10 @@ def test_the_same_rows_give_the_same_bytes_however_they_are_cut(tmp_path: Path, 
 IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
-from lockstep.sinks.files.format import FileFormat
-from lockstep.sinks.files.format import plain
-from lockstep.sinks.files.writer import write_files
-from lockstep.testing.sealed_rows import SealedRows, table
+from lockstep.sinks.files._format import FileFormat
+from lockstep.sinks.files._format import plain
+from lockstep.sinks.files._writer import write_files
+from lockstep.testing._sealed_rows import SealedRows, table
 
 rows = SealedRows(table(5000))
 for format in ("parquet", "csv", "json"):

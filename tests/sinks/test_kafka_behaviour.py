@@ -8,8 +8,8 @@ import pytest
 
 from lockstep.sinks.values import Guarantee
 from lockstep.testing import behaviours
-from lockstep.testing.behaviour import CRASHES, Behaviour
-from lockstep.testing.trial import ROWS
+from lockstep.testing._behaviour import CRASHES, Behaviour
+from lockstep.testing._trial import ROWS
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row
 from tests.sinks.kafka_observer import observed

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.sinks.values import Publication
-from lockstep.testing.under_test import publish
+from lockstep.testing._under_test import publish
 from tests.sinks.kafka_cluster import KafkaCluster, three_brokers
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.kafka_watching import Interrupted, at, once, until_sent, watching

@@ -20,8 +20,8 @@ from lockstep.epoch import Interval, Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, Retryable, TargetChanged
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing import SealedRows, sealed
-from lockstep.testing.children import Child, ended, fork
-from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._children import Child, ended, fork
+from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker, Setting
 from tests.sinks.kafka_admin import (
     configure,

@@ -18,7 +18,7 @@ from lockstep.kafka.limits import AFTER, BEFORE, EITHER, Limit, TopicLimits
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.values import SinkContext
 from lockstep.testing import SCHEMA, SealedRows, sealed
-from lockstep.testing.under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._under_test import DEPLOYMENT, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, configure, delete, restart
 from tests.sinks.kafka_target import KafkaUnderTest, committed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lockstep.errors import SinkRejected
 from lockstep.sinks.append_only.records import json_text
-from lockstep.sinks.kafka.json_rows import json_columns, json_objects
+from lockstep.sinks.kafka._json_rows import json_columns, json_objects
 
 TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {

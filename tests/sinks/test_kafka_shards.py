@@ -12,11 +12,11 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.sinks.base import Sink
-from lockstep.sinks.kafka.markers import ShardMarker
+from lockstep.sinks.kafka._markers import ShardMarker
 from lockstep.sinks.values import Publication
 from lockstep.testing import sealed
-from lockstep.testing.children import Child, ended, fork
-from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._children import Child, ended, fork
+from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest

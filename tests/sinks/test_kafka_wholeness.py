@@ -18,10 +18,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.sinks.kafka.committer import KafkaSession
-from lockstep.sinks.kafka.records import Records
+from lockstep.sinks.kafka._committer import KafkaSession
+from lockstep.sinks.kafka._records import Records
 from lockstep.testing import SealedRows, sealed
-from lockstep.testing.under_test import epoch, opened, prepare
+from lockstep.testing._under_test import epoch, opened, prepare
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest, committed

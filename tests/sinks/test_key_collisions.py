@@ -20,7 +20,7 @@ from lockstep.roles.stage import stage
 from lockstep.sinks.base import Sink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.children import fork
+from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.crash import world
 from tests.crash.world import ROWS, interval_of, write_parquet

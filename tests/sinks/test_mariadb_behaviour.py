@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from lockstep.testing.behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
 from stack.mariadb import MariaDbServer
 from tests.sinks.mariadb_target import MariaDbUnderTest
 

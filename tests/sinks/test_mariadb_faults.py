@@ -17,13 +17,13 @@ from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb.branches import BranchName, xid
+from lockstep.sinks.mariadb._branches import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.sinks.write_ahead import WriteAheadSink
-from lockstep.testing.children import Child, fork
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
-from lockstep.testing.under_test import (
+from lockstep.testing._children import Child, fork
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,

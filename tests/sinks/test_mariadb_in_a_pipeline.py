@@ -14,7 +14,7 @@ from lockstep.errors import SinkUnavailable
 from lockstep.roles.abort import abort
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.children import fork
+from lockstep.testing._children import fork
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day

@@ -15,10 +15,11 @@ from lockstep.epoch import Interval
 from lockstep.sinks import MariaDbSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkEpoch
-from lockstep.testing import behaviour, behaviours
-from lockstep.testing.behaviour import CRASHES, Behaviour
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, sealed
-from lockstep.testing.under_test import epoch, pending, prepare
+from lockstep.testing import _behaviour as behaviour
+from lockstep.testing import behaviours
+from lockstep.testing._behaviour import CRASHES, Behaviour
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, sealed
+from lockstep.testing._under_test import epoch, pending, prepare
 from stack.mariadb import MariaDbServer
 from tests.sinks.guarantees import expect_row
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, MariaDbUnderTest

@@ -12,8 +12,8 @@ import pytest
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.values import SinkContext, Standing
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
 from tests.sinks.mariadb_target import execute
 

@@ -26,8 +26,8 @@ from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, Setting, mariadbd
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
 

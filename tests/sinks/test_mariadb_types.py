@@ -14,10 +14,10 @@ import pytest
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.mariadb.sql import compose
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb.types import mariadb_type
+from lockstep.sinks.mariadb._types import mariadb_type
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
 from stack.mariadb import MariaDbServer
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute

@@ -26,7 +26,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing import sealed
-from lockstep.testing.under_test import epoch, prepare
+from lockstep.testing._under_test import epoch, prepare
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS, interval_of

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from lockstep.testing.behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import PostgresUnderTest
 

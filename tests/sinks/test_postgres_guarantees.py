@@ -15,8 +15,8 @@ from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, TargetChanged
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.values import Guarantee, Publication, SinkContext
-from lockstep.testing.sealed_rows import OUTPUT, sealed
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import OUTPUT, sealed
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.testing import behaviour, behaviours
-from lockstep.testing.behaviour import CRASHES, Behaviour
+from lockstep.testing import _behaviour as behaviour
+from lockstep.testing import behaviours
+from lockstep.testing._behaviour import CRASHES, Behaviour
 from stack.postgres import PostgresServer
 from tests.sinks.guarantees import expect_row
 from tests.sinks.postgres_target import PostgresUnderTest

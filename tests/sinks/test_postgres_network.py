@@ -13,8 +13,8 @@ from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.sinks.write_ahead import WriteAheadSink
-from lockstep.testing.sealed_rows import OUTPUT, SealedRows, sealed
-from lockstep.testing.under_test import (
+from lockstep.testing._sealed_rows import OUTPUT, SealedRows, sealed
+from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
     expect_proof,

@@ -29,14 +29,14 @@ from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres.own_tables import PostgresOwnTables
-from lockstep.sinks.postgres.read import read_rows
+from lockstep.sinks.postgres._own_tables import PostgresOwnTables
+from lockstep.sinks.postgres._read import read_rows
+from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
+from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
-from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
-from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.sinks.values import SinkContext, SinkEpoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
 

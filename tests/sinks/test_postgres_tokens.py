@@ -19,9 +19,9 @@ from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Publication
-from lockstep.testing.children import Child, fork
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
-from lockstep.testing.under_test import (
+from lockstep.testing._children import Child, fork
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
     expect_rows,

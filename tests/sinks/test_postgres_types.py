@@ -18,11 +18,12 @@ import pytest
 from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, SinkRejected
-from lockstep.sinks.postgres import PostgresSink, encoders
-from lockstep.sinks.postgres.types import postgres_type
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres import _encoders as encoders
+from lockstep.sinks.postgres._types import postgres_type
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.digest import digest_batches
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import LOCK_TIMEOUT, execute

@@ -21,8 +21,8 @@ from lockstep.pipeline import Pipeline
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import SinkContext
 from lockstep.sources import OpenSource, Source, SourceContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT
 from stack.postgres import PostgresServer
 from tests.sinks.upserting import PROTOCOLS, UpsertedDatabase, UpsertedPostgres, fresh, row, sealed
 

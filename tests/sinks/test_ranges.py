@@ -15,7 +15,7 @@ from lockstep.errors import LedgerConflict, Retryable
 from lockstep.sinks.durable_file import from_checked, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.testing import SinkUnderTest, sealed
-from lockstep.testing.under_test import epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.mariadb_target import MariaDbUnderTest
 from tests.sinks.mariadb_target import execute as mariadb_execute

@@ -17,7 +17,7 @@ from lockstep.sinks.files import FileSink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.children import fork
+from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.sinks.append.feed import Feed
 from tests.sinks.kafka_target import KafkaUnderTest

@@ -15,12 +15,12 @@ from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import SinkContext
-from lockstep.sources.tables.mariadb_reading import SelectOut
-from lockstep.sources.tables.postgres_reading import CopyOut
-from lockstep.sources.tables.postgres_session import snapshot
+from lockstep.sources.tables._mariadb_reading import SelectOut
+from lockstep.sources.tables._postgres_reading import CopyOut
+from lockstep.sources.tables._postgres_session import snapshot
 from lockstep.states import Role
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from tests.sinks import mariadb_target

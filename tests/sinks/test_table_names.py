@@ -16,8 +16,8 @@ from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from tests.sinks import mariadb_target, postgres_target
 

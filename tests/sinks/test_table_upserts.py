@@ -24,8 +24,8 @@ from lockstep.errors import (
 )
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import epoch
 from tests.sinks.upserting import (
     OURS,
     PROTOCOLS,

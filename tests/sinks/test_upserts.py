@@ -14,8 +14,8 @@ from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.tables.upserts import Upserts
 from lockstep.sinks.values import SinkEpoch
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import epoch
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string(), "version": pa.int32(), "gone": pa.bool_()})
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))

@@ -16,12 +16,12 @@ import pytest
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import LockstepError
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb.branches import xid
+from lockstep.sinks.mariadb._branches import xid
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName, TableSink
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
-from lockstep.testing.sealed_rows import SealedRows
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from tests.sinks import mariadb_target, postgres_target

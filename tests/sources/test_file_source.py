@@ -15,8 +15,8 @@ import pytest
 from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.files import watched_folder as watched_module
-from lockstep.sources.files.paths import each_file, files_at
+from lockstep.sources.files import _watched_folder as watched_module
+from lockstep.sources.files._paths import each_file, files_at
 from lockstep.sources.files.source import OpenFileSource
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))

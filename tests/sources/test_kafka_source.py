@@ -32,8 +32,8 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka.open_source import OpenKafkaSource
-from lockstep.sources.kafka.ranges import TopicRange, cap
+from lockstep.sources.kafka._open_source import OpenKafkaSource
+from lockstep.sources.kafka._ranges import TopicRange, cap
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete, until
 

@@ -97,7 +97,7 @@ def test_a_row_committed_late_with_a_smaller_id_is_lost_by_the_largest_id_and_no
 def test_rows_above_the_oldest_running_transaction_wait_and_the_log_names_it(
     shop: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.sources.tables.postgres_order._LONG", timedelta(0))
+    monkeypatch.setattr("lockstep.sources.tables._postgres_order._LONG", timedelta(0))
     Writer(shop).insert("before").commit()
     slow = Writer(shop, "nightly report").insert("slow")
     Writer(shop).insert("after").commit()
@@ -113,7 +113,7 @@ def test_rows_above_the_oldest_running_transaction_wait_and_the_log_names_it(
 def test_a_prepared_transaction_holds_rows_back_too(
     shop: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.sources.tables.postgres_order._LONG", timedelta(0))
+    monkeypatch.setattr("lockstep.sources.tables._postgres_order._LONG", timedelta(0))
     writer = Writer(shop).insert("prepared")
     with writer.connection.cursor() as cursor:
         cursor.execute("PREPARE TRANSACTION 'a branch'")

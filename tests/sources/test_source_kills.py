@@ -54,7 +54,7 @@ from lockstep.sources import (
     Source,
     SourceContext,
 )
-from lockstep.sources.kafka.open_source import OpenKafkaSource
+from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.tables.source import OpenTableSource
 from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount

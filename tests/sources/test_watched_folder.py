@@ -21,9 +21,9 @@ from lockstep.cli import app
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
-from lockstep.sources.files import watched_folder as watched_module
-from lockstep.sources.files.paths import each_file
-from lockstep.testing.children import fork
+from lockstep.sources.files import _watched_folder as watched_module
+from lockstep.sources.files._paths import each_file
+from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.sources.folder_world import FolderWorld, Make, lines_of, worlds
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from lockstep.compute.by_value import ship_by_value
+from lockstep.compute._by_value import ship_by_value
 from lockstep.epoch import Claim, SourceRange
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource, SourceContext

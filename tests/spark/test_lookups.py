@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.compute.lookups import Lookup
+from lockstep.compute._lookups import Lookup
 from tests.spark.lookup_server import LookupServer, lookup_server
 
 ANSWERS = pa.schema([("price", pa.int64()), ("tags", pa.list_(pa.string()))])

@@ -26,8 +26,8 @@ from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
 from lockstep.sinks import PostgresSink
 from lockstep.sources import MariaDbTableSource, OpenSource, PostgresTableSource, Source, SourceContext
-from lockstep.sources.tables.mariadb_reading import SelectOut
-from lockstep.sources.tables.postgres_reading import CopyOut
+from lockstep.sources.tables._mariadb_reading import SelectOut
+from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.spark.partitions import ship
 from lockstep.spark.stream_ranges import RangeReader, _frozen
 from lockstep.wal.manifest import SourceCount

@@ -15,10 +15,10 @@ import pytest
 
 from lockstep import Pipeline, Windows, files, run_epoch
 from lockstep.compute import windows as folding
-from lockstep.compute.balances import Balances, collecting_balances
-from lockstep.compute.lateness import Bounds
-from lockstep.compute.watermarks import Watermark
-from lockstep.compute.window_columns import final_aggregate
+from lockstep.compute._balances import Balances, collecting_balances
+from lockstep.compute._lateness import Bounds
+from lockstep.compute._watermarks import Watermark
+from lockstep.compute._window_columns import final_aggregate
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger

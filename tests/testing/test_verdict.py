@@ -13,7 +13,7 @@ import pytest
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest, Verdict, judge
-from lockstep.testing.crash_sweep import OnStep
+from lockstep.testing._crash_sweep import OnStep
 from stack.postgres import PostgresServer
 from tests.sinks.documented import module_of
 from tests.testing import planted_files

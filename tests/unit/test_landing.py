@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow import csv
 
-from lockstep.sources.files.paths import is_finished
+from lockstep.sources.files._paths import is_finished
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
 
 FIRST_TWO = demo_days(2)

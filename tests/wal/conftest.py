@@ -11,8 +11,8 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.manifest import Manifest, SourceCount
-from lockstep.wal.object_storage import ObjectStorage
 from lockstep.wal.staging import Staging
 
 DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"

@@ -19,7 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline
-from lockstep.wal import codecs, digest, lanes
+from lockstep.wal import _codecs as codecs
+from lockstep.wal import _lanes as lanes
+from lockstep.wal import digest
 from lockstep.wal.digest import DIGEST_VERSION, RowDigest, digest_batches
 
 NO_ROWS = "0" * 32

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import LockstepError
-from lockstep.wal import local_storage
+from lockstep.wal import _local_storage as local_storage
 from lockstep.wal.request import REQUEST, RESULT
 from lockstep.wal.staging import Staging
 from tests.crash_states import CrashState, Recording, broken_states, recorded

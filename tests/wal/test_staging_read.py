@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import FormatUnknown, InvalidPipeline, StagingRefused, StagingUnavailable, WalCorrupt
-from lockstep.wal import parquet
-from lockstep.wal.local_storage import LocalStorage
+from lockstep.wal import _parquet as parquet
+from lockstep.wal._local_storage import LocalStorage
+from lockstep.wal._storage import ReadableFile
 from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.reading import OutputBatches, SealedWal
 from lockstep.wal.staging import Staging
-from lockstep.wal.storage import ReadableFile
 
 from .conftest import DEPLOYMENT, Staged, rows
 

@@ -16,7 +16,7 @@ import pytest
 
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
-from lockstep.wal import parquet
+from lockstep.wal import _parquet as parquet
 from lockstep.wal.digest import DIGEST_VERSION, digest_batches
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.staging import Staging

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.compute.inputs import ObservedFrame
-from lockstep.compute.lookups import Lookup
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._lookups import Lookup
 from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:

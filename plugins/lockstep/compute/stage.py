@@ -12,14 +12,14 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lockstep.compute.bad_records import settle
-from lockstep.compute.balances import Balances, collecting_balances
-from lockstep.compute.by_value import ship_by_value
+from lockstep.compute._bad_records import settle
+from lockstep.compute._balances import Balances, collecting_balances
+from lockstep.compute._by_value import ship_by_value
+from lockstep.compute._inputs import Input, ObservedFrame
+from lockstep.compute._state_writing import StateWriter
+from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
-from lockstep.compute.inputs import Input, ObservedFrame
 from lockstep.compute.state import StateRows, states_of
-from lockstep.compute.state_writing import StateWriter
-from lockstep.compute.transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from lockstep.compute.balances import Balance, CountedFrame, Part, register
-from lockstep.compute.inputs import ObservedFrame
-from lockstep.compute.lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
-from lockstep.compute.watermarks import BEGINNING, WHOLE, Watermark, partition_name
-from lockstep.compute.window_columns import final_aggregate, merged_aggregates, partial_aggregates, require_types
+from lockstep.compute._balances import Balance, CountedFrame, Part, register
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
+from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
+from lockstep.compute._window_columns import final_aggregate, merged_aggregates, partial_aggregates, require_types
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.keyed_state import DELETED
 from lockstep.window_definition import DUE, EMITTED, END, MISSED, REVISION, START, WindowDefinition, micros

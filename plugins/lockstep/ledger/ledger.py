@@ -16,10 +16,13 @@ from psycopg2.extras import Json as Jsonb
 
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Json, Plan, Restaged, RunKey, Vote
 from lockstep.errors import AlreadyDecided, EpochVoid, Fenced, IllegalTransition, RestageRefused
-from lockstep.ledger import attempts, guards, pipelines, plans
-from lockstep.ledger.connection import Transaction
-from lockstep.ledger.reader import LedgerReader
-from lockstep.ledger.rows import require_row, to_epoch
+from lockstep.ledger import _attempts as attempts
+from lockstep.ledger import _guards as guards
+from lockstep.ledger import _pipelines as pipelines
+from lockstep.ledger import _plans as plans
+from lockstep.ledger._connection import Transaction
+from lockstep.ledger._reader import LedgerReader
+from lockstep.ledger._rows import require_row, to_epoch
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 
 _NONE: Mapping[str, Json] = MappingProxyType({})

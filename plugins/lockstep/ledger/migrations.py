@@ -8,8 +8,8 @@ import psycopg2
 import psycopg2.errors
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
-from lockstep.ledger.connection import connect, first_line
-from lockstep.ledger.statements import migrations, statement
+from lockstep.ledger._connection import connect, first_line
+from lockstep.ledger._statements import migrations, statement
 
 _LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from lockstep import remedies
 from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Participant
-from lockstep.ledger import guards
-from lockstep.ledger.connection import Row
-from lockstep.ledger.reader import LedgerReader
-from lockstep.ledger.rows import to_epoch, to_participant
+from lockstep.ledger import _guards as guards
+from lockstep.ledger._connection import Row
+from lockstep.ledger._reader import LedgerReader
+from lockstep.ledger._rows import to_epoch, to_participant
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)

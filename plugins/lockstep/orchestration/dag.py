@@ -16,7 +16,9 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
-from lockstep.orchestration.intervals import timetable_of
+from lockstep.orchestration._intervals import timetable_of
+from lockstep.orchestration._retrying import require_hold, retry_arguments
+from lockstep.orchestration._waiting import PATIENCE
 from lockstep.orchestration.operators import (
     AbortOperator,
     BeginOperator,
@@ -26,9 +28,7 @@ from lockstep.orchestration.operators import (
     PublishOperator,
     StageOperator,
 )
-from lockstep.orchestration.retrying import require_hold, retry_arguments
 from lockstep.orchestration.timetables import ends
-from lockstep.orchestration.waiting import PATIENCE
 from lockstep.pipeline import Pipeline
 
 OWNER = TAG = "lockstep"

@@ -28,11 +28,11 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
-from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
-from lockstep.orchestration.intervals import interval_of
-from lockstep.orchestration.launching import Launcher, launcher
-from lockstep.orchestration.telling import TellingOperator
-from lockstep.orchestration.waiting import PATIENCE, hold_meanwhile, later, pause_after
+from lockstep.orchestration._connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
+from lockstep.orchestration._intervals import interval_of
+from lockstep.orchestration._launching import Launcher, launcher
+from lockstep.orchestration._telling import TellingOperator
+from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin

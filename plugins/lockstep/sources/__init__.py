@@ -10,9 +10,9 @@ from lockstep.sources.files import FileSource
 from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
-    from lockstep.sources.data_source import DataSourceSource
+    from lockstep.sources._data_source import DataSourceSource
+    from lockstep.sources._sequence import SequenceSource
     from lockstep.sources.kafka import KafkaSource
-    from lockstep.sources.sequence import SequenceSource
     from lockstep.sources.tables.mariadb_table import MariaDbTableSource
     from lockstep.sources.tables.mariadb_table import MySqlTableSource as MySqlTableSource  # as it was called
     from lockstep.sources.tables.postgres_table import PostgresTableSource
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DataSourceSource": "lockstep.sources.data_source",
+    "DataSourceSource": "lockstep.sources._data_source",
     "KafkaSource": "lockstep.sources.kafka",
     "MariaDbTableSource": "lockstep.sources.tables.mariadb_table",
     "MySqlTableSource": "lockstep.sources.tables.mariadb_table",
     "PostgresTableSource": "lockstep.sources.tables.postgres_table",
-    "SequenceSource": "lockstep.sources.sequence",
+    "SequenceSource": "lockstep.sources._sequence",
 }
 
 

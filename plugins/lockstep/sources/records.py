@@ -18,9 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 from lockstep.ddl import literal, quote_name
 from lockstep.epoch import Position
-from lockstep.sources.decimals import BAD as BAD
-from lockstep.sources.decimals import WHY as WHY
-from lockstep.sources.decimals import Decimals
+from lockstep.sources._decimals import BAD as BAD
+from lockstep.sources._decimals import WHY as WHY
+from lockstep.sources._decimals import Decimals
 from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
-from lockstep.spark.foreign_logs import logging_at_debug
+from lockstep.spark._foreign_logs import logging_at_debug
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.

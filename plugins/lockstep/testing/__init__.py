@@ -15,12 +15,12 @@
 `judge` kills the sink between any two of its calls and tells what it really keeps. Nothing here needs pytest.
 """
 
-from lockstep.testing.behaviour import Behaviour, behaviours
-from lockstep.testing.calls import calls_from, calls_of
-from lockstep.testing.sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
-from lockstep.testing.trial import Finding
-from lockstep.testing.under_test import SinkUnderTest
-from lockstep.testing.verdict import Verdict, judge
+from lockstep.testing._behaviour import Behaviour, behaviours
+from lockstep.testing._calls import calls_from, calls_of
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing._trial import Finding
+from lockstep.testing._under_test import SinkUnderTest
+from lockstep.testing._verdict import Verdict, judge
 
 __all__ = [
     "OUTPUT",

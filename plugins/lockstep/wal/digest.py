@@ -37,8 +37,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from lockstep.wal.codecs import StructCodec, row_of
-from lockstep.wal.lanes import SLICE
+from lockstep.wal._codecs import StructCodec, row_of
+from lockstep.wal._lanes import SLICE
 
 DIGEST_VERSION = 1  #: stands in every manifest; a change of any digest below is a new version
 

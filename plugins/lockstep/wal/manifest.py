@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.wal.manifest_values import FILE_NAME, number, text
+from lockstep.wal._manifest_values import FILE_NAME, number, text
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 
 MANIFEST_FORMAT = 1

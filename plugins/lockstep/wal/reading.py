@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
+from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
+from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
-from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
-from lockstep.wal.storage import Storage, naming_errors
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class OutputBatches:
     """The rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and checks anew.
 
     A row is handed out only after size, sha256, schema and the footer's row count of its whole file were compared with
-    the manifest, and it comes from the bytes that were hashed (see `lockstep.wal.parquet`). A file that differs is read
+    the manifest, and it comes from the bytes that were hashed (`lockstep.wal._parquet`). A file that differs is read
     once more, past the page cache where the system allows that, before `WalCorrupt` is raised. An iteration that ends
     without an error has handed out exactly the manifest's rows. Batches have at most 65,536 rows.
     """

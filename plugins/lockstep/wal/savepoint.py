@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 from lockstep.epoch import Json, Position
 from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
+from lockstep.wal._manifest_values import number, text
+from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.manifest import canonical
-from lockstep.wal.manifest_values import number, text
 from lockstep.wal.reading import verify_file
 from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
 from lockstep.wal.state_staging import BUCKET, StateStaging
-from lockstep.wal.storage import Storage, naming_errors
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"

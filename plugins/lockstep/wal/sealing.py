@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.errors import StageFailed, WalCorrupt
+from lockstep.wal._parquet import ParquetRows, fingerprint
+from lockstep.wal._storage import Entry, Kind, Storage, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.manifest import OutputManifest, WalFile, bare
-from lockstep.wal.parquet import ParquetRows, fingerprint
-from lockstep.wal.storage import Entry, Kind, Storage, naming_errors, plain_children
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
 _THREADS = max(2, min(4, os.cpu_count() or 1))

@@ -19,16 +19,16 @@ from urllib.parse import unquote, urlsplit
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
+from lockstep.wal._local_storage import LocalStorage
+from lockstep.wal._object_storage import ObjectStorage
+from lockstep.wal._storage import Entry, Kind, Storage, naming_errors
 from lockstep.wal.digest import DIGEST_VERSION
-from lockstep.wal.discarding import delete_folder, forget_epoch, move_files
-from lockstep.wal.local_storage import LocalStorage
 from lockstep.wal.manifest import Manifest, SourceCount, canonical
-from lockstep.wal.object_storage import ObjectStorage
 from lockstep.wal.reading import SealedWal, naming_damage
 from lockstep.wal.sealing import QUARANTINE, seal_outputs
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
-from lockstep.wal.storage import Entry, Kind, Storage, naming_errors
 
 MANIFEST = "_manifest.json"
 _KEPT = "manifests"

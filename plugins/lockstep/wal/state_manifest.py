@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from lockstep.epoch import Json
 from lockstep.errors import WalCorrupt
-from lockstep.wal.manifest_values import FILE_NAME, number, text
+from lockstep.wal._manifest_values import FILE_NAME, number, text
 
 
 @dataclass(frozen=True)

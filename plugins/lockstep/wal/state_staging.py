@@ -18,11 +18,11 @@ from typing import NamedTuple
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
 from lockstep.errors import StageFailed
-from lockstep.wal.discarding import delete_entry, delete_folder, forget_epoch
+from lockstep.wal._discarding import delete_entry, delete_folder, forget_epoch
+from lockstep.wal._storage import Entry, Kind, Storage, naming_errors, plain_children, tree
 from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import SealedFile, is_hidden, list_files, seal_files, sync_folders
 from lockstep.wal.state_manifest import StateFile, StateVersion
-from lockstep.wal.storage import Entry, Kind, Storage, naming_errors, plain_children, tree
 
 STATE = "state"
 BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks.committers import lone_sender
+from lockstep.sinks.committers import _lone_sender as lone_sender
 from tests.sinks.append.receiving import Receiver, receiving
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.values import Publication, SinkContext
-from lockstep.testing.sealed_rows import SealedRows, sealed
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._sealed_rows import SealedRows, sealed
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 
 PATIENCE = 30  # seconds
 

@@ -19,7 +19,7 @@ from lockstep.operations.resolve import resolve
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing.children import fork
+from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day
 from tests.sinks.append.feed import Feed

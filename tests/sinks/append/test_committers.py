@@ -16,12 +16,13 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PreflightRefused, SinkUnavailable, TargetChanged
-from lockstep.sinks.committers import NoTransaction, OutsideCommitter, lone_sender, open_committer
-from lockstep.sinks.committers.table import PostgresCommitter
+from lockstep.sinks.committers import NoTransaction, OutsideCommitter, open_committer
+from lockstep.sinks.committers import _lone_sender as lone_sender
+from lockstep.sinks.committers._table import PostgresCommitter
 from lockstep.sinks.values import SinkContext
 from lockstep.testing import calls_from
-from lockstep.testing.children import ended, fork
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._children import ended, fork
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
 

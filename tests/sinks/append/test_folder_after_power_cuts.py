@@ -14,7 +14,7 @@ from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file
 from lockstep.sinks.committers import OutsideCommitter, open_committer
 from lockstep.sinks.values import SinkContext
-from lockstep.testing.under_test import epoch
+from lockstep.testing._under_test import epoch
 from tests.crash_states import CrashState, broken_states, recorded
 
 BROKEN = (AssertionError, LockstepError, OSError)

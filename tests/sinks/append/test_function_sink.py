@@ -18,7 +18,7 @@ from lockstep.sinks import FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SealedRows, SinkUnderTest, behaviours, sealed
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from tests.sinks.append import sending
 from tests.sinks.append.receiving import PAGE
 from tests.sinks.documented import block_of

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
+from lockstep.sinks.append_only._http_receiver import seconds_of
 from lockstep.sinks.append_only.http import HttpSink
-from lockstep.sinks.append_only.http_receiver import seconds_of
 from lockstep.sinks.values import Publication
 from lockstep.testing import OUTPUT
 from tests.sinks.append.scripted import Request, Script, Sent, hang_up, scripted, status, too_late

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lockstep.testing import calls_from
-from lockstep.testing.crash_sweep import (
+from lockstep.testing._crash_sweep import (
     Decision,
     Round,
     Trace,
@@ -21,7 +21,7 @@ from lockstep.testing.crash_sweep import (
     prepares_and_publishes,
     steps_of,
 )
-from lockstep.testing.under_test import opened
+from lockstep.testing._under_test import opened
 from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 

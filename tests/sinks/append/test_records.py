@@ -22,7 +22,7 @@ from lockstep.sinks.append_only.records import Origin, Record, chunks, records_o
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, sealed
-from lockstep.testing.under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 
 ORIGIN = Origin(DEPLOYMENT, "pipe", OUTPUT, 7)
 CONTEXT = SinkContext(DEPLOYMENT, "pipe", {})

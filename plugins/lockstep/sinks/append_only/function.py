@@ -11,11 +11,11 @@ import pyarrow as pa
 from lockstep.disclosure import cause, describe_error
 from lockstep.epoch import require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
+from lockstep.sinks._functions import import_function, reference_to
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
 from lockstep.sinks.append_only.sink import require_guarantee
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
-from lockstep.sinks.functions import import_function, reference_to
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 
 #: gets rows that were decided; what it raises has the whole epoch sent again

@@ -13,7 +13,7 @@ from typing import ClassVar
 import tenacity
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
-from lockstep.sinks.append_only.http_receiver import Answer, HttpReceiver, Unanswered
+from lockstep.sinks.append_only._http_receiver import Answer, HttpReceiver, Unanswered
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
 from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink

@@ -13,11 +13,11 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
+from lockstep.sinks._functions import import_function
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, records_of, refused_columns
 from lockstep.sinks.append_only.sink import AppendOnlySink, Validator
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import OutsideCommitter, open_committer
-from lockstep.sinks.functions import import_function
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 

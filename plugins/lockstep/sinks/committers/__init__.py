@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.committers.folder import FileCommitter
+from lockstep.sinks.committers._folder import FileCommitter
+from lockstep.sinks.committers._table import POSTGRES, PostgresCommitter
 from lockstep.sinks.committers.outside import NoCommitter, NoTransaction, OutsideCommitter
-from lockstep.sinks.committers.table import POSTGRES, PostgresCommitter
 from lockstep.sinks.values import SinkContext
 
 __all__ = [

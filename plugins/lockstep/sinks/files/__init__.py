@@ -1,5 +1,5 @@
 """Folders of files as a target."""
 
-from lockstep.sinks.files.sink import FileSink, files
+from lockstep.sinks.files._sink import FileSink, files
 
 __all__ = ["FileSink", "files"]

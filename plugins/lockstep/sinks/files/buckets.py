@@ -18,8 +18,8 @@ from pyarrow import types
 
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.files.bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
-from lockstep.sinks.functions import import_function
+from lockstep.sinks._functions import import_function
+from lockstep.sinks.files._bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
 
 BY_HOUR = "dt=%Y-%m-%d/hour=%H"
 BY_DAY = "dt=%Y-%m-%d"

@@ -1,5 +1,5 @@
 """Kafka as a target: `KafkaSink`."""
 
-from lockstep.sinks.kafka.sink import KafkaSink
+from lockstep.sinks.kafka._sink import KafkaSink
 
 __all__ = ["KafkaSink"]

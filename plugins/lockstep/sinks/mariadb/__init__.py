@@ -1,6 +1,6 @@
 """MariaDB as a target."""
 
-from lockstep.sinks.mariadb.sink import MariaDbSink
+from lockstep.sinks.mariadb._sink import MariaDbSink
 
 MySqlSink = MariaDbSink  #: as it was called at first
 

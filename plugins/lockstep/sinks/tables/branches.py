@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.tables.database import Database
+from lockstep.sinks.tables._database import Database
 from lockstep.sinks.values import SinkEpoch, Txn
 
 Cursor = TypeVar("Cursor")

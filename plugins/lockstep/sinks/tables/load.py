@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.relation import Relation
-from lockstep.sinks.tables.database import Database
+from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.tables.upserts import Upserts
 from lockstep.sinks.values import Batches, SinkEpoch, Standing

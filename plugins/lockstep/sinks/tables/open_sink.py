@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.tables.markers import MarkerCommitter
+from lockstep.sinks.tables._markers import MarkerCommitter
 from lockstep.sinks.tables.target import TableTarget
 from lockstep.sinks.values import Batches, Marker, SinkEpoch, Standing
 

@@ -12,11 +12,11 @@ from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import open_committer
 from lockstep.sinks.committers.sent import check_guarantee
+from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
+from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableTarget
-from lockstep.sinks.tables.two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables.upserts import Keys, Mode, Upserts
-from lockstep.sinks.tables.write_ahead import WriteAheadTableSink
 from lockstep.sinks.values import Guarantee, SinkContext
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]

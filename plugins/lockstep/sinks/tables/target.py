@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.branches import TableBranches
-from lockstep.sinks.tables.database import Database
 from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.values import Batches, Guarantee, SinkEpoch

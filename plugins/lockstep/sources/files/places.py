@@ -15,8 +15,8 @@ from pathlib import Path
 from lockstep.epoch import Claim, Position
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files.frozen_file import FrozenFile
-from lockstep.sources.files.paths import each_file, files_at, folder_of
+from lockstep.sources.files._frozen_file import FrozenFile
+from lockstep.sources.files._paths import each_file, files_at, folder_of
 
 #: key of a position: the absolute path or pattern at which its files were looked for
 EXPECTS = "expects"

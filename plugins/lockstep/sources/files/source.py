@@ -10,19 +10,19 @@ from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceNotReady
 from lockstep.home import absolute
 from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.files.changes import find_changed, find_late
-from lockstep.sources.files.frozen_file import FrozenFile
-from lockstep.sources.files.growth import FrozenRange
-from lockstep.sources.files.lines import has_header, read_ranges, require_lines
-from lockstep.sources.files.paths import (
+from lockstep.sources.files._changes import find_changed, find_late
+from lockstep.sources.files._frozen_file import FrozenFile
+from lockstep.sources.files._growth import FrozenRange
+from lockstep.sources.files._lines import has_header, read_ranges, require_lines
+from lockstep.sources.files._paths import (
     interval_fields,
     pattern_of,
     pattern_of_all,
     require_local,
     require_readable,
 )
+from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
-from lockstep.sources.files.watched_folder import WatchedFolder
 from lockstep.sources.records import OpenRecordSource, Reading, Records
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Kafka topics as a source."""
 
-from lockstep.sources.kafka.source import KafkaSource
+from lockstep.sources.kafka._source import KafkaSource
 
 __all__ = ["KafkaSource"]

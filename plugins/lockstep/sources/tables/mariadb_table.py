@@ -20,8 +20,8 @@ from lockstep.mariadb.errors import classify
 from lockstep.mariadb.refusals import describe
 from lockstep.mariadb.wire import Loader
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables.mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
-from lockstep.sources.tables.mariadb_reading import SETTINGS, SelectOut
+from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
+from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut
 from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, why_restarted, youth
 
 _log = logging.getLogger(__name__)

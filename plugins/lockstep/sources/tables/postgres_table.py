@@ -17,10 +17,10 @@ from lockstep.errors import SourceRefused
 from lockstep.postgres.dsn import complete_dsn
 from lockstep.relation import Relation
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables.postgres_columns import COLUMNS, SourceColumn
-from lockstep.sources.tables.postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
-from lockstep.sources.tables.postgres_reading import CopyOut
-from lockstep.sources.tables.postgres_session import snapshot
+from lockstep.sources.tables._postgres_columns import COLUMNS, SourceColumn
+from lockstep.sources.tables._postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
+from lockstep.sources.tables._postgres_reading import CopyOut
+from lockstep.sources.tables._postgres_session import snapshot
 from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource
 
 _TABLE = """

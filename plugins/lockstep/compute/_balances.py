@@ -1,0 +1,131 @@
+"""Counts that must agree before an epoch is sealed: rows in against what became of them, each counted where it happens.
+
+The counts of rows in come from reading them, those of what became of them from what was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.errors import InvalidPipeline, Unbalanced
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class CountedFrame:
+    """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say."""
+
+    frame: DataFrame
+    observed: ObservedFrame
+    plain: DataFrame
+    aggregates: Mapping[str, str]
+
+    @classmethod
+    def of(cls, frame: DataFrame, **aggregates: str) -> CountedFrame:
+        observed = ObservedFrame.of(frame, **aggregates)
+        return cls(observed.frame, observed, frame, aggregates)
+
+    def counts(self) -> dict[str, int]:
+        """What was counted; counts now if the optimizer knew of no rows and cut the frame out of the plan."""
+        if found := self.observed.counts():
+            return found
+        columns = [F.expr(aggregate).alias(name) for name, aggregate in self.aggregates.items()]
+        [row] = self.plain.agg(*columns).collect()
+        return row.asDict()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it."""
+
+    what: str
+    counted: CountedFrame
+
+
+@dataclass(frozen=True)
+class Balance:
+    """`read`: counts of the rows when they were read: "in", what was left out on purpose ("filtered"), and details.
+
+    `written` adds `terms`, which with "filtered" must make "in".
+    """
+
+    name: str
+    read: Mapping[str, int]
+    written: Sequence[Part]
+    terms: Sequence[str]
+
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
+        """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
+
+        Raises `Unbalanced` if rows in are not those that were accounted for.
+        """
+        found = dict.fromkeys(self.terms, 0)
+        for part in self.written:
+            for term, rows in self._counts_of(part, frames).items():
+                found[term] += rows
+        counts = {**self.read, **found}
+        if counts["in"] != sum(found.values()) + counts["filtered"]:
+            told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
+            sides = " + ".join([*self.terms, "filtered"])
+            raise Unbalanced(
+                f"balance of {self.name}: in must be {sides}, found {told}; nothing was sealed. Is what the "
+                "transform does to the rows before deterministic, and does it write whole what it was handed?"
+            )
+        return counts
+
+    def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
+        if not any(part.counted.observed.uses_in(frame) for frame in frames):
+            raise InvalidPipeline(
+                f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
+            )
+        return part.counted.counts()
+
+
+@dataclass
+class Balances:
+    """Those that one run of a transform makes."""
+
+    made: dict[str, Balance] = field(default_factory=dict)
+
+    def add(self, balance: Balance) -> None:
+        """Raises `InvalidPipeline` for a second one of a name."""
+        if balance.name in self.made:
+            raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
+        self.made[balance.name] = balance
+
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
+        """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
+
+        Raises `Unbalanced`, `InvalidPipeline`.
+        """
+        return {name: balance.settle_counts(frames) for name, balance in self.made.items()}
+
+
+_made: ContextVar[Balances | None] = ContextVar("balances", default=None)
+
+
+@contextmanager
+def collecting_balances(balances: Balances) -> Iterator[None]:
+    """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
+    balances.made.clear()
+    token = _made.set(balances)
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+def register(balance: Balance) -> Balance:
+    """Tell whoever runs the transform; outside of a stage nobody."""
+    if (balances := _made.get()) is not None:
+        balances.add(balance)
+    return balance

@@ -1,0 +1,172 @@
+"""How the next version of keyed state is written: the buckets in which a key changed, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    NullType,
+    ShortType,
+    TimestampType,
+)
+
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
+from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
+from lockstep.keyed_state import DELETED
+from lockstep.spark.session import require_ansi
+from lockstep.wal.state_staging import BUCKET, WrittenState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class StateWriter:
+    """Makes of the version `before` and a transform's changes the next one."""
+
+    def __init__(self, before: StateRows) -> None:
+        self._before, self._declared, self._schema, self._name = before, before.declared, before.schema, before.name
+
+    def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
+        """Write the buckets that `changes` touches to `folder`, whole; what became of this state.
+
+        Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
+        """
+        require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
+        moves = self._before.moves
+        if changes is None and not moves:
+            return self._result(frozenset(), 0)
+        kept, touched = self._checkpoint(changes if changes is not None else self._before.read_files([]))
+        if moves:
+            touched = frozenset(range(self._declared.buckets))
+        if not touched:
+            return self._result(frozenset(), 0)
+        hashed = None if moves else self._hashed_alike(touched)
+        if hashed:
+            old = hashed.frame.select(*self._schema.names)
+        else:
+            old = self._before.read_files(self._before.files if moves else [])
+        standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
+        counted = ObservedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
+        observed = ObservedFrame.of(standing.unionByName(changed), rows="count(1)")
+        cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.key, self._declared.buckets))
+        cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
+            f"{folder}/{self._name}"
+        )
+        found = _require_counts(self._name, counted)
+        if (found["most"] or 0) > 1 or found["nulls"]:
+            self._refuse(kept)
+        if hashed and _require_counts(self._name, hashed)["strange"]:
+            raise SparkRefused(
+                f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
+                "that one, or change the number of buckets, so that all of the state is written anew"
+            )
+        return self._result(touched, _require_counts(self._name, observed)["rows"])
+
+    def _hashed_alike(self, buckets: Collection[int]) -> ObservedFrame | None:
+        """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
+        files = [one for one in self._before.files if one[0].bucket in buckets]
+        if not files:
+            return None
+        here = bucket_sql(self._declared.key, self._declared.buckets)
+        there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
+        frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
+        return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
+
+    def _checkpoint(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
+        """The changes under the declared types, computed once; and the buckets that they touch."""
+        names = {*self._schema.names, DELETED}
+        wrong, missing = set(changes.columns) - names, set(self._schema.names) - set(changes.columns)
+        if wrong or missing:
+            raise InvalidPipeline(
+                f"state {self._name}: its changes have the columns {changes.columns}, expected {self._schema.names} "
+                f"and, if need be, {DELETED}"
+            )
+        for field in self._schema.fields:
+            found = changes.schema[field.name].dataType
+            if _loses(found, field.dataType):
+                raise InvalidPipeline(
+                    f"state {self._name}: its changes have {field.name} as {found.simpleString()}, declared is "
+                    f"{field.dataType.simpleString()}, which can't hold that: cast it in the transform, or declare it"
+                )
+        deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
+        typed = changes.select(
+            *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self._schema.fields),
+            deleted.alias(DELETED),
+        )
+        bucket = bucket_sql(self._declared.key, self._declared.buckets)
+        observed = ObservedFrame.of(typed, buckets=f"collect_set({bucket})")
+        kept = observed.checkpoint()
+        touched: Any = observed.counts().get("buckets")
+        if touched is None:  # Spark didn't say
+            rows = kept.select(bucket_of(self._declared.key, self._declared.buckets).alias(BUCKET)).distinct().collect()
+            touched = [row[BUCKET] for row in rows]
+        return kept, frozenset(touched)
+
+    def _by_key(self, kept: DataFrame) -> DataFrame:
+        """One row a key, with the number of those that there were: more than one is refused afterwards."""
+        others = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
+        return kept.groupBy(*self._declared.key).agg(
+            *(F.first(name).alias(name) for name in others), F.count(F.lit(1)).alias(TIMES)
+        )
+
+    @property
+    def _null(self) -> str:
+        return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
+
+    def _refuse(self, kept: DataFrame) -> None:
+        wrong = self._by_key(kept).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
+        shown = "; ".join(f"{[row[column] for column in self._declared.key]} ({row[TIMES]} rows)" for row in wrong)
+        raise StateRejected(
+            f"state {self._name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
+            f"{', '.join(self._declared.key)} in the transform"
+        )
+
+    def _result(self, rewritten: frozenset[int], rows: int) -> WrittenState:
+        declared = self._declared
+        return WrittenState(
+            declared.schema,
+            tuple(declared.key),
+            declared.buckets,
+            declared.expires,
+            rewritten,
+            frozenset(self._before.read),
+            rows,
+        )
+
+
+def _loses(found: DataType, declared: DataType) -> bool:
+    """Whether a cast could change a value without an error; one that overflows is an error to Spark."""
+    match found, declared:
+        case (NullType(), _):
+            return False
+        case (
+            (IntegralType(), IntegralType() | DecimalType())
+            | (FloatType(), DoubleType())
+            | (DateType(), TimestampType())
+        ):
+            return False
+        case (ByteType() | ShortType() | IntegerType(), DoubleType()):
+            return False
+        case (DecimalType(), DecimalType()):
+            return found.scale > declared.scale
+        case _:
+            return found.simpleString() != declared.simpleString()
+
+
+def _require_counts(name: str, observed: ObservedFrame) -> dict[str, int]:
+    """What was counted while the state was written. Raises `StageFailed` if Spark doesn't say: nothing is assumed."""
+    if not (counts := observed.counts()):
+        raise StageFailed(f"Spark wrote state {name} and didn't say what it counted")
+    return counts

@@ -1,0 +1,184 @@
+"""One connection to the ledger, and durable transactions on it. No message of theirs holds a password."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg2
+import psycopg2.errors
+from psycopg2.extensions import connection as Connection
+from psycopg2.extras import RealDictCursor
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from lockstep.errors import (
+    Failure,
+    IllegalTransition,
+    IntervalOverlap,
+    LedgerRefused,
+    LedgerUnavailable,
+    LockstepError,
+)
+from lockstep.ledger._statements import migrations, statement
+from lockstep.postgres.connection import dial
+from lockstep.postgres.dsn import parse_dsn
+from lockstep.postgres.errors import classify, describe
+from lockstep.states import Role
+
+T = TypeVar("T")
+Row = dict[str, Any]
+
+#: No statement of the ledger takes long, no link may hang for ever, no session may hold the epoch's row for ever.
+_SESSION: dict[str, Any] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
+}
+_ILLEGAL_TRANSITION = "LS001"
+
+
+def default_actor() -> str:
+    """Who acts when nobody says: user, host and process."""
+    return f"{getpass.getuser()}@{socket.gethostname()}/{os.getpid()}"
+
+
+def connect(dsn: str, application: str, **session: Any) -> Connection:
+    """Raises `LedgerRefused` for a DSN that doesn't parse and for a replica, `LedgerUnavailable` otherwise."""
+    if parse_dsn(dsn) is None:
+        raise LedgerRefused(
+            "the ledger's DSN can't be parsed (it isn't shown, it may hold a password): "
+            "percent-encode special characters of a URI, quote values with spaces"
+        )
+    replica = LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+    try:
+        return dial(dsn, application, replica=replica, readonly=None, **session)
+    except psycopg2.Error as error:
+        failed = describe(error, dsn)
+    raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
+
+
+def first_line(error: BaseException) -> str:
+    """What the server or libpq said, without its context."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+class Transaction:
+    """Statements of `ledger/sql` by name, within one transaction."""
+
+    def __init__(self, cursor: RealDictCursor, actor: str) -> None:
+        self._cursor = cursor
+        self.actor = actor
+
+    def do(self, name: str, **parameters: Any) -> int:
+        """Run a statement for its effect; the number of rows it touched."""
+        self._cursor.execute(statement(name), parameters)
+        return int(self._cursor.rowcount)
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        """The first row, or None."""
+        self._cursor.execute(statement(name), parameters)
+        row = self._cursor.fetchone()
+        return dict(row) if row is not None else None
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        """Every row."""
+        self._cursor.execute(statement(name), parameters)
+        return [dict(row) for row in self._cursor.fetchall()]
+
+
+class LedgerConnection:
+    """Connects when first used and again after a loss. Not for use by two threads or by a forked child."""
+
+    def __init__(self, dsn: str, actor: str | None = None) -> None:
+        self.dsn = dsn
+        self.actor = actor or default_actor()
+        self._connection: Any = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def run(self, role: Role, work: Callable[[Transaction], T], reason: str | None = None) -> T:
+        """Run `work` in one durable transaction. When the link is lost, even in the commit, it is run again: every
+        work of the ledger is idempotent. Raises `LedgerUnavailable` after three tries, `LedgerRefused` at once."""
+        tries = Retrying(
+            retry=retry_if_exception_type(LedgerUnavailable),
+            stop=stop_after_attempt(3),
+            wait=wait_exponential(multiplier=0.2, max=2),
+            reraise=True,
+        )
+        result: T = tries(self._run_once, role, work, reason)
+        return result
+
+    def _run_once(self, role: Role, work: Callable[[Transaction], T], reason: str | None) -> T:
+        with self._transaction(role, reason) as transaction:
+            return work(transaction)
+
+    @contextmanager
+    def _transaction(self, role: Role, reason: str | None) -> Iterator[Transaction]:
+        try:
+            connection = self._connected()
+            with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
+                self._open(cursor, role, reason)
+                yield Transaction(cursor, self.actor)
+        except psycopg2.Error as error:
+            named = _named(error)
+            if isinstance(named, LedgerUnavailable):
+                self.close()
+            if named is None:
+                raise
+            raise named from error
+
+    def _connected(self) -> Any:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
+            self._require_schema()
+        return self._connection
+
+    def _require_schema(self) -> None:
+        """A schema of another version may follow other rules. Raises `LedgerRefused`."""
+        try:
+            with self._connection, self._connection.cursor() as cursor:
+                cursor.execute(statement("find_schema"))
+                found, known = cursor.fetchone()[0], migrations()[-1][0]
+            if found != known:
+                do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
+                raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, cursor: RealDictCursor, role: Role, reason: str | None) -> None:
+        cursor.execute(statement("open_transaction"), {"role": role.value, "actor": self.actor, "reason": reason or ""})
+        row: Row = dict(cursor.fetchone() or {})
+        if row["replica"]:
+            raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
+        for setting in ("fsync", "full_page_writes"):
+            if row[setting] == "off":
+                raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
+
+
+def _named(error: psycopg2.Error) -> LockstepError | None:
+    """None: nothing but a bug explains it."""
+    match error:
+        case psycopg2.errors.ReadOnlySqlTransaction():
+            return LedgerRefused(
+                "the ledger's connection is read-only: set default_transaction_read_only = off for role and database"
+            )
+        case psycopg2.errors.UndefinedTable():
+            return LedgerRefused("the database holds no ledger: run its migrations first")
+        case psycopg2.errors.ExclusionViolation():
+            detail = error.diag.message_detail or first_line(error)
+            return IntervalOverlap(f"the interval overlaps another epoch: {detail}")
+    if error.pgcode == _ILLEGAL_TRANSITION:
+        return IllegalTransition(first_line(error))
+    if classify(error) in (Failure.LOST, Failure.PASSING):
+        return LedgerUnavailable(f"the ledger does not answer: {first_line(error)}")
+    return None

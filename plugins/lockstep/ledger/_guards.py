@@ -1,0 +1,238 @@
+"""What a transaction locks first and asks second. Every guard reads in a statement of its own, under the row's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lockstep import remedies
+from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
+from lockstep.errors import (
+    EpochBusy,
+    Fenced,
+    IllegalTransition,
+    InvalidPipeline,
+    KeysHeld,
+    LedgerConflict,
+    NotPrepared,
+    OutOfOrder,
+    RestageRefused,
+    UnknownEpoch,
+)
+from lockstep.ledger._connection import Row, Transaction
+from lockstep.ledger._rows import require_row, to_participant
+from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
+
+
+def lock_pipeline(tx: Transaction, pipeline: str) -> Row:
+    """Whoever numbers epochs or claims files holds this row. Always before an epoch's row, never after it."""
+    row = tx.one("lock_pipeline", pipeline=pipeline)
+    if row is None:
+        raise UnknownEpoch(f"the ledger has no pipeline {pipeline}")
+    return row
+
+
+def require_remembered(row: Row) -> None:
+    """A forgotten pipeline's name stays taken. Raises `InvalidPipeline`."""
+    if row["forgotten_at"] is not None:
+        raise InvalidPipeline(
+            f"pipeline {row['name']} was forgotten {describe_forgetting(row)}, its name stays taken: give the pipeline "
+            "another"
+        )
+
+
+def describe_forgetting(row: Row) -> str:
+    """When, by whom and why."""
+    return f"on {row['forgotten_at']:%Y-%m-%d %H:%M %Z} by {row['forgotten_by']} ({row['forgotten_why']})"
+
+
+def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:
+    row = tx.one("lock_epoch", pipeline=pipeline, epoch=epoch)
+    if row is None:
+        raise UnknownEpoch(f"the ledger has no epoch {epoch} of pipeline {pipeline}")
+    return row
+
+
+def lock_current(tx: Transaction, attempt: Attempt) -> Row:
+    """Lock the epoch's row; raises `Fenced` unless `attempt` is its current one."""
+    row = lock_epoch(tx, attempt.pipeline, attempt.epoch)
+    require_current(tx, row, attempt)
+    return row
+
+
+def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
+    if row["attempt"] != attempt.token:
+        found = tx.one("find_run_of_attempt", **key(attempt), attempt=attempt.token) or {}
+        raise Fenced(
+            f"{epoch_name(row)}: {attempt_name(tx, row, attempt.token)} was voided or superseded by "
+            f"{attempt_name(tx, row, row['attempt'])}, votes are per attempt: clear from begin: "
+            + remedies.clear(found.get("dag_id"), found.get("run_id"))
+        )
+
+
+def attempt_name(tx: Transaction, row: Row, attempt: int) -> str:
+    """For people: which of the epoch's attempts it is; its token aside."""
+    found = require_row(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
+    return f"attempt {found['ordinal']} (token {attempt})" if found["begun"] else f"an abort (token {attempt})"
+
+
+def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
+    """Raises `Fenced` when a younger execution of prepare for `sink` has started."""
+    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    youngest = found.execution if found else None
+    if youngest is not None and youngest > execution:
+        raise Fenced(f"{epoch_name(row)}: execution {execution} of prepare for {sink} was superseded by {youngest}")
+
+
+def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
+    """Another run's lease must have run out; a run's own is no obstacle to its retry."""
+    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id)
+    held = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
+    if held and not own:
+        raise EpochBusy(
+            f"{epoch_name(row)} is held by run {row['owner_run']} of {row['owner_dag']} "
+            f"until {held['lease_until']}; try again"
+        )
+
+
+def require_state(row: Row, state: EpochState, verb: str) -> None:
+    if row["state"] != state:
+        raise IllegalTransition(f"can't {verb} {epoch_name(row)}: it is {row['state']}, not {state}")
+
+
+def require_undecided(row: Row, verb: str) -> None:
+    if row["state"] not in UNDECIDED:
+        raise IllegalTransition(f"can't {verb} {epoch_name(row)}: it is {row['state']}; only an undecided epoch can be")
+
+
+def require_votes(tx: Transaction, row: Row) -> None:
+    """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution.
+
+    A younger execution rolls older branches back before it has voted itself: from its start on, the older vote is void.
+    """
+    if row["state"] != EpochState.STAGED:
+        raise NotPrepared(
+            f"can't commit {epoch_name(row)}: it is {row['state']}, its WAL is not sealed: clear from stage, or all of "
+            f"the run: {_own_run(row)}"
+        )
+    found = list_participants(tx, row["pipeline"], row["id"])
+    votes = {sink for sink, participant in found.items() if _is_counted(participant, row["attempt"])}
+    wanted = set(row["plan"]["sinks"])
+    if votes != wanted or found.keys() != wanted:
+        lacking = sorted(found.keys() ^ votes | wanted ^ votes)
+        raise NotPrepared(
+            f"can't commit {epoch_name(row)}: {attempt_name(tx, row, row['attempt'])} lacks the vote of "
+            f"{', '.join(lacking)}: clear {', '.join(f'prepare.{sink}' for sink in lacking)} and what follows, or all "
+            f"of the run: {_own_run(row)}"
+        )
+
+
+def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
+    """Nobody has begun to publish in any of `sinks`. Raises `RestageRefused`."""
+    begun = tx.all(
+        "find_publishers", pipeline=row["pipeline"], epoch=row["id"], attempt=row["attempt"], sinks=list(sinks)
+    )
+    if begun:
+        names = ", ".join(one["sink"] for one in begun)
+        raise RestageRefused(
+            f"{epoch_name(row)}: the rows came out in another order than was sealed, and sending to {names} has begun, "
+            "where each row is known by its place: receivers would take new rows for repeats. Nothing was changed; "
+            "bring the WAL back from a copy, or see what arrived and say `lockstep resolve`"
+        )
+
+
+def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> None:
+    """For cursor pipelines; void epochs don't count."""
+    before = tx.one("find_predecessor", pipeline=pipeline, epoch=epoch)
+    if before and before["state"] not in DECIDED:
+        raise OutOfOrder(
+            f"{pipeline} epoch {epoch} waits: epoch {before['id']} is {before['state']}, it has to be decided first"
+        )
+
+
+def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
+    """The keyed state that is to be decided was made from the decided one of the epoch before."""
+    before = tx.one("find_predecessor", pipeline=row["pipeline"], epoch=row["id"])
+    if row["based_on"] is None and (before is None or before["based_on"] is None):
+        return
+    decided = before["manifest_hash"] if before else ""
+    if row["based_on"] != decided:
+        raise LedgerConflict(
+            f"{epoch_name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided "
+            f"with manifest {decided or 'none'}: nothing is decided; {remedies.replan(row['pipeline'], row['id'])} "
+            "stages it anew"
+        )
+
+
+def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, sink: str) -> None:
+    """For cursor pipelines; void epochs, and those that `sink` has no part in, don't count."""
+    before = tx.one("find_predecessor_of_sink", pipeline=pipeline, epoch=epoch, sink=sink)
+    if before and before["state"] != ParticipantState.PUBLISHED:
+        raise OutOfOrder(
+            f"{pipeline} epoch {epoch} waits: epoch {before['epoch']} is {before['state']} in {sink}, "
+            "it has to be published there first"
+        )
+
+
+def require_turn(tx: Transaction, row: Row, sink: str) -> None:
+    """No other epoch of the pipeline is, or has been, validated for unique keys and still has to be published."""
+    other = tx.one("find_turn", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
+    if other:
+        raise KeysHeld(
+            f"{epoch_name(row)} waits: sink {sink} writes into unique keys, and epoch {other['epoch']} is "
+            f"{other['state']} in {other['sink']} and not published, so rows of the two could collide after both "
+            f"decisions; try again when it is published. If nobody is at it any more: `lockstep recover "
+            f"{row['pipeline']}`, or, undecided, `lockstep abort {row['pipeline']} {other['epoch']} --reason …`"
+        )
+
+
+def require_published(tx: Transaction, row: Row, sink: str, token: int) -> None:
+    """The decided vote `token` has been published already; any other was never decided."""
+    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    if found is None:
+        raise UnknownEpoch(f"{epoch_name(row)} has no sink {sink}")
+    decided = found.vote.token if found.vote else None
+    if found.state is not ParticipantState.PUBLISHED or decided != token:
+        raise Fenced(f"{epoch_name(row)}: the decided vote of {sink} is {decided}, not {token}")
+
+
+def list_participants(tx: Transaction, pipeline: str, epoch: int) -> dict[str, Participant]:
+    found = tx.all("list_participants", pipeline=pipeline, epoch=epoch)
+    return {row["sink"]: to_participant(row) for row in found}
+
+
+def has_vote(tx: Transaction, row: Row, sink: str, vote: Vote) -> bool:
+    """This very vote is in the ledger already. Raises `Fenced` when another one was decided on."""
+    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    if found is None:
+        raise UnknownEpoch(f"{epoch_name(row)} was planned without sink {sink}")
+    outdated = row["state"] in UNDECIDED and vote.token < (found.execution or 0)
+    if found.vote == vote and found.attempt == row["attempt"] and not outdated:
+        return True
+    if row["state"] in DECIDED:
+        decided = found.vote.token if found.vote else None
+        raise Fenced(
+            f"{epoch_name(row)} was decided with another vote for {sink}, of execution {decided}; this one, of "
+            f"execution {vote.token}, doesn't count"
+        )
+    return False
+
+
+def key(of: Attempt | Epoch) -> Mapping[str, object]:
+    return {"pipeline": of.pipeline, "epoch": of.epoch if isinstance(of, Attempt) else of.id}
+
+
+def epoch_name(row: Row) -> str:
+    return f"{row['pipeline']} epoch {row['id']}"
+
+
+def _own_run(row: Row) -> str:
+    return remedies.clear(row["owner_dag"], row["owner_run"])
+
+
+def _is_counted(participant: Participant, attempt: int) -> bool:
+    return (
+        participant.state is ParticipantState.PREPARED
+        and participant.attempt == attempt
+        and participant.vote is not None
+        and participant.vote.token >= (participant.execution or 0)
+    )

@@ -1,0 +1,132 @@
+"""An epoch's plan: whom it meets, where its ranges join, which files are its own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from psycopg2.extras import Json as Jsonb
+
+from lockstep.epoch import Claim, Interval, Json, Plan
+from lockstep.errors import IllegalTransition, IntervalOverlap, OutOfOrder, SourceClaimed
+from lockstep.ledger import _guards as guards
+from lockstep.ledger._arrays import numbers, texts
+from lockstep.ledger._connection import Row, Transaction
+from lockstep.ledger._rows import to_epoch
+
+
+def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
+    """The epoch that is there already in place of the one to be planned."""
+    if interval is None:
+        last = tx.one("find_last_epoch", pipeline=pipeline)
+        return last if last and last["id"] != after else None
+    found = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
+    if found and (found["span"].lower, found["span"].upper) != (interval.start, interval.end):
+        raise IntervalOverlap(
+            f"interval {interval} overlaps {to_epoch(found)} without being equal to it; "
+            "an interval belongs to one epoch"
+        )
+    return found
+
+
+def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
+    """A new cursor epoch goes on where epoch `after` ended. Raises `OutOfOrder`."""
+    if after is None:
+        return
+    gap = _find_gap(tx, pipeline, after + 1, _as_stored(plan))
+    if gap:
+        raise OutOfOrder(f"pipeline {pipeline}: epoch {after} was replanned meanwhile ({gap}); begin again")
+
+
+def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
+    """A cursor epoch that gets this plan still meets its neighbours. Raises `IllegalTransition`."""
+    if row["span"] is not None:
+        return
+    gap = _find_gap(tx, row["pipeline"], row["id"], _as_stored(plan), row["plan"])
+    if gap:
+        raise IllegalTransition(
+            f"can't replan {guards.epoch_name(row)} with this range: {gap}; keep the range, replan the last epoch "
+            "only, or void what stands in between"
+        )
+
+
+def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
+    """Participants and claims of a plan, under the pipeline's lock. Raises `SourceClaimed`."""
+    for sink, spec in plan.sinks.items():
+        tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
+        tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+    for source, wanted in claims.items():
+        _claim(tx, pipeline, epoch, source, wanted)
+
+
+def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim]) -> None:
+    _require_once(source, claims)
+    wanted = {
+        "pipeline": pipeline,
+        "source": source,
+        "paths": texts(claim.path for claim in claims),
+        "starts": numbers(claim.starts for claim in claims),
+        "ends": numbers(claim.ends for claim in claims),
+    }
+    taken = tx.all("find_claimants", **wanted)
+    if taken:
+        files = ", ".join(map(_claimant, taken))
+        raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
+    tx.do(
+        "claim_files",
+        **wanted,
+        epoch=epoch,
+        sizes=numbers(claim.size for claim in claims),
+        mtimes=numbers(claim.mtime_ns for claim in claims),
+        digests=texts(claim.digest or "" for claim in claims),
+        heads=texts(claim.head or "" for claim in claims),
+    )
+
+
+def _require_once(source: str, claims: Sequence[Claim]) -> None:
+    """What a plan has twice would be read twice: a fault of the source that mustn't pass unseen."""
+    found = Counter((claim.path, claim.starts) for claim in claims)
+    if twice := sorted(path for (path, _), times in found.items() if times > 1):
+        raise SourceClaimed(
+            f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it as often; a "
+            "plan has each file, or range of a file, once: correct the source"
+        )
+
+
+def _claimant(row: Row) -> str:
+    upto = f" up to byte {row['ends']}" if (row["ends"] or -1) >= 0 else ""
+    return f"{row['path']} (epoch {row['epoch']}{upto})" if row["epoch"] else f"{row['path']} (nothing of it is)"
+
+
+def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: Json | None = None) -> str | None:
+    """Where a cursor pipeline's ranges would not join if `epoch` had `plan`, in place of `replaced`. None if they do.
+
+    A source goes on where the last epoch before that names it ended, whatever epochs without it lie between.
+    """
+    planned = plan["sources"]
+    for source in sorted(planned.keys() | (replaced["sources"].keys() if replaced else set())):
+        of = {"pipeline": pipeline, "epoch": epoch, "source": source}
+        before, after = tx.one("find_source_before", **of), tx.one("find_source_after", **of)
+        end = before["end"] if before else _started_at(tx, pipeline, source)
+        joins = []
+        if source in planned:
+            joins.append((end, planned[source]["start"]))
+            end = planned[source]["end"]
+        if after:
+            joins.append((end, after["start"]))
+        for end, start in joins:
+            if end != start:
+                return f"source {source} would end at {json.dumps(end)} and go on at {json.dumps(start)}"
+    return None
+
+
+def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:
+    """Where the savepoint that the pipeline began with ended."""
+    found = tx.one("find_savepoint", pipeline=pipeline)
+    return found["savepoint"]["positions"].get(source) if found else None
+
+
+def _as_stored(plan: Plan) -> Json:
+    """The plan as it comes back from the ledger: tuples are lists, say."""
+    return json.loads(json.dumps(plan.to_json()))

@@ -1,0 +1,230 @@
+"""What can be asked of the ledger. Nothing here changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Self
+
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey
+from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
+from lockstep.ledger import _guards as guards
+from lockstep.ledger._arrays import chunks, texts
+from lockstep.ledger._connection import LedgerConnection, Row, Transaction
+from lockstep.ledger._rows import to_epoch, to_participant
+from lockstep.ledger.settings import Override, SinkSettings
+from lockstep.states import DECIDED, Role
+
+
+class LedgerReader:
+    """Raises `LedgerUnavailable` when the ledger can't be reached and `LedgerRefused` when it can't be trusted."""
+
+    def __init__(self, dsn: str, actor: str | None = None) -> None:
+        self._connection = LedgerConnection(dsn, actor)
+        self._deployment: str | None = None
+
+    @property
+    def actor(self) -> str:
+        return self._connection.actor
+
+    def clone(self) -> Self:
+        """The same ledger on a connection of its own, for another thread."""
+        return type(self)(self._connection.dsn, self.actor)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def deployment(self) -> str:
+        """The UUID that the first migration made; in every handle and folder name."""
+        if self._deployment is None:
+            row = self._find_one("find_deployment")
+            if row is None:
+                raise LedgerRefused("the ledger has lost its deployment's id: restore the table lockstep.deployment")
+            self._deployment = str(row["id"])
+        return self._deployment
+
+    def hold(self, pipeline: str) -> timedelta:
+        """How long recovery leaves the pipeline's undecided attempts alone. Raises `UnknownEpoch`."""
+        row = self._find_one("find_pipeline", pipeline=pipeline)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
+        hold: timedelta = row["hold"]
+        return hold
+
+    def settings(self, pipeline: str, sink: str) -> SinkSettings:
+        """The operational arguments of a sink that any definition has been deployed with, and any person has said."""
+        row = self._find_one("find_settings", pipeline=pipeline, sink=sink) or {}
+        return SinkSettings(row.get("deployed"), row.get("override") or {})
+
+    def overrides(self, pipeline: str) -> list[Override]:
+        """Everything that people have said of the operational arguments of the pipeline's sinks, the last one first."""
+        return [Override(**row) for row in self._find_all("list_overrides", pipeline=pipeline)]
+
+    def planned_sinks(self, pipeline: str) -> list[Json]:
+        """The spec of every sink that was planned in the last seven days, plans that were replaced included."""
+        return [row["spec"] for row in self._find_all("list_planned_sinks", pipeline=pipeline)]
+
+    def find_run(self, run: RunKey) -> Attempt | None:
+        """The attempt that this run's own `begin` took."""
+        row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
+        return Attempt(row["pipeline"], row["epoch"], row["attempt"]) if row else None
+
+    def require_current(self, attempt: Attempt) -> None:
+        """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
+
+        def work(tx: Transaction) -> None:
+            row = tx.one("find_epoch", **guards.key(attempt))
+            if row is None:
+                raise UnknownEpoch(f"the ledger has no epoch {attempt.epoch} of pipeline {attempt.pipeline}")
+            guards.require_current(tx, row, attempt)
+
+        self._connection.run(Role.OPERATOR, work)
+
+    def attempt_name(self, epoch: Epoch) -> str:
+        """For people: which attempt at the epoch its current one is; the token aside."""
+        row = {"pipeline": epoch.pipeline, "id": epoch.id}
+        return self._connection.run(Role.OPERATOR, lambda tx: guards.attempt_name(tx, row, epoch.attempt))
+
+    def require_running(self, attempt: Attempt, sink: str | None = None, execution: int = 0) -> None:
+        """Raises `AlreadyDecided`; `Fenced` when a younger attempt, or execution of prepare for `sink`, took over."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
+            if row["state"] in DECIDED:
+                raise AlreadyDecided(f"{guards.epoch_name(row)} was decided meanwhile, it is {row['state']}")
+            guards.require_current(tx, row, attempt)
+            if sink is not None:
+                guards.require_youngest(tx, row, sink, execution)
+
+        self._connection.run(Role.OPERATOR, work)
+
+    def require_predecessor_decided(self, epoch: Epoch) -> None:
+        """Raises `OutOfOrder`: a cursor pipeline prepares n+1, and makes its state, after n is committed."""
+        if epoch.interval is None:
+            self._connection.run(
+                Role.PREPARE, lambda tx: guards.require_predecessor_decided(tx, epoch.pipeline, epoch.id)
+            )
+
+    def predecessor(self, epoch: Epoch) -> Epoch | None:
+        """The epoch that a cursor epoch follows; void ones don't count."""
+        row = self._find_one("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id)
+        return to_epoch(row) if row else None
+
+    def require_predecessor_published(self, epoch: Epoch, sink: str) -> None:
+        """Raises `OutOfOrder`: a sink publishes a cursor pipeline's epochs in order."""
+        if epoch.interval is None:
+            self._connection.run(
+                Role.PUBLISH, lambda tx: guards.require_predecessor_published(tx, epoch.pipeline, epoch.id, sink)
+            )
+
+    def epoch(self, pipeline: str, epoch: int) -> Epoch:
+        """Raises `UnknownEpoch`."""
+        row = self._find_one("find_epoch", pipeline=pipeline, epoch=epoch)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no epoch {epoch} of pipeline {pipeline}")
+        return to_epoch(row)
+
+    def epoch_of_interval(self, pipeline: str, interval: Interval) -> Epoch | None:
+        """The epoch whose interval overlaps `interval`, equal or not."""
+        row = self._find_one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
+        return to_epoch(row) if row else None
+
+    def epoch_before(self, pipeline: str, epoch: int) -> Epoch | None:
+        """The one with the next smaller number, void or not."""
+        row = self._find_one("find_epoch_before", pipeline=pipeline, epoch=epoch)
+        return to_epoch(row) if row else None
+
+    def last_epoch(self, pipeline: str) -> Epoch | None:
+        row = self._find_one("find_last_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def source_end(self, pipeline: str, source: str, before: int) -> Position | None:
+        """Where a cursor source ended in the last epoch before epoch `before` that names it, void or not, or else in
+        the savepoint that the pipeline began with."""
+        row = self._find_one("find_source_before", pipeline=pipeline, source=source, epoch=before)
+        if row is None:
+            return (self.savepoint(pipeline) or {"positions": {}})["positions"].get(source)
+        return row["end"]
+
+    def pipeline_change(self, pipeline: str, change: str) -> Json | None:
+        """What stood behind the last `change` of a pipeline as a whole that a person made."""
+        row = self._find_one("find_pipeline_change", pipeline=pipeline, change=change)
+        return row["found"] if row else None
+
+    def abandoned_epoch(self, pipeline: str) -> Epoch | None:
+        """A cursor pipeline's lowest undecided epoch whose lease has run out."""
+        row = self._find_one("find_abandoned_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def count_in_flight(self, pipeline: str) -> int:
+        """Epochs that are not published yet."""
+        row = self._find_one("count_in_flight", pipeline=pipeline)
+        return int(row["in_flight"]) if row else 0
+
+    def unfinished_epochs(self, pipeline: str) -> list[Epoch]:
+        """Everything but cleaned and void, in order."""
+        return [to_epoch(row) for row in self._find_all("list_unfinished_epochs", pipeline=pipeline)]
+
+    def sealed_epochs(self, pipeline: str, oldest: int) -> list[Epoch]:
+        """Those from epoch `oldest` on that have a sealed WAL, cleaned or not, in order."""
+        return [to_epoch(row) for row in self._find_all("list_sealed_epochs", pipeline=pipeline, oldest=oldest)]
+
+    def savepoint(self, pipeline: str) -> Json | None:
+        """What the pipeline began with, as `start_from` was given it."""
+        row = self._find_one("find_savepoint", pipeline=pipeline)
+        return row["savepoint"] if row else None
+
+    def has_keyed_state(self, pipeline: str) -> bool:
+        """Whether the pipeline has had keyed state, or began with a savepoint."""
+        return self._find_one("find_any_keyed_state", pipeline=pipeline) is not None
+
+    def last_decided_epoch(self, pipeline: str) -> Epoch | None:
+        row = self._find_one("find_last_decided_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def has_claims(self, pipeline: str) -> bool:
+        """Whether an epoch of the pipeline owns files."""
+        return self._find_one("find_any_claim", pipeline=pipeline) is not None
+
+    def abandoned_epochs(self, pipeline: str, hold: timedelta) -> list[Epoch]:
+        """Undecided, unleased, and without a sign of life for longer than `hold`."""
+        return [to_epoch(row) for row in self._find_all("list_abandoned_epochs", pipeline=pipeline, hold=hold)]
+
+    def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
+        rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
+        return {row["sink"]: to_participant(row) for row in rows}
+
+    def find_claimed_paths(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
+        """Those of `paths` that some epoch of this source owns, in whole or in part."""
+        found: set[str] = set()
+        for chunk in chunks(paths):
+            chunk.sort()  # neighbours in the index one after the other
+            new = self._find_all("find_unclaimed", pipeline=pipeline, source=source, paths=texts(chunk))
+            found.update(chunk)
+            found.difference_update(row["path"] for row in new)
+        return found
+
+    def find_claims(self, pipeline: str, source: str, paths: Iterable[str], but: int | None = None) -> dict[str, Claim]:
+        """Of each path the last claim, whole or highest range, that another epoch than `but` has on it."""
+        rows = [
+            row
+            for chunk in chunks(paths)
+            for row in self._find_all("find_claims", pipeline=pipeline, source=source, paths=texts(chunk), but=but)
+        ]
+        return {row["path"]: Claim(**row) for row in rows}
+
+    def find_paths_by_head(self, pipeline: str, source: str, heads: Iterable[str], but: int | None = None) -> set[str]:
+        """Paths on which another epoch than `but` has a claim with one of these heads."""
+        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=but)
+        return {row["path"] for row in rows}
+
+    def find_issued_tokens(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
+        """Those of `tokens` that this ledger issued for this epoch."""
+        rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
+        return {row["token"] for row in rows}
+
+    def _find_one(self, name: str, **parameters: object) -> Row | None:
+        return self._connection.run(Role.OPERATOR, lambda tx: tx.one(name, **parameters))
+
+    def _find_all(self, name: str, **parameters: object) -> list[Row]:
+        return self._connection.run(Role.OPERATOR, lambda tx: tx.all(name, **parameters))

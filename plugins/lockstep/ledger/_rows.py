@@ -1,0 +1,58 @@
+"""Rows of the ledger as the frozen facts of `lockstep.epoch`."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from lockstep.epoch import Epoch, Interval, Participant, Plan, Restaged, Vote
+from lockstep.errors import IllegalTransition
+from lockstep.ledger._connection import Row
+from lockstep.states import EpochState, ParticipantState
+
+
+def to_epoch(row: Row) -> Epoch:
+    span = row["span"]
+    return Epoch(
+        pipeline=row["pipeline"],
+        id=row["id"],
+        interval=Interval(span.lower, span.upper) if span is not None else None,
+        state=EpochState(row["state"]),
+        attempt=row["attempt"],
+        plan=Plan.from_json(row["plan"]),
+        planned_at=row["planned_at"].astimezone(UTC),
+        wal=row["wal"],
+        manifest_hash=row["manifest_hash"],
+        code_version=row["code_version"],
+        summary=row["summary"],
+        based_on=row["based_on"],
+        reason=row["reason"],
+        restaged=_restaged(row),
+    )
+
+
+def _restaged(row: Row) -> Restaged | None:
+    if row["restaged_wal"] is None:
+        return None
+    return Restaged(row["restaged_wal"], row["restaged_hash"], row["reordered"])
+
+
+def to_participant(row: Row) -> Participant:
+    vote = None
+    if row["token"] is not None:
+        vote = Vote(row["token"], row["handle"], row["target_id"], row["rows"] or {})
+    return Participant(
+        row["sink"],
+        ParticipantState(row["state"]),
+        row["attempt"],
+        vote,
+        row["execution"],
+        row["publication"],
+        row["age"],
+    )
+
+
+def require_row(row: Row | None) -> Row:
+    """A guarded update under the row's lock, after its guards have passed, always finds its row."""
+    if row is None:
+        raise IllegalTransition("the ledger's row changed under its own lock: this is a bug of Lockstep")
+    return row

@@ -1,0 +1,171 @@
+"""How a stage task gets its job to Spark: through Spark Connect in this process, or through spark-submit.
+
+Both run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
+folder of its own, so the provider's durable resume, which would skip the job, is not used.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException
+
+from lockstep.environment import variable_of
+from lockstep.epoch import SourceRange
+from lockstep.errors import StageFailed
+from lockstep.orchestration._connections import AirflowConnections, connection
+from lockstep.orchestration._shipping import file_of, ship
+from lockstep.orchestration._telling import DriverLog
+from lockstep.pipeline import Pipeline
+from lockstep.sources.base import planned_source
+from lockstep.wal.request import read_error, read_request
+
+_log = logging.getLogger(__name__)
+APPLICATION = "lockstep.compute.submit.stage_epoch"
+_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
+#: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
+_LOCAL_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+class Launcher(Protocol):
+    """Runs the staging job of a request; `cancel` ends it from another thread."""
+
+    reference: str  #: `module:name` of the pipeline for another process, "" for this one
+
+    def __call__(self, request_uri: str) -> None: ...
+
+    def cancel(self) -> None: ...
+
+
+def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> Launcher:
+    """The launcher that the Connection asks for. `submit`: further arguments of Airflow's SparkSubmitHook."""
+    found = connection(conn_id)
+    if found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://"):
+        return ConnectLauncher(pipeline, conn_id)
+    return SubmitLauncher(pipeline, conn_id, found, submit)
+
+
+class ConnectLauncher:
+    """Spark Connect: host `sc://…`, conn_type `sc` or `spark_connect`."""
+
+    reference = ""
+
+    def __init__(self, pipeline: Pipeline, conn_id: str) -> None:
+        self._pipeline = pipeline
+        self._conn_id = conn_id
+        self._running: tuple[Any, int] | None = None
+
+    def __call__(self, request_uri: str) -> None:
+        from lockstep.compute.stage import run_request
+        from lockstep.spark.session import connect
+
+        session = connect(self.url())
+        self._running = session, read_request(request_uri).token
+        run_request(request_uri, session, self._pipeline, AirflowConnections())
+
+    def url(self) -> str:
+        """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""
+        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+        return str(SparkConnectHook(self._conn_id).get_connection_url())
+
+    def cancel(self) -> None:
+        from lockstep.spark.session import cancel
+
+        if self._running is not None:
+            cancel(*self._running)
+
+
+class SubmitLauncher:
+    """spark-submit for `local[*]`, `spark://…`, `yarn` and `k8s://…`, by the provider's SparkSubmitHook."""
+
+    def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
+        self.reference = pipeline.reference()
+        self._sources = pipeline.sources
+        self._conn_id = conn_id
+        self.master = _master_of(found)
+        self._arguments = dict(submit)
+        self._hook: Any = None
+
+    def __call__(self, request_uri: str) -> None:
+        with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+            self._hook = self._make_hook(request_uri, Path(folder))
+            try:
+                self._hook.submit(str(self._application), env=self._environment(read_request(request_uri).sources))
+            except AirflowException as error:
+                self._raise_told(request_uri)
+                _log.error("%s", error)  # with the driver's last lines
+                raise StageFailed(f"spark-submit failed, see this task's log: {_first_line(error)}") from error
+
+    def cancel(self) -> None:
+        if self._hook is not None:
+            self._hook.on_kill()
+
+    def _make_hook(self, request_uri: str, folder: Path) -> Any:
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+        arguments = dict(self._arguments)
+        self._application = arguments.pop("application", None) or file_of(APPLICATION)
+        conf = {**(_LOCAL_CONF if self._is_local else {}), **arguments.pop("conf", {})}
+        code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
+        hook = SparkSubmitHook(
+            conn_id=self._conn_id,
+            conf=conf,
+            py_files=",".join(filter(None, code)),
+            name=arguments.pop("name", f"lockstep {self.reference}"),
+            application_args=["--request", request_uri],
+            **arguments,
+        )
+        hook._log = DriverLog(hook.log)
+        return hook
+
+    @property
+    def _is_local(self) -> bool:
+        return self.master.startswith("local")
+
+    @property
+    def _packages(self) -> tuple[str, ...]:
+        return (APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
+
+    def _environment(self, ranges: Mapping[str, SourceRange]) -> dict[str, str]:
+        """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
+
+        A driver on this machine gets the sources' connections this way, under the names that the command line uses; one
+        in a cluster inherits nothing from here, and its pod or container has to have them.
+        """
+        here = str(Path(sys.executable).parent)
+        environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
+        for name, planned in ranges.items():
+            source = planned_source(name, planned.spec, self._sources.get(name))
+            environment |= {variable_of(id): AirflowConnections()[id] for id in source.connections}
+        if self._is_local or self.master.startswith("spark://"):
+            environment.setdefault("PYSPARK_PYTHON", sys.executable)
+        return environment
+
+    def _raise_told(self, request_uri: str) -> None:
+        """Raise what the application wrote down before it died, if it got to."""
+        with suppress(FileNotFoundError):
+            raise read_error(request_uri)
+
+
+def _master_of(found: Connection) -> str:
+    """As SparkSubmitHook reads it: the scheme may stand in conn_type, the port may stand apart."""
+    host = found.host or ""
+    whole = found.conn_type == "spark" and ("://" in host or not found.port)
+    return (host if whole else f"{found.conn_type}://{host}") + (f":{found.port}" if found.port else "")
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,171 @@
+"""A committer that remembers in a folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
+from lockstep.home import absolute
+from lockstep.sinks.committers import _lone_sender as lone_sender
+from lockstep.sinks.committers.outside import OutsideCommitter
+from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
+from lockstep.sinks.values import Marker, SinkEpoch
+from lockstep.sinks.write_ahead import Session
+
+_RECORD = re.compile(r"epoch=([0-9]+)\.json")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+class FileCommitter(OutsideCommitter):
+    """A small file for each epoch that was sent: `<path>/<job>/<operator>/epoch=<id>.json`, created whole and once,
+    and before it the same as `span=<…>.json` for its interval.
+
+    `path`: a folder on a local or shared file system with hard links, the same for whoever may publish.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._root = Path(absolute(path))
+
+    def setting(self) -> str:
+        return str(self._root)
+
+    def create_resource(self) -> None:
+        """Raises `SinkUnavailable`."""
+        with self._naming():
+            missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
+            self._drafts.mkdir(parents=True, exist_ok=True)
+            if not self._id.exists():
+                with suppress(FileNotFoundError):  # another one, who was first, took the draft away
+                    create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
+            for folder in {self._folder.parent, self._root, *(made.parent for made in missing)}:
+                sync_folder(folder)
+            self._tidy()
+
+    def resource_id(self) -> str:
+        """Raises `TargetChanged`."""
+        with self._naming():
+            try:
+                return str(from_checked(self._id.read_bytes())["id"])
+            except (FileNotFoundError, Damaged) as error:
+                raise TargetChanged(
+                    f"committer of {self.operator_id}: {self._id} is missing or damaged ({error}), so nobody can tell "
+                    "which epochs were sent: mount or restore the folder"
+                ) from error
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        """Raises `OutcomeUnknown` for a damaged record."""
+        return self._read(self._file(epoch), epoch)
+
+    def _read(self, path: Path, epoch: int) -> Marker | None:
+        with self._naming():
+            try:
+                found = from_checked(path.read_bytes())
+            except FileNotFoundError:
+                return None
+            except Damaged as error:
+                raise OutcomeUnknown(
+                    f"committer of {self.operator_id}: {path} is damaged ({error}): restore it from a "
+                    "copy, or remove it to have the epoch sent again"
+                ) from error
+        return Marker(int(found.get("epoch", epoch)), int(found["token"]), str(found["manifest"]), found.get("span"))
+
+    def find_span(self, span: str) -> Marker | None:
+        return self._read(self._span(span), 0)
+
+    def newest(self) -> list[Marker]:
+        last = max(self._epochs(), default=None)
+        found = self.is_checkpoint_committed(last) if last is not None else None
+        return [found] if found else []
+
+    def all(self) -> Iterator[Marker]:
+        yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs())))
+
+    def _epochs(self) -> list[int]:
+        with self._naming(), suppress(FileNotFoundError):
+            return [int(found[1]) for path in self._folder.iterdir() if (found := _RECORD.fullmatch(path.name))]
+        return []
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash}
+        paths = [self._file(epoch.id)]
+        if epoch.span is not None:
+            told["span"] = epoch.span
+            paths.insert(0, self._span(epoch.span))
+        for path in paths:
+            with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
+                create_whole(path, to_checked(told), self._drafts)
+        self._require_same(epoch)
+
+    @contextmanager
+    def _alone(self, epoch: SinkEpoch) -> Iterator[bool]:
+        """A dead process's lock is gone; one that gives no sign doesn't count."""
+        path = self._drafts / f"{self._file(epoch.id).name}~sending"
+        with self._naming():
+            self._drafts.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
+        try:
+            with self._naming():
+                alone = _locked(descriptor) or self._clock() - os.fstat(descriptor).st_mtime > lone_sender.STANDSTILL
+            if not alone:
+                yield False
+                return
+            os.utime(descriptor)
+            with lone_sender.beating(lambda: os.utime(descriptor)):
+                yield True
+            path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
+
+    def _clock(self) -> float:
+        """The file system's own: the times of its files are told by no other."""
+        with tempfile.TemporaryFile(dir=self._drafts) as probe:
+            return os.fstat(probe.fileno()).st_mtime
+
+    def _tidy(self) -> None:
+        """Take away what killed processes left of records, and of the id, that stand."""
+        for draft in self._drafts.iterdir():
+            final = draft.name.partition("~")[0]
+            if (self._folder / final).exists() or final == self._id.name:
+                draft.unlink(missing_ok=True)
+
+    @contextmanager
+    def _naming(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise SinkUnavailable(f"committer of {self.operator_id}: {error}") from error
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / _UNSAFE.sub("_", self.job_id) / self.operator_id
+
+    @property
+    def _drafts(self) -> Path:
+        return self._folder / ".drafts"
+
+    @property
+    def _id(self) -> Path:
+        return self._root / "id.json"
+
+    def _file(self, epoch: int) -> Path:
+        return self._folder / f"epoch={epoch}.json"
+
+    def _span(self, span: str) -> Path:
+        return self._folder / f"span={span.replace(':', '').replace('/', '_')}.json"
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # this file system has no locks: everybody sends
+    return True

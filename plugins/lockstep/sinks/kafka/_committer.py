@@ -1,0 +1,194 @@
+"""KafkaSink's marker committer: an epoch's markers and records in the same transactions, one for each shard.
+
+First `init_transactions`, then the marker is looked for, then the records, the marker last: it makes others wait who
+look for theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.limits import limits_of
+from lockstep.kafka.producers import NO_TIME, Record, Route, TransactionalProducer
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
+from lockstep.sinks.kafka._records import Records
+from lockstep.sinks.open_sink import shown_before
+from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+
+def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
+    """Stable per (deployment, pipeline, sink, shard). With intervals by epoch, or parallel ones fence each other."""
+    whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
+    one = f"-{epoch.id}" if epoch.interval is not None else ""
+    return f"lockstep-{whose}{one}-{shard}"
+
+
+@dataclass
+class KafkaSession:
+    """The transactions of those shards that have not been committed by anyone yet."""
+
+    shards: int
+    open: dict[int, TransactionalProducer] = field(default_factory=dict)
+    rows: int = 0
+    starts: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def claimed(self) -> bool:
+        return bool(self.open)
+
+    def send(self, records: Records) -> None:
+        """Each record into its shard, unless that was committed before."""
+        self.rows += len(records)
+        if self.shards == 1:
+            for transaction in self.open.values():
+                transaction.send(records)
+            return
+        first = self.rows - len(records)
+        for number, mine in self._by_shard(records, first).items():
+            if number in self.open:
+                self.open[number].send(mine)
+
+    def _by_shard(self, records: Records, first: int) -> dict[int, list[Record]]:
+        """By shard; records of one key stay in one shard, and so in their order."""
+        found: dict[int, list[Record]] = {}
+        for ordinal, record in enumerate(records, first):
+            number = ordinal if record[0] is None else zlib.crc32(record[0])
+            found.setdefault(number % self.shards, []).append(record)
+        return found
+
+
+class KafkaMarkerCommitter(CheckpointCommitter):
+    """Exactly once: a shard's marker is committed with its records or not at all."""
+
+    guarantee = Guarantee.EXACTLY_ONCE
+
+    def __init__(self, cluster: Cluster, route: Route, markers: MarkerTopic, shards: int, planned_shards: int) -> None:
+        """`planned_shards`: with which epochs were sent whose markers tell of none."""
+        self._cluster, self._route, self._markers = cluster, route, markers
+        self._shards, self._planned_shards = shards, planned_shards
+
+    def create_resource(self) -> None:
+        self._markers.create()
+
+    def open(self) -> None:
+        """Clients are made when they are needed: a transaction wants a new producer each time."""
+
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        """Shard 0 is committed before the others. So whoever has opened it, which fences everybody else's, and finds
+        no marker then, decides with how many shards the epoch is sent."""
+        hint = self.shards_of(self._markers_of(epoch, wait=False))
+        with ExitStack() as stack:
+            opened = list(self._producers(stack, epoch, max(hint, self._shards)))
+            committed = self._markers_of(epoch)  # only now: whatever an older process had open has ended
+            session = KafkaSession(self.shards_of(committed))
+            if session.shards > len(opened):
+                raise PublishBusy(f"{self._route.who}: somebody else has begun to publish it with more shards")
+            for number in range(session.shards):
+                if number not in committed:
+                    session.open[number] = opened[number]
+            if session.open:
+                self._begin(session)
+            yield session
+            self._commit(session)
+
+    def shards_of(self, found: Mapping[int, ShardMarker]) -> int:
+        """With how many shards an epoch is sent: once one of them stands, with as many as that one was sent with."""
+        told = {marker.shards or self._planned_shards for marker in found.values()} or {self._shards}
+        if len(told) > 1:
+            raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch tell of {sorted(told)} shards")
+        return int(told.pop())
+
+    def _producers(self, stack: ExitStack, epoch: SinkEpoch, shards: int) -> Iterator[TransactionalProducer]:
+        """One for each shard, open."""
+        most_bytes = limits_of(self._cluster, self._route.topic).batch_bytes
+        for number in range(shards):
+            id = _transactional_id(self._markers.owner, epoch, number)
+            producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
+            producer.open()
+            yield producer
+
+    def _begin(self, session: KafkaSession) -> None:
+        self._markers.require_lasting()
+        session.starts = self._cluster.all_ends(self._route.topic)
+        for transaction in session.open.values():
+            transaction.begin()
+
+    def _commit(self, session: KafkaSession) -> None:
+        reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+        for transaction in session.open.values():
+            transaction.commit()
+            reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        """The markers, last: while one stands in an open transaction, nobody can tell what stands behind it."""
+        assert isinstance(session, KafkaSession)
+        if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
+            raise PublishBlocked(f"{self._route.who}: not every record of epoch {epoch.id} was handed over")
+        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
+        for number, transaction in session.open.items():
+            key = self._markers.key(epoch.id, number)
+            transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None))
+
+    def proof(self, epoch: SinkEpoch) -> Marker | None:
+        """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
+        found = self._markers_of(epoch, wait=False)
+        return found[0].to_marker(epoch.id) if found and len(found) == self.shards_of(found) else None
+
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        """As the sink's, by any shard, and without waiting for anybody's open transaction."""
+        for shown in self._markers.find(epoch.id, wait=False).values():
+            if shown.manifest_hash != epoch.manifest_hash:
+                raise shown_before(self._markers.owner.sink, epoch, shown.to_marker(epoch.id))
+        self._refuse_span(epoch)
+
+    def _refuse_span(self, epoch: SinkEpoch) -> None:
+        """What has been read so far."""
+        shown = self.find_span(epoch.span) if epoch.span is not None else None
+        if shown is not None and shown.epoch != epoch.id:
+            raise shown_before(self._markers.owner.sink, epoch, shown)
+
+    def find_span(self, span: str) -> Marker | None:
+        return next((marker for marker in self.all() if marker.span == span), None)
+
+    def newest(self) -> list[Marker]:
+        found = list(self.all())
+        by = (lambda marker: marker.epoch), (lambda marker: marker.token)
+        return list(dict.fromkeys(max(found, key=order) for order in by)) if found else []
+
+    def all(self) -> Iterable[Marker]:
+        """One for each epoch of which anything stands, without waiting for anybody's open transaction."""
+        return [next(iter(of.values())).to_marker(epoch) for epoch, of in self._markers.find_all(wait=False).items()]
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        """The epoch's marker once every shard has one."""
+        found = self._markers.find(epoch)
+        if not found or len(found) < self.shards_of(found):
+            return None
+        if len({marker.manifest_hash for marker in found.values()}) > 1:
+            raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")
+        return found[0].to_marker(epoch)
+
+    def _markers_of(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
+        found = self._markers.find(epoch.id, wait=wait)
+        for marker in found.values():
+            if marker.manifest_hash != epoch.manifest_hash:
+                raise LedgerConflict(
+                    f"{self._route.who}: epoch {epoch.id} carries the marker of manifest "
+                    f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+                )
+        if not found:
+            self._refuse_span(epoch)
+        return found

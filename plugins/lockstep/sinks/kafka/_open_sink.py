@@ -1,0 +1,211 @@
+"""A KafkaSink that is connected: with transactions exactly once, without them at least once or never promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.limits import limits_of, require_durable, require_lasting_outcomes, require_transactions
+from lockstep.kafka.producers import PlainProducer, Route
+from lockstep.kafka.reading import committed_records
+from lockstep.sinks.append_only.records import Origin
+from lockstep.sinks.base import Sink
+from lockstep.sinks.committers import OutsideCommitter
+from lockstep.sinks.committers.sent import SentCommitter, Unmarked
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
+from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession
+from lockstep.sinks.kafka._markers import MarkerTopic
+from lockstep.sinks.kafka._records import HEADER, RecordColumns
+from lockstep.sinks.values import Batches, Guarantee, Marker, SinkEpoch
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+
+_SEPARATOR = " "
+
+
+class OpenKafkaSink(WriteAheadSink):
+    """Without transactions."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        owner: SinkName,
+        cluster: Cluster,
+        route: Route,
+        columns: RecordColumns,
+        committer: CheckpointCommitter,
+    ) -> None:
+        super().__init__(sink)
+        self.committer = committer
+        self.cluster, self.columns = cluster, columns
+        self._owner, self._route = owner, route
+
+    def close(self) -> None:
+        self.committer.close()
+        self.cluster.close()
+
+    # --- before the decision ---
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        who, topic = self._route.who, self.cluster.require_topic(self._route.topic)
+        require_fitting_topic(self.cluster.topic_settings(topic.name), topic.name, self.columns, who)
+        if self.guarantee is not Guarantee.NONE:
+            require_durable(self.cluster, topic)
+        self._require_transactions()
+        self.committer.create_resource()
+        if schemas is None:
+            return
+        for output in self.outputs:
+            if output not in schemas:
+                raise PreflightRefused(f"{who}: the transform gave no output {output}, but {sorted(schemas)}")
+            if faults := list(self.columns.faults(schemas[output])):
+                raise PreflightRefused(f"{who}: output {output}: {'; '.join(faults)}")
+
+    def _require_transactions(self) -> None:
+        """Nothing is asked of the brokers that plain producers can do without."""
+
+    def target_id(self) -> str:
+        """Of the topic as it was made, and of the markers': one that is deleted and made anew is another target."""
+        return _SEPARATOR.join(self._topic_ids().values())
+
+    def _topic_ids(self) -> dict[str, str]:
+        """Of every topic that makes the target, by name."""
+        name = self._route.topic
+        topic = self.cluster.topic(name)
+        return {name: self._require_id(name, topic.id if topic else None)}
+
+    def _require_id(self, name: str, id: str | None) -> str:
+        if id is None:
+            raise self._changed(f"topic {name} is gone")
+        return id
+
+    def _require_target(self, vote: Vote) -> None:
+        for (name, found), voted in zip(self._topic_ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
+            if voted != found:
+                raise self._changed(f"topic {name} is {found}, and was {voted} when it voted")
+
+    def _changed(self, what: str) -> TargetChanged:
+        return TargetChanged(
+            f"{self._route.who}: {what}: the connection leads elsewhere, or the topic was deleted, or some of its "
+            "records were. Nothing was sent. Point the connection back. If the topic is gone for good, look for the "
+            f"epoch's records by their header {HEADER}, and say `lockstep resolve … applied`, or `not-applied`, which "
+            "sends it"
+        )
+
+    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        """Make every record once: whatever a broker would refuse is refused while it still can be."""
+        limits = limits_of(self.cluster, self._route.topic)
+        checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout)
+        rows: dict[str, int] = {}
+        for batches in wal:
+            rows[batches.output] = 0
+            for records in self.columns.records(batches, self.origin(batches.output, epoch.id)):
+                checks.check(records)
+                rows[batches.output] += len(records)
+        self._conclude(checks)
+        return Vote(epoch.token, None, self.target_id(), rows)
+
+    def _conclude(self, checks: RecordChecks) -> None:
+        """What is to be said of all records together."""
+        checks.warn_of_age()
+
+    # --- after the decision ---
+
+    def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
+        assert isinstance(session, KafkaSession | PlainProducer)
+        try:
+            for records in self.columns.records(batches, self.origin(batches.output, epoch.id)):
+                session.send(records)
+        except SinkRejected as error:  # by another version of this code than the one that voted
+            raise PublishBlocked(f"{error}; it was decided, so it has to be sent") from error
+        reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        return True
+
+    # --- verification ---
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The epoch's committed records that still stand in the topic; retention and compaction take some away."""
+        topic, prefix = self._route.topic, self.origin(output, epoch).key(0)[:-1].encode()
+        starts, ends = self._starts(epoch), self.cluster.all_ends(topic)
+        with self.cluster.who.naming(f"reading {topic}"):
+            for messages in committed_records(self.cluster.settings, topic, starts, ends):
+                yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema)
+
+    def _starts(self, epoch: int) -> Mapping[int, int]:
+        """The offset of each partition from which on to look for an epoch's records; 0 where nobody knows more."""
+        return {}
+
+    def origin(self, output: str, epoch: int) -> Origin:
+        """What headers tell of an output's records."""
+        return Origin(self._owner.deployment, self._owner.pipeline, output, epoch)
+
+
+class TransactionalKafkaSink(OpenKafkaSink):
+    """Exactly once: an epoch's records and its markers become visible together, or not at all."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        cluster: Cluster,
+        route: Route,
+        columns: RecordColumns,
+        markers: MarkerTopic,
+        committer: KafkaMarkerCommitter,
+    ) -> None:
+        super().__init__(sink, markers.owner, cluster, route, columns, committer)
+        self._markers, self._marker_committer = markers, committer
+
+    def _require_transactions(self) -> None:
+        require_transactions(self.cluster, self._route.timeout)
+        require_lasting_outcomes(self.cluster)
+        require_durable(self.cluster, self._markers.create())
+
+    def _topic_ids(self) -> dict[str, str]:
+        name = self._markers.name
+        return super()._topic_ids() | {name: self._require_id(name, self._markers.id())}
+
+    def _conclude(self, checks: RecordChecks) -> None:
+        super()._conclude(checks)
+        checks.require_one_transaction(self._route.longer)
+
+    def refuse_shown(self, epoch: SinkEpoch) -> None:
+        self._marker_committer.refuse_shown(epoch)
+
+    def _proof(self, epoch: SinkEpoch) -> Marker | None:
+        return self._marker_committer.proof(epoch)  # a dead publisher's transaction ends when the session opens
+
+    def _starts(self, epoch: int) -> Mapping[int, int]:
+        """Before the first of the epoch's shards."""
+        found = self._markers.find(epoch)
+        numbers = {number for marker in found.values() for number in marker.starts}
+        return {number: min(m.starts.get(number, 0) for m in found.values()) for number in numbers}
+
+
+def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) -> SentCommitter:
+    """Sends without a transaction, then has the epoch remembered elsewhere, or by nobody."""
+    reported = elsewhere.guarantee is Guarantee.AT_LEAST_ONCE
+
+    @contextmanager
+    def producing(epoch: SinkEpoch) -> Iterator[Unmarked]:
+        most_bytes = limits_of(cluster, route.topic).batch_bytes
+        with closing(PlainProducer(route, most_bytes, reported=reported)) as producer:
+            producer.open()
+            yield producer
+
+    def acknowledge(session: Session) -> None:
+        assert isinstance(session, PlainProducer)
+        session.flush()
+
+    return SentCommitter(elsewhere, producing, acknowledge)
+
+
+def _has_header(message: Any, prefix: bytes) -> bool:
+    return any(name == HEADER and value.startswith(prefix) for name, value in message.headers() or ())

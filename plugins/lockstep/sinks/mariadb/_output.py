@@ -1,0 +1,71 @@
+"""One output of a MariaDbSink and the table it goes into: made, checked, written to and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lockstep.errors import LockstepError, SinkRejected
+from lockstep.mariadb.connection import Database
+from lockstep.mariadb.wire import Cursor, close_quietly
+from lockstep.sinks.mariadb._load import Load
+from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
+from lockstep.sinks.mariadb._read import read_rows
+from lockstep.sinks.mariadb._tables import (
+    Table,
+    create_table,
+    find_table,
+    find_unique_keys,
+    require_insert,
+)
+from lockstep.sinks.mariadb._upsert import Upsert, require_upsertable
+from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.values import Batches, SinkEpoch, Standing
+
+
+@dataclass(frozen=True)
+class MariaDbOutput(TableOutput[Cursor]):
+    """See `TableOutput`."""
+
+    database: Database
+    own: MariaDbOwnTables
+
+    def _find(self, cursor: Cursor) -> Table | None:
+        return find_table(cursor, self.relation, self.where)
+
+    def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
+        create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
+
+    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
+        table = self._find(cursor)
+        if table is None:
+            return
+        if self.upserts is not None and self.epoch_column is not None:
+            epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
+            require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
+        given = [*stored.names, table.epoch_column(self.epoch_column)]
+        require_insert(cursor, self.relation, [name for name in given if name is not None])
+
+    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
+        return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
+
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
+        load = Load(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows into a temporary table and compares them there."""
+        writer = self.writer(epoch, SinkRejected)
+        assert isinstance(writer, Upsert)
+        connection = self.database.connect()
+        try:
+            with self.database.naming(f"comparing output {sealed.output}"), connection.cursor() as cursor:
+                self.database.guard(cursor)
+                return writer.standing(cursor, sealed)
+        finally:
+            close_quietly(connection)
+
+    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, self.relation, epoch_column, epoch, schema)

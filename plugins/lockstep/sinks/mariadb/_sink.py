@@ -1,0 +1,50 @@
+"""Rows into MariaDB tables, exactly once: all tables of a sink appear together and whole."""
+
+from __future__ import annotations
+
+from lockstep.errors import SINK_ERRORS
+from lockstep.mariadb.connection import Database
+from lockstep.mariadb.wire import Cursor
+from lockstep.relation import Relation
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.mariadb._branches import BranchName, MariaDbBranches
+from lockstep.sinks.mariadb._output import MariaDbOutput
+from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
+from lockstep.sinks.mariadb._target import MariaDbTarget
+from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
+
+
+class MariaDbSink(TableSink):
+    """Tables of a MariaDB server (10.5 or newer).
+
+    `tables`: output → "database.table", or "table" of the connection's database. `connection`: the id of a DSN,
+    `mysql://user:password@host:port/database`. `create`: make missing tables from the output's schema. `epoch_column`:
+    filled with the epoch where a table has it, None to leave it; without it nobody can verify. `shared`: let other
+    pipelines that say so too write to the same tables. `validate` (write_ahead): "load" tries the rows in the real
+    tables and rolls back, "schema" compares types, values and counts. `schema`: the database in which Lockstep's own
+    tables live; the connection's unless given. `lock_timeout`: seconds.
+
+    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
+    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
+    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `guarantee` (write_ahead):
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none".
+    """
+
+    def _relation(self, table: str, schema: str = "the connection's") -> Relation:
+        return Relation.parse(table, schema)
+
+    def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
+        owner = SinkName.of(context, self.name)
+        dsn = context.dsn(self.connection, self.name)
+        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
+        own = MariaDbOwnTables(self.schema or database.name, owner, self.replaces, self.lock_timeout)
+        relations = {output: self._relation(table, database.name) for output, table in self.tables.items()}
+        self._require_distinct(relations.values())  # "t" and "database.t" may be one
+        outputs = {
+            output: MariaDbOutput(database, own, output, relation, self.epoch_column, self.upserts)
+            for output, relation in relations.items()
+        }
+        branches = MariaDbBranches(database, own, BranchName(owner, own.home))
+        return self._open_on(MariaDbTarget(database, own, branches, outputs), context)

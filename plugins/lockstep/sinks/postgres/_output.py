@@ -1,0 +1,63 @@
+"""One output of a PostgresSink and the table it goes into: made, checked, written to and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import LockstepError, SinkRejected
+from lockstep.postgres.connection import Database, close_quietly
+from lockstep.sinks.postgres._copy import Copy
+from lockstep.sinks.postgres._own_tables import PostgresOwnTables
+from lockstep.sinks.postgres._read import read_rows
+from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys
+from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
+from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.values import Batches, SinkEpoch, Standing
+
+
+@dataclass(frozen=True)
+class PostgresOutput(TableOutput[Cursor]):
+    """See `TableOutput`."""
+
+    database: Database
+    own: PostgresOwnTables
+
+    def _find(self, cursor: Cursor) -> Table | None:
+        return find_table(cursor, self.relation, self.where)
+
+    def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
+        create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
+
+    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
+        table = self._find(cursor)
+        if table is not None and self.upserts is not None and self.epoch_column is not None:
+            epoch_column = table.epoch_column(self.epoch_column) or self.epoch_column
+            require_upsertable(cursor, table, self.output, self.upserts, epoch_column)
+            require_staging(cursor, self.own.home, self.where)
+
+    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
+        return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
+
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
+        copy = Copy(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+        """Copies the sealed rows to the server, compares them there, and rolls back."""
+        writer = self.writer(epoch, SinkRejected)
+        assert isinstance(writer, Upsert)
+        connection = self.database.connect(f"lockstep {self.where} verify"[:63])
+        try:
+            with self.database.naming(f"comparing output {sealed.output}"):
+                cursor = connection.cursor()
+                self.database.guard(cursor)
+                return writer.standing(cursor, sealed)
+        finally:
+            close_quietly(connection)
+
+    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return read_rows(self.database, self.relation, epoch_column, epoch, schema)

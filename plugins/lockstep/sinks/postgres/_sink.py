@@ -1,0 +1,57 @@
+"""Rows into PostgreSQL tables, exactly once: all tables of a sink appear together and whole.
+
+Triggers on a target run with the rows. One that uses LISTEN, NOTIFY or a temporary table makes PREPARE TRANSACTION fail
+(`SinkRejected`, nothing is shown), one that drops rows is found by the count.
+"""
+
+from __future__ import annotations
+
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import SINK_ERRORS
+from lockstep.postgres.connection import Database
+from lockstep.relation import Relation
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.postgres._branches import PostgresBranches
+from lockstep.sinks.postgres._output import PostgresOutput
+from lockstep.sinks.postgres._own_tables import PostgresOwnTables
+from lockstep.sinks.postgres._target import PostgresTarget
+from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkContext
+
+
+class PostgresSink(TableSink):
+    """Tables of one PostgreSQL database (14 or newer).
+
+    `tables`: output → "schema.table", spelled as in the catalog. `connection`: the id of a DSN. `create`: make missing
+    tables from the output's schema. `epoch_column`: filled with the epoch where a table has it, None to leave it;
+    without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables. `validate`
+    (write_ahead): "load" tries the rows in the real tables and rolls back, "schema" compares types and counts.
+    `schema`: where Lockstep's own tables live. `lock_timeout`: seconds.
+
+    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
+    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
+    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `guarantee` (write_ahead):
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none".
+    """
+
+    default_schema = "public"
+
+    def _spelled(self, table: str) -> str:
+        return str(self._relation(table))
+
+    def _relation(self, table: str) -> Relation:
+        return Relation.parse(table, "public")
+
+    def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
+        assert self.schema is not None
+        owner = SinkName.of(context, self.name)
+        dsn = context.dsn(self.connection, self.name)
+        database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
+        own = PostgresOwnTables(self.schema, owner, self.replaces)
+        outputs = {
+            output: PostgresOutput(database, own, output, self._relation(table), self.epoch_column, self.upserts)
+            for output, table in self.tables.items()
+        }
+        return self._open_on(PostgresTarget(database, own, PostgresBranches(database, owner), outputs), context)

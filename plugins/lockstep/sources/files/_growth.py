@@ -1,0 +1,224 @@
+"""Files that writers append to: an epoch takes the complete lines that came since the last one took some.
+
+What was taken is frozen as a range of bytes, with a digest of the file's first bytes and of those before the range's
+end: a file that was truncated, rotated or replaced no longer has them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from lockstep.epoch import Claim, Json
+from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
+from lockstep.sources.files._frozen_file import FrozenFile
+
+WINDOW = 4096  #: bytes at either end that the digest knows
+HEAD = 256  #: bytes by which a file is known again; a shorter one isn't
+_BLOCK = 1 << 16
+#: By these endings Spark, and everybody else, knows a compressed file: it has no lines that could be appended to.
+_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
+
+Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
+
+
+@dataclass(frozen=True)
+class FrozenRange:
+    """The bytes [starts, ends) of a file; the last of them ends a line. `size` and `mtime_ns`: the file's, then."""
+
+    path: str
+    starts: int
+    ends: int
+    digest: str
+    size: int
+    mtime_ns: int
+    sha256: str | None = None
+    head: str | None = None  #: sha256 of the file's first HEAD bytes, when it has them for the first time
+    known_as: str | None = None  #: by which name it is claimed, if that isn't its path
+
+    @classmethod
+    def from_json(cls, value: Json) -> FrozenRange:
+        path, digest, facts = value["path"], value["digest"], (value["size"], value["mtime_ns"])
+        others = (value.get("sha256"), value.get("head"), value.get("known_as"))
+        return cls(path, value["from"], value["to"], digest, *facts, *others)
+
+    def to_json(self) -> Json:
+        facts = {"path": self.path, "from": self.starts, "to": self.ends, "digest": self.digest}
+        facts |= {"size": self.size, "mtime_ns": self.mtime_ns}
+        facts |= {"sha256": self.sha256, "head": self.head, "known_as": self.known_as}
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+    @property
+    def name(self) -> str:
+        """By which the file is claimed."""
+        return self.known_as or self.path
+
+    def claim(self) -> Claim:
+        return Claim(self.name, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
+
+    def check(self) -> None:
+        """Raise `SourceChanged` unless the range can still be read as it was; what came behind it doesn't matter."""
+        try:
+            file = _opened(self.path)
+        except SourceNotReady as error:
+            raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
+        with file:
+            _require_same(file, self.claim(), self.path)
+            if self.sha256 is not None and self.sha256 != _sha256(file, self.starts, self.ends):
+                raise SourceChanged(f"{self.path}: bytes {self.starts} to {self.ends} are others than were planned")
+
+
+def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[FrozenFile, Claim | None]]:
+    """Those of `files` (in chunks, path by name) that aren't as their last claim left them, longest unchanged first.
+
+    Each once, however often, and in however many chunks, it is listed.
+    """
+    found: dict[str, tuple[FrozenFile, Claim | None]] = {}
+    for chunk in files:
+        taken = claims(chunk)
+        for name, path in chunk.items():
+            claim = taken.get(name)
+            now = FrozenFile.of(path, name=claim.path if claim else name)
+            if claim is None or (claim.ends is not None and _may_have_news(claim, now)):
+                found[name] = (now, claim)
+    return sorted(found.values(), key=lambda pair: pair[0])
+
+
+def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FrozenRange | None:
+    """The complete lines behind `claim`, of about `limit` bytes at most, but at least one line; None if there is none.
+
+    Raises `SourceChanged` if the file isn't the one that was claimed, `SourceNotReady` if it went away.
+    """
+    if now.path.endswith(_COMPRESSED):
+        raise InvalidPipeline(f"{now.path}: a compressed file doesn't grow by lines; leave grow away, or the file")
+    starts = (claim.ends or 0) if claim else 0
+    with _opened(now.path) as file:
+        if claim is not None:
+            _require_same(file, claim, now.path)
+        ends = _end_of_lines(file, starts, now.size, limit)
+        if ends is None:
+            return None
+        sha256 = _sha256(file, starts, ends) if hashed else None
+        known = claim is not None and (claim.size or 0) >= HEAD
+        head = _digest(file, HEAD) if now.size >= HEAD and not known else None
+        digest, known_as = _digest(file, ends), now.known_as
+        return FrozenRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
+
+
+def require_unknown(found: FrozenRange, claims: Iterable[Claim], *, header: bool) -> None:
+    """Raise `SourceChanged` if the file of this range is one of those that were claimed, moved or copied.
+
+    To read it under its new name would double what was read under the old one. `header`: the first line is no record,
+    so where only that was read there is nothing to double, and files with the same header are files apart.
+    """
+    with _opened(found.path) as file:
+        no_record = _first_line(file) if header else 0
+        for claim in claims:
+            upto = claim.ends or 0
+            if upto <= no_record:
+                continue
+            if claim.path != found.name and upto <= found.size and _digest(file, upto) == claim.digest:
+                raise SourceChanged(
+                    f"growing file {found.path} is {claim.path} under another name, of which {upto} bytes were taken; "
+                    "they are not read twice. Move it away, or give it its old name back to have the rest read"
+                )
+
+
+def require_apart(ranges: Iterable[FrozenRange]) -> None:
+    """Raise `SourceChanged` if two of these ranges are of one file under two names, by a link or as a copy.
+
+    What has one line only, as a CSV file that has just its header, is nobody's copy.
+    """
+    files: dict[tuple[int, int], FrozenRange] = {}
+    alike: dict[str | None, list[FrozenRange]] = {}
+    for found in sorted(ranges, key=lambda one: one.ends):  # of a copy, the shorter one first
+        with _opened(found.path) as file:
+            facts = os.fstat(file.fileno())
+            same = [files.setdefault((facts.st_dev, facts.st_ino), found)]
+            if found.head is not None:
+                begins, line = _digest(file, WINDOW), _first_line(file)
+                known = [*alike.get(found.head, ()), *alike.get(begins, ())]
+                same += [one for one in known if one.ends > line and _digest(file, one.ends) == one.digest]
+                alike.setdefault(begins if found.ends >= WINDOW else found.head, []).append(found)
+        if other := next((one for one in same if one is not found), None):
+            raise SourceChanged(
+                f"growing files {other.path} and {found.path} are one file under two names; it is not read twice. "
+                "Move one of them away, or have the source's path mean only one"
+            )
+
+
+def _may_have_news(claim: Claim, now: FrozenFile) -> bool:
+    same = (claim.size, claim.mtime_ns) == (now.size, now.mtime_ns)
+    return not same or claim.ends != now.size
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except FileNotFoundError as error:
+        raise SourceNotReady(f"input file {path} is gone") from error
+    except OSError as error:
+        raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
+
+
+def _require_same(file: BinaryIO, claim: Claim, path: str) -> None:
+    """The file still begins, and before the claim's end reads, as it did."""
+    upto, size = claim.ends or 0, os.fstat(file.fileno()).st_size
+    if size < upto:
+        found = f"has {size} bytes only: it was truncated or replaced"
+    elif _digest(file, upto) != claim.digest:
+        found = "begins, or reads before that, with other bytes: it was replaced or rewritten"
+    else:
+        return
+    raise SourceChanged(
+        f"growing file {path} was taken up to byte {upto} and now {found}; nothing of it is read again. Move it "
+        "away to go on without it, or give it a name that no file had before to have it read from its start"
+    )
+
+
+def _digest(file: BinaryIO, upto: int) -> str:
+    """sha256 of the first WINDOW bytes and of the WINDOW bytes before `upto`, nothing behind it."""
+    found = hashlib.sha256()
+    for start in (0, max(0, upto - WINDOW)):
+        file.seek(start)
+        found.update(file.read(min(WINDOW, upto - start)))
+    return found.hexdigest()
+
+
+def _first_line(file: BinaryIO) -> int:
+    file.seek(0)
+    return len(file.readline(_BLOCK))
+
+
+def _sha256(file: BinaryIO, starts: int, ends: int) -> str:
+    found = hashlib.sha256()
+    file.seek(starts)
+    for start in range(starts, ends, _BLOCK):
+        found.update(file.read(min(_BLOCK, ends - start)))
+    return found.hexdigest()
+
+
+def _end_of_lines(file: BinaryIO, starts: int, size: int, limit: int | None) -> int | None:
+    """Behind the last newline of [starts, size), or of its first `limit` bytes if there is one in them."""
+    upto = size if limit is None else min(size, starts + limit)
+    for start, block in _backwards(file, starts, upto):
+        if (place := block.rfind(b"\n")) >= 0:
+            return start + place + 1
+    file.seek(upto)
+    for start in range(upto, size, _BLOCK):  # a line longer than the limit
+        block = file.read(min(_BLOCK, size - start))
+        if (place := block.find(b"\n")) >= 0:
+            return start + place + 1
+    return None
+
+
+def _backwards(file: BinaryIO, starts: int, upto: int) -> Iterator[tuple[int, bytes]]:
+    while upto > starts:
+        start = max(starts, upto - _BLOCK)
+        file.seek(start)
+        yield start, file.read(upto - start)
+        upto = start

@@ -1,0 +1,157 @@
+"""What the bytes of Kafka's keys and values are, as SQL expressions that decode them and tell what can't be decoded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from lockstep.ddl import literal
+from lockstep.errors import InvalidPipeline
+from lockstep.sources._decimals import Decimals
+from lockstep.sources.records import BAD
+
+#: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
+#: little of them or too much, and bytes that are left over are as malformed as those that are missing.
+_END = "_lockstep_end"
+_VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
+
+
+class Encoding(StrEnum):
+    """What the bytes of a key or a value are."""
+
+    BYTES = "bytes"
+    STRING = "string"  #: UTF-8
+    JSON = "json"  #: one object
+    AVRO = "avro"  #: binary, without a container and without a schema registry's prefix
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """One of a record's two parts. `schema`: Spark DDL for JSON, the writer's Avro schema as JSON for Avro."""
+
+    column: str
+    encoding: Encoding
+    schema: str
+
+    @classmethod
+    def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
+        """Raises `InvalidPipeline`."""
+        if encoding not in tuple(Encoding):
+            raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(Encoding)}")
+        needs = encoding in (Encoding.JSON, Encoding.AVRO)
+        if needs != (schema is not None):
+            raise InvalidPipeline(f"{where}: {column}_schema goes with {column}='json' or 'avro', and only with them")
+        if encoding == Encoding.AVRO:
+            _require_avro(where, column, schema or "")
+        return cls(column, Encoding(encoding), schema or "")
+
+    @property
+    def may_fail(self) -> bool:
+        return self.encoding is not Encoding.BYTES
+
+    @property
+    def added_field(self) -> str | None:
+        """The field of a decoded record that tells whether it was one, if there is such a field."""
+        match self.encoding:
+            case Encoding.JSON:
+                return BAD
+            case Encoding.AVRO:
+                return _END
+            case _:
+                return None
+
+    @property
+    def decode_sql(self) -> str:
+        """The part, decoded, with the `added_field`."""
+        match self.encoding:
+            case Encoding.BYTES:
+                return self.column
+            case Encoding.STRING:
+                return self._text
+            case Encoding.JSON:
+                options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
+                return f"from_json({self._text}, {literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
+            case Encoding.AVRO:
+                ended = f"concat({self.column}, unhex({self._hash}))"
+                return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
+
+    def fault_sql(self, decoded: str) -> str:
+        """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
+        failed = f"({self.column} IS NOT NULL AND {decoded} IS NULL)"
+        match self.encoding:
+            case Encoding.BYTES:
+                return "false"
+            case Encoding.STRING:
+                return self._is_no_text
+            case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
+                wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {self._has_more_json}"
+                return f"({wrong} OR {self._decimals.changed(decoded)})"
+            case Encoding.AVRO:
+                found = f"{decoded}.{_END} = unhex({self._hash})"
+                return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+
+    def cast_sql(self, decoded: str) -> str:
+        """What was decoded, with the types of the schema."""
+        return self._decimals.fitted(decoded) if self.encoding is Encoding.JSON else decoded
+
+    @property
+    def _decimals(self) -> Decimals:
+        return Decimals.of(self.schema)
+
+    @property
+    def wrapper_field(self) -> str | None:
+        """The field of what was decoded that is all of it, if it had to be put into a record."""
+        wrapped = self.encoding is Encoding.AVRO and not _is_record(json.loads(self.schema))
+        return _VALUE if wrapped else None
+
+    @property
+    def _hash(self) -> str:
+        return f"md5({self.column})"
+
+    @property
+    def _has_more_json(self) -> str:
+        """Whether something stands behind the object: the parser doesn't look there."""
+        ended = f"""concat('[', {self._text}, ',"', {self._hash}, '"]')"""
+        found = f"get(from_json({ended}, 'ARRAY<STRING>'), 1) = {self._hash}"
+        return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+
+    @property
+    def raw_sql(self) -> str:
+        """The bytes, as members of a struct: as text where they are text, else in base64."""
+        text = f"IF({self._is_no_text}, NULL, {self._text}) AS {self.column}"
+        return f"{text}, IF({self._is_no_text}, base64({self.column}), NULL) AS {self.column}_base64"
+
+    @property
+    def _text(self) -> str:
+        return f"CAST({self.column} AS STRING)"
+
+    @property
+    def _is_no_text(self) -> str:
+        return f"NOT coalesce(is_valid_utf8({self._text}), true)"
+
+
+def _require_avro(where: str, name: str, schema: str) -> None:
+    what = f"{where}: {name}_schema"
+    try:
+        found = json.loads(schema)
+    except ValueError as error:
+        raise InvalidPipeline(f"{what} is no JSON: {error}") from None
+    if isinstance(found, list):
+        raise InvalidPipeline(
+            f"{what} is to be one type, not a union: a record without a key or a value has null there"
+        )
+
+
+def _is_record(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "record"
+
+
+def _ended(schema: str) -> str:
+    """The schema of the bytes with their hash behind them."""
+    found = json.loads(schema)
+    if not _is_record(found):
+        found = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": found}]}
+    end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
+    return json.dumps({**found, "fields": [*found["fields"], end]})

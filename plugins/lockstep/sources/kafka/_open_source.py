@@ -1,0 +1,166 @@
+"""A KafkaSource that is open: each epoch takes a frozen range of offsets from each partition."""
+
+from __future__ import annotations
+
+import logging
+import re
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lockstep.epoch import Interval, Position
+from lockstep.errors import IntervalMissing, SourceChanged
+from lockstep.kafka.cluster import Cluster, Topic
+from lockstep.kafka.java_client import java_settings
+from lockstep.kafka.redaction import hide_login
+from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._intervals import range_of_interval
+from lockstep.sources.kafka._losses import require_same_topic, require_whole, resume_offsets
+from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, cap, left_topics, position_of, ranges_of
+from lockstep.sources.kafka._records import read_ranges
+from lockstep.sources.kafka._start_offsets import Start, first_offsets
+from lockstep.sources.records import OpenRecordSource, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenKafkaSource(OpenRecordSource):
+    """What epochs of offsets and epochs of intervals have in common.
+
+    `topics`, or what has a name that `pattern` matches whole. `accept_loss`: topics that may lack records.
+    """
+
+    cluster: Cluster
+    topics: tuple[str, ...]
+    pattern: str | None
+    accept_loss: tuple[str, ...]
+    key: Decoding
+    value: Decoding
+    headers: bool
+    on_bad_records: str
+    group: str | None
+
+    def close(self) -> None:
+        self.cluster.close()
+
+    # --- planning ---
+
+    @abstractmethod
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Raises `SourceChanged` by one of its kinds, `SourceNotReady`, `SourceUnavailable`, `SourceRefused`."""
+
+    def _includes(self, name: str) -> bool:
+        return name in self.topics if self.pattern is None else re.fullmatch(self.pattern, name) is not None
+
+    def _look_up(self) -> Iterator[Topic]:
+        """The topics that are there. Raises `SourceRefused` for a name that the cluster doesn't have."""
+        if self.pattern is None:
+            yield from map(self.cluster.require_topic, self.topics)
+            return
+        for name in self.cluster.topics():
+            if self._includes(name) and (topic := self.cluster.topic(name)):
+                yield topic
+
+    # --- reading ---
+
+    def check(self, start: Position | None, end: Position) -> None:
+        for name, range in ranges_of(end).items():
+            topic = require_same_topic(self.cluster.who.name, name, range.id, self.cluster.topic(name))
+            require_whole(self.cluster, range, TopicBounds.of(self.cluster, topic))
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        return not any(range.offsets for range in ranges_of(end).values())
+
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+        """Every record of the frozen ranges, with those that can't be decoded marked."""
+        settings = java_settings(self.cluster.settings, self.cluster.who.name)
+        hide_login(spark, settings)
+        return read_ranges(spark, ranges_of(end), settings, self.key, self.value, headers=self.headers)
+
+    def report_published(self, start: Position | None, end: Position) -> None:
+        """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
+        if self.group is not None:
+            self.cluster.commit_offsets(self.group, {name: range.ends for name, range in ranges_of(end).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalKafkaSource(OpenKafkaSource):
+    """An epoch has the records of its interval. `settle`: how long after it the epoch begins."""
+
+    settle: timedelta
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        if interval is None:
+            raise IntervalMissing(f"{self.cluster.who.name} needs a data interval")
+        ranges = {topic.name: self._range(topic, interval) for topic in self._look_up()}
+        return position_of(self.cluster.id(), ranges, {})
+
+    def _range(self, topic: Topic, interval: Interval) -> TopicRange:
+        lost = topic.name in self.accept_loss
+        return range_of_interval(self.cluster, topic, interval, self.settle, accept_loss=lost)
+
+
+@dataclass(frozen=True, eq=False)
+class CursorKafkaSource(OpenKafkaSource):
+    """An epoch goes on where the one before ended. `most`: offsets of an epoch."""
+
+    start: Start
+    most: int | None
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        id = self.cluster.id()
+        before = self._ends_before(id, start)
+        ranges = cap(self._following(before, first=start is None), self.most)
+        left = {name: range for name, range in before.items() if not self._includes(name)}
+        return position_of(id, ranges, left)
+
+    def _ends_before(self, id: str, start: Position | None) -> dict[str, TopicRange]:
+        """Where every topic ended that was read before."""
+        if start is None:
+            return {}
+        if start["cluster"] != id and not self.accept_loss:
+            raise SourceChanged(f"{self.cluster.who.name}: positions are of cluster {start['cluster']}, this is {id}")
+        return left_topics(start) | {name: range.behind() for name, range in ranges_of(start).items()}
+
+    def _following(self, before: Mapping[str, TopicRange], *, first: bool) -> dict[str, TopicRange]:
+        """Everything between the last epoch's end and what is decided now."""
+        for name, last in before.items():
+            if self._includes(name) and name not in self.accept_loss:
+                require_same_topic(self.cluster.who.name, name, last.id, self.cluster.topic(name))
+        return {
+            topic.name: self._after(TopicBounds.of(self.cluster, topic), before.get(topic.name), first=first)
+            for topic in self._look_up()
+        }
+
+    def _after(self, bounds: TopicBounds, last: TopicRange | None, *, first: bool) -> TopicRange:
+        accepted = bounds.topic.name in self.accept_loss
+        begins = {number: oldest for number, (oldest, _) in bounds.partitions.items()}
+        if first:
+            begins |= first_offsets(self.cluster, bounds, self.start)
+        if last is not None:
+            begins |= resume_offsets(self.cluster, last, bounds) if accepted else last.ends
+        range = bounds.range(
+            {number: (begins[number], max(begins[number], end)) for number, (_, end) in bounds.partitions.items()}
+        )
+        require_whole(self.cluster, range, bounds)
+        self._warn_of_open_transactions(bounds.topic.name, range)
+        if last is not None and not accepted:
+            require_whole(self.cluster, last, bounds)
+        return range
+
+    def _warn_of_open_transactions(self, name: str, range: TopicRange) -> None:
+        """Log what an open transaction keeps from an epoch that has nothing else of its partition."""
+        idle = {number: end for number, (first, end) in range.partitions.items() if first == end}
+        for number, newest in self.cluster.ends(name, idle).items():
+            if newest > idle[number]:
+                _log.warning(
+                    "%s: %d offsets of %s/%d wait for a transaction that is open since offset %d; if its producer is "
+                    "gone, brokers abort it after its timeout, or kafka-transactions.sh does",
+                    *(self.cluster.who.name, newest - idle[number], name, number, idle[number]),
+                )

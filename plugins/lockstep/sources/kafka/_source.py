@@ -1,0 +1,115 @@
+"""KafkaSource: topics as a source (Flink: KafkaSource)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lockstep.epoch import Identity
+from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker, settings_of
+from lockstep.sources.base import Source, SourceContext
+from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
+from lockstep.sources.kafka._start_offsets import Start, check_start
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KafkaSource(Source):
+    """Committed records of topics: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`[, `headers`].
+
+    `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
+    connection, see `lockstep.kafka.connection.settings_of`. `start`, for the first epoch: "earliest", "latest", a
+    time, or {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions and
+    topics that join later. `key`, `value`: "bytes", "string", "json" (with `…_schema`, Spark DDL) or "avro" (with
+    `…_schema`, the Avro schema). `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch`
+    counts offsets. `headers`: read them too. `group`: a consumer group whose offsets follow what is published, for lag
+    monitors.
+
+    `by_interval=True`: an epoch has the records whose timestamps are in its interval, and begins `settle` after it; for
+    topics with message.timestamp.type=LogAppendTime, where a record can't come late.
+
+    A range ends before the oldest open transaction. Its records are read again, or an error says which are gone:
+    `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again, where
+    it was cut or where it now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on
+    where it ended when it is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number:
+    [first, end]}}}[, "left"]}.
+    """
+
+    topics: str | tuple[str, ...] = field(default=(), kw_only=False)
+    pattern: str | None = None
+    connection: str
+    start: Start = "earliest"
+    key: str = "bytes"
+    key_schema: str | None = None
+    value: str = "bytes"
+    value_schema: str | None = None
+    on_bad_records: str = "fail"
+    max_rows_per_epoch: int | None = None
+    headers: bool = False
+    group: str | None = None
+    by_interval: bool = False
+    settle: timedelta = timedelta(minutes=1)
+    accept_loss: str | tuple[str, ...] = ()
+    identity: Identity = field(init=False, default=Identity.CURSOR)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "topics", _tuple_of(self.topics))
+        object.__setattr__(self, "accept_loss", _tuple_of(self.accept_loss))
+        object.__setattr__(self, "identity", Identity.INTERVAL if self.by_interval else Identity.CURSOR)
+        where = f"source {self._selection}"
+        if bool(self.topics) == (self.pattern is not None):
+            raise InvalidPipeline(f"{where}: give either topics or a pattern")
+        if self.on_bad_records not in ("fail", "quarantine"):
+            raise InvalidPipeline(f"{where}: on_bad_records is 'fail' or 'quarantine'")
+        if self.pattern is not None and not _is_expression(self.pattern):
+            raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
+        if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
+            raise InvalidPipeline(f"{where}: max_rows_per_epoch must be at least 1")
+        check_start(where, self.start, self.topics)
+        self._decodings(where)
+
+    def _decodings(self, where: str) -> tuple[Decoding, Decoding]:
+        """Of keys and of values. Raises `InvalidPipeline`."""
+        key = Decoding.of(where, "key", self.key, self.key_schema)
+        return key, Decoding.of(where, "value", self.value, self.value_schema)
+
+    @property
+    def _selection(self) -> str:
+        return self.pattern or ", ".join(_tuple_of(self.topics))
+
+    def spec(self) -> None:
+        return None  # until its arguments are JSON
+
+    def reads_from(self) -> str:
+        return f"topics {self._selection} of connection {self.connection}"
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return (self.connection,)
+
+    def open(self, context: SourceContext) -> OpenKafkaSource:
+        """Raises `InvalidPipeline` for a connection that isn't given, or no good."""
+        where = f"source {context.source}"
+        settings = settings_of(context.dsn(self.connection), where)
+        key, value = self._decodings(where)
+        cluster = Cluster(settings, Asker(where, SourceUnavailable, SourceRefused))
+        topics, accept_loss = _tuple_of(self.topics), _tuple_of(self.accept_loss)
+        always = cluster, topics, self.pattern, accept_loss, key, value, self.headers, self.on_bad_records, self.group
+        if self.by_interval:
+            return IntervalKafkaSource(*always, self.settle)
+        return CursorKafkaSource(*always, self.start, self.max_rows_per_epoch)
+
+
+def _tuple_of(names: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _is_expression(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except re.error:
+        return False
+    return True

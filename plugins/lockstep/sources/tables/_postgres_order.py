@@ -1,0 +1,268 @@
+"""Where an epoch of a Postgres table may end, so that no row can come below it any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from psycopg2 import sql
+from psycopg2.extensions import cursor as Cursor
+
+from lockstep.errors import SourceChanged, SourceRefused
+from lockstep.sources.tables._postgres_columns import SourceColumn
+from lockstep.sources.tables.source import Span, why_restarted, youth
+
+_log = logging.getLogger(__name__)
+_LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
+VIEWS = ("v", "m")  #: relkinds; what can be said of their columns, their tables have to keep
+_INTEGERS = ("int2", "int4", "int8")
+_MOMENTS = ("timestamp", "timestamptz")
+
+_HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
+
+_HOLDER = """
+    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
+    SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
+           || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
+           || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
+    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
+    UNION ALL
+    SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
+    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
+"""
+
+_FILLS_IT = """
+    SELECT EXISTS (SELECT FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
+                   WHERE a.attrelid = %(oid)s::bigint::oid AND a.attname = %(column)s
+                     AND pg_get_expr(d.adbin, d.adrelid) = 'pg_current_xact_id()')
+        OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
+"""
+
+_SEQUENCE = """
+    SELECT n.nspname, c.relname, s.seqincrement
+    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
+    JOIN pg_sequence s ON s.seqrelid = d.objid
+    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
+      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
+"""
+
+_INDEXED = """
+    SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
+                   WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
+"""
+
+
+class Order(Protocol):
+    """How a column's values become ranges."""
+
+    def within(self, span: Span) -> sql.Composable:
+        """The rows of the span, as a condition."""
+
+    def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        """Where the longest range that starts at `after` ends; `after` if it would be empty."""
+
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        """Why rows that come now may have numbers up to `after`; None if nothing says so."""
+
+    def held_by(self, cursor: Cursor) -> str | None:
+        """Who has kept rows from being read for long, and for how long."""
+
+    def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
+        """Where a range of about `rows` rows ends that starts as `span` does."""
+
+
+def require_usable(where: str, kind: str, column: SourceColumn) -> None:
+    """Raise `SourceRefused` unless `column` can order the table's rows. `kind`: pg_class.relkind."""
+    if column.type_name not in ("xid8", *_INTEGERS, *_MOMENTS):
+        raise SourceRefused(
+            f"{where}: column {column.name} is {column.type_text}; rows are ordered by an xid8, an integer "
+            "or a timestamp"
+        )
+    if kind not in VIEWS and not column.not_null:
+        raise SourceRefused(
+            f"{where}: column {column.name} may be NULL, and such a row would never be read: "
+            f"ALTER COLUMN {column.name} SET NOT NULL"
+        )
+
+
+def warn_unindexed(cursor: Cursor, where: str, oid: int, kind: str, column: str) -> None:
+    """Tell if the whole table is read each time."""
+    if kind not in VIEWS and not _is_true(cursor, _INDEXED, (oid, column)):
+        _log.warning("%s has no index that starts with %s: every epoch reads the whole table", where, column)
+
+
+@dataclass(frozen=True)
+class CommitOrder:
+    """By the number of the transaction that inserted a row: [after, upto). Below pg_snapshot_xmin all have ended."""
+
+    where: str
+    column: str
+
+    @classmethod
+    def of(cls, cursor: Cursor, where: str, oid: int, kind: str, column: str) -> CommitOrder:
+        """Raises `SourceRefused` if nothing fills the column with the numbers of this server's transactions."""
+        if kind not in VIEWS and not _is_true(cursor, _FILLS_IT, {"oid": oid, "column": column}):
+            raise SourceRefused(
+                f"{where}: column {column} has neither the default pg_current_xact_id() nor a trigger that could set "
+                f"it: ALTER COLUMN {column} SET DEFAULT pg_current_xact_id()"
+            )
+        return cls(where, column)
+
+    def within(self, span: Span) -> sql.Composable:
+        return _between(self.column, ">=", span.after, "<", span.upto, "xid8")
+
+    def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        cursor.execute(_HORIZON)
+        horizon, following = _row(cursor)
+        self._require_own_numbers(cursor, table, following)
+        if after is not None and int(horizon) < int(after):
+            raise SourceChanged(
+                f"{self.where}: epochs have read up to transaction {after}, and the server is at {horizon}: it was "
+                "restored or reset, and new rows would be taken for old ones; pg_resetwal --epoch raises its numbers"
+            )
+        return horizon
+
+    def _require_own_numbers(self, cursor: Cursor, table: sql.Identifier, following: str) -> None:
+        query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} >= {}::text::xid8)")
+        if _is_true(cursor, query.format(table, sql.Identifier(self.column), sql.Literal(following))):
+            raise SourceRefused(
+                f"{self.where}: rows carry transaction numbers that this server has not reached ({following}): they "
+                f"were restored from another one; set column {self.column} anew"
+            )
+
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        return None  # `end` compares with the server's own numbers
+
+    def held_by(self, cursor: Cursor) -> str | None:
+        cursor.execute(_HOLDER)
+        for holder, age in cursor.fetchall():
+            if age is None:
+                return f"{holder}; GRANT pg_read_all_stats to the source's role tells for how long"
+            if age >= _LONG:
+                return f"{holder}, for {age}"
+        return None
+
+    def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
+        first, beyond = self._nth(cursor, table, span, 0), self._nth(cursor, table, span, rows)
+        if beyond is None or first is None:
+            return span.upto
+        if beyond != first:
+            return beyond  # exclusive: the transaction that would be cut in two comes next time
+        return self._nth(cursor, table, Span(str(int(first) + 1), span.upto), 0) or span.upto
+
+    def _nth(self, cursor: Cursor, table: sql.Identifier, span: Span, offset: int) -> str | None:
+        return _nth(cursor, table, self.column, self.within(span), offset)
+
+
+@dataclass(frozen=True)
+class GrowingColumn:
+    """By a column that only grows: (after, upto], where every row is older than `young_for`."""
+
+    column: SourceColumn
+    young_for: timedelta
+    settled_by: str
+
+    @classmethod
+    def of(
+        cls,
+        where: str,
+        columns: Mapping[str, SourceColumn],
+        order_by: str,
+        settle: timedelta | None,
+        settled_by: str | None,
+    ) -> GrowingColumn:
+        """Raises `SourceRefused` if it isn't said, or can't be seen, when a row has settled."""
+        column = columns[order_by]
+        if settle is None:
+            raise SourceRefused(
+                f"{where}: a row committed late with a smaller {order_by} would never be read: give settle=, longer "
+                "than any transaction takes (timedelta(0) if rows are committed in this order), or order by an xid8"
+            )
+        by = settled_by or order_by
+        if settle and (by not in columns or columns[by].type_name != "timestamptz"):
+            raise SourceRefused(
+                f"{where}: settled_by= has to name a timestamptz column, set by the server (a timestamp without time "
+                f"zone is the clock of whoever wrote it); is {by!r}"
+            )
+        return cls(column, youth(settle, order_by, by), by)
+
+    def within(self, span: Span) -> sql.Composable:
+        return _between(self.column.name, ">", span.after, "<=", span.upto, self.column.type_name)
+
+    def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        found = self._last(cursor, table, Span(after, None), self._settled(cursor, table, after))
+        return after if found is None else found
+
+    def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
+        if self.column.type_name not in _INTEGERS:
+            return None
+        largest = self._last(cursor, table, Span(None, None), sql.SQL("true"))
+        return why_restarted(self.column.name, after, largest, self._following(cursor, oid))
+
+    def _following(self, cursor: Cursor, oid: int) -> int | None:
+        """What the column's sequence gives next, if it has one that only grows and may be read."""
+        cursor.execute(_SEQUENCE, {"oid": oid, "column": self.column.name})
+        for schema, name, increment in cursor.fetchall():
+            cursor.execute(sql.SQL("SELECT last_value, is_called FROM {}").format(sql.Identifier(schema, name)))
+            last, called = _row(cursor)
+            return int(last) + (int(increment) if called else 0)
+        return None
+
+    def held_by(self, cursor: Cursor) -> str | None:
+        return None  # the clock does
+
+    def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
+        """The rows below the first that is too young."""
+        if not self.young_for:
+            return sql.SQL("true")
+        young = sql.SQL("({} > now() - {}) IS NOT FALSE").format(
+            sql.Identifier(self.settled_by), sql.Literal(self.young_for)
+        )
+        condition = sql.SQL("{} AND {}").format(self.within(Span(after, None)), young)
+        first = _nth(cursor, table, self.column.name, condition, 0)
+        return _between(self.column.name, ">", None, "<", first, self.column.type_name)
+
+    def _last(self, cursor: Cursor, table: sql.Identifier, span: Span, condition: sql.Composable) -> str | None:
+        query = sql.SQL("SELECT max({})::text FROM {} WHERE {} AND {}")
+        cursor.execute(query.format(sql.Identifier(self.column.name), table, self.within(span), condition))
+        found: str | None = _row(cursor)[0]
+        return found
+
+    def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
+        return _nth(cursor, table, self.column.name, self.within(span), rows - 1) or span.upto
+
+
+def _between(
+    column: str, above: str, after: str | None, below: str, upto: str | None, type_name: str
+) -> sql.Composable:
+    """`column` between two values given as text; None leaves an end open."""
+    statement = sql.SQL("{} {} {}::text::{}")
+    ends = [
+        statement.format(sql.Identifier(column), sql.SQL(sign), sql.Literal(value), sql.SQL(type_name))
+        for sign, value in ((above, after), (below, upto))
+        if value is not None
+    ]
+    return sql.SQL("({})").format(sql.SQL(" AND ").join(ends)) if ends else sql.SQL("true")
+
+
+def _nth(cursor: Cursor, table: sql.Identifier, column: str, condition: sql.Composable, offset: int) -> str | None:
+    query = sql.SQL("SELECT {0}::text FROM {1} WHERE {2} ORDER BY {0} OFFSET {3} LIMIT 1")
+    cursor.execute(query.format(sql.Identifier(column), table, condition, sql.Literal(offset)))
+    found = cursor.fetchone()
+    return found[0] if found else None
+
+
+def _is_true(cursor: Cursor, query: str | sql.Composable, parameters: Any = None) -> bool:
+    cursor.execute(query, parameters)
+    return bool(_row(cursor)[0])
+
+
+def _row(cursor: Cursor) -> tuple[str, ...]:
+    found: tuple[str, ...] | None = cursor.fetchone()
+    assert found is not None
+    return found

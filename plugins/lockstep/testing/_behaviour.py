@@ -1,0 +1,401 @@
+"""What every sink must do, one function a property. A suite runs each of `behaviours` against a fresh `SinkUnderTest`.
+
+A sink is asked for what it promises. Exactly once: each row once, whatever happens. At least once: each row, nothing
+foreign, and an epoch that is recorded as sent isn't sent again. None: nothing is shown before the decision, every row
+after it, and nothing is said of crashes.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import Vote
+from lockstep.errors import LedgerConflict, TargetChanged, Terminal
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, Publication
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._children import fork
+from lockstep.testing._sealed_rows import SealedRows, sealed, table
+from lockstep.testing._under_test import (
+    SinkUnderTest,
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    refused,
+    sweep,
+)
+
+Behaviour = Callable[[SinkUnderTest], None]
+BEHAVIOURS: list[Behaviour] = []  #: for every sink that remembers what it has published
+UNREMEMBERED: list[Behaviour] = []  #: those of them that hold without a marker, too
+VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
+CRASHES: list[Behaviour] = []  #: those of both that fork a process for each crash point, and take seconds
+
+ROWS = 1000
+CRASH_ROWS = 500
+
+
+def behaviours(kind: type[SinkUnderTest] | SinkUnderTest) -> list[Behaviour]:
+    """What a sink of this kind must do, by its `guarantee` and `votes_with_data`."""
+    if kind.guarantee is Guarantee.NONE:
+        return list(UNREMEMBERED)
+    return [*BEHAVIOURS, *(VOTING_BEHAVIOURS if kind.votes_with_data else [])]
+
+
+def every_sink(behaviour: Behaviour) -> Behaviour:
+    UNREMEMBERED.append(behaviour)
+    return every_sink_with_a_marker(behaviour)
+
+
+def every_sink_with_a_marker(behaviour: Behaviour) -> Behaviour:
+    BEHAVIOURS.append(behaviour)
+    return behaviour
+
+
+def every_voting_sink(behaviour: Behaviour) -> Behaviour:
+    VOTING_BEHAVIOURS.append(behaviour)
+    return behaviour
+
+
+def every_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
+    CRASHES.append(behaviour)
+    return every_sink_with_a_marker(behaviour)
+
+
+def every_voting_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
+    CRASHES.append(behaviour)
+    return every_voting_sink(behaviour)
+
+
+# --- visibility ------------------------------------------------------------------------------------------------------
+
+
+@every_sink
+def nothing_is_visible_before_publish(target: SinkUnderTest) -> None:
+    prepare(target, epoch(), sealed(ROWS))
+    expect_rows(target)
+    with opened(target) as sink:
+        assert sink.find_marker(1) is None, "a marker stands before the decision"
+
+
+@every_sink
+def publish_shows_exactly_the_rows(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    assert vote.rows == {"rows": ROWS}, vote
+    assert publish(target, epoch(), vote, wal) in (Publication.COMMITTED, Publication.SENT)
+    expect_rows(target, wal)
+    expect_proof(target, epoch(), wal)
+    expect_settled(target)
+
+
+@every_sink
+def epochs_add_up_and_are_told_apart(target: SinkUnderTest) -> None:
+    first, second = sealed(ROWS), sealed(700, start=ROWS)
+    later, earlier = epoch(1, token=10), epoch(2, token=11, manifest="b")
+    votes = prepare(target, later, first), prepare(target, earlier, second)
+    publish(target, earlier, votes[1], second)
+    publish(target, later, votes[0], first)
+    expect_rows(target, first, second)
+    expect_proof(target, later, first)
+    expect_proof(target, earlier, second)
+
+
+@every_sink
+def an_empty_epoch_goes_through(target: SinkUnderTest) -> None:
+    wal = sealed(0)
+    vote = prepare(target, epoch(), wal)
+    assert vote.rows == {"rows": 0}, vote
+    publish(target, epoch(), vote, wal)
+    expect_rows(target)
+    expect_proof(target, epoch(), wal)
+    if target.guarantee is not Guarantee.NONE:
+        assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    expect_settled(target)
+
+
+@every_sink
+def rows_that_stand_twice_in_the_wal_are_kept_twice(target: SinkUnderTest) -> None:
+    wal = [SealedRows(pa.concat_tables([table(50), table(50)]))]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
+
+
+# --- once ------------------------------------------------------------------------------------------------------------
+
+
+@every_sink_with_a_marker
+def publishing_twice_shows_the_rows_once(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    publish(target, epoch(), vote, wal)
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    expect_rows(target, wal)
+    expect_settled(target)
+
+
+@every_sink_with_a_marker
+def threads_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    start, told = threading.Barrier(4), []
+
+    def run() -> None:
+        start.wait()
+        told.append(publish(target, epoch(), vote, wal))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(told) == 4, f"only {told} came to an end"
+    if target.guarantee is Guarantee.EXACTLY_ONCE:
+        assert sum(one is not Publication.FOUND for one in told) <= 1, told
+    expect_rows(target, wal)
+    expect_settled(target)
+
+
+@every_sink_with_a_marker
+def processes_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    children = [fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
+    expect_rows(target, wal)
+    expect_proof(target, epoch(), wal)
+    expect_settled(target)
+
+
+# --- the promise -----------------------------------------------------------------------------------------------------
+
+
+@every_sink
+def a_sink_says_what_it_keeps(target: SinkUnderTest) -> None:
+    assert target.sink().guarantee is target.guarantee, "the suite runs for another guarantee than the sink's"
+    assert Sink.from_spec(target.sink().spec()).guarantee is target.guarantee, "the plan forgets the guarantee"
+
+
+# --- the vote --------------------------------------------------------------------------------------------------------
+
+
+@every_sink
+def a_sink_is_rebuilt_from_its_spec(target: SinkUnderTest) -> None:
+    spec = target.sink().spec()
+    again = Sink.from_spec(json.loads(json.dumps(spec)))
+    assert type(again) is type(target.sink()) and again.spec() == spec
+    assert again.name == target.sink().name and again.outputs == target.sink().outputs
+    for secret in target.connections().values():
+        assert secret not in json.dumps(spec), "the spec holds what a connection leads to"
+
+
+@every_sink
+def a_wal_with_other_rows_than_sealed_is_refused(target: SinkUnderTest) -> None:
+    for claims in (ROWS - 1, ROWS + 1, 0):
+        with refused(Terminal):
+            prepare(target, epoch(), [SealedRows(table(ROWS), claims=claims)])
+        sweep(target)
+    expect_rows(target)
+    expect_settled(target)
+
+
+@every_sink_with_a_marker
+def another_target_than_voted_is_refused(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    sink, context = target.elsewhere()
+    with sink.opened(context) as other, refused(TargetChanged):
+        other.publish(epoch(), vote, wal)
+    with sink.opened(context) as other:
+        assert other.find_marker(1) is None, "the other target was written to"
+    publish(target, epoch(), vote, wal)
+    expect_rows(target, wal)
+
+
+@every_sink_with_a_marker
+def a_marker_of_another_manifest_is_a_conflict(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    publish(target, epoch(), vote, wal)
+    other = epoch(token=11, manifest="b")
+    named, decided = (f":{at.token}:{at.manifest_hash[:12]}" for at in (epoch(), other))
+    handle = vote.handle and vote.handle.replace(named, decided)
+    with opened(target) as sink, refused(LedgerConflict):
+        sink.publish(other, Vote(11, handle, vote.target_id, vote.rows), sealed(10))
+    expect_rows(target, wal)
+
+
+@every_sink
+def a_larger_token_prepares_past_a_smaller_one_that_voted(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    prepare(target, epoch(token=10), wal)
+    at = epoch(token=20)
+    vote = prepare(target, at, wal)
+    sweep(target, vote)
+    publish(target, at, vote, wal)
+    expect_rows(target, wal)
+    expect_settled(target)
+
+
+# --- abort -----------------------------------------------------------------------------------------------------------
+
+
+@every_voting_sink
+def abort_leaves_nothing_and_can_be_repeated(target: SinkUnderTest) -> None:
+    prepare(target, epoch(), sealed(ROWS))
+    (txn,) = pending(target)
+    for _ in range(3):
+        with opened(target) as sink:
+            sink.abort(txn)
+    assert pending(target) == []
+    expect_rows(target)
+    expect_settled(target)
+
+
+@every_voting_sink
+def abort_after_publish_removes_nothing(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    (txn,) = pending(target)
+    publish(target, epoch(), vote, wal)
+    with opened(target) as sink:
+        sink.abort(txn)
+    expect_rows(target, wal)
+    expect_proof(target, epoch(), wal)
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+
+
+@every_voting_sink
+def an_older_execution_is_swept_without_harm_to_the_one_that_was_decided(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    prepare(target, epoch(token=10), wal)
+    old = pending(target)
+    vote = prepare(target, epoch(token=11), wal)
+    with opened(target) as sink:
+        for txn in old:
+            sink.abort(txn)
+    assert sweep(target, vote) == []
+    publish(target, epoch(token=11), vote, wal)
+    expect_rows(target, wal)
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+@every_voting_sink
+def pending_lists_its_own_and_nothing_foreign(target: SinkUnderTest) -> None:
+    contexts = [
+        target.context(pipeline="pipe"),
+        target.context(pipeline="pipe2"),
+        target.context(pipeline="pip"),
+        target.context(deployment="99999999-2222-4333-8444-555555555555"),
+    ]
+    votes = [prepare(target, epoch(), sealed(10, start=1000 * n), c, shared=True) for n, c in enumerate(contexts)]
+    for context, vote in zip(contexts, votes, strict=True):
+        with opened(target, context, shared=True) as sink:
+            assert [txn.handle for txn in sink.pending()] == [vote.handle]
+    with opened(target, contexts[0], shared=True) as sink:
+        for txn in sink.pending():
+            sink.abort(txn)
+    for context, vote in list(zip(contexts, votes, strict=True))[1:]:
+        with opened(target, context, shared=True) as sink:
+            assert [txn.handle for txn in sink.pending()] == [vote.handle], "a foreign transaction was touched"
+
+
+@every_voting_sink
+def a_pending_transaction_is_told_whole(target: SinkUnderTest) -> None:
+    at = epoch(7, token=12, manifest="c")
+    vote = prepare(target, at, sealed(5))
+    (txn,) = pending(target)
+    assert (txn.epoch, txn.token, txn.manifest, txn.handle) == (7, 12, at.manifest_hash[:12], vote.handle)
+
+
+# --- repair ----------------------------------------------------------------------------------------------------------
+
+
+@every_voting_sink
+def a_lost_handle_is_repaired_from_the_wal(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    target.lose(str(vote.handle))
+    assert publish(target, epoch(), vote, wal) is Publication.REPAIRED
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    expect_rows(target, wal)
+    expect_proof(target, epoch(), wal)
+    expect_settled(target)
+
+
+@every_voting_sink
+def a_lost_handle_of_a_published_epoch_is_found(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    publish(target, epoch(), vote, wal)
+    assert publish(target, replace(epoch(), token=99), vote, wal) is Publication.FOUND
+    expect_rows(target, wal)
+
+
+@every_voting_sink
+def processes_that_repair_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    target.lose(str(vote.handle))
+    children = [fork(lambda: publish(target, epoch(), vote, wal)) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
+    expect_rows(target, wal)
+    sweep(target)
+    expect_settled(target)
+
+
+# --- crashes and zombies ---------------------------------------------------------------------------------------------
+
+
+@every_sink_in_a_crash
+def a_kill_at_any_point_loses_and_doubles_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_publishes, signal.SIGKILL)
+
+
+@every_sink_in_a_crash
+def a_zombie_released_at_any_point_loses_and_doubles_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_publishes, signal.SIGSTOP)
+
+
+@every_voting_sink_in_a_crash
+def a_kill_at_any_point_of_an_abort_leaves_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_aborts, signal.SIGKILL)
+
+
+@every_voting_sink_in_a_crash
+def a_zombie_that_aborts_takes_nothing_from_a_later_attempt(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_aborts, signal.SIGSTOP)
+
+
+@every_voting_sink_in_a_crash
+def a_kill_at_any_point_of_a_repair_loses_and_doubles_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.repairs_what_was_lost, signal.SIGKILL)
+
+
+@every_voting_sink_in_a_crash
+def a_zombie_that_repairs_doubles_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.repairs_what_was_lost, signal.SIGSTOP)
+
+
+#: of every sweep here; a suite without the time for all may set another one. Each story is swept by kills and by stops
+select: crash_sweep.Select = crash_sweep.all_steps
+
+
+def _sweep(target: SinkUnderTest, story: crash_sweep.Story, action: signal.Signals) -> None:
+    steps = crash_sweep.sweep_every_step(target, story, crash_sweep.reached_points, action, CRASH_ROWS, select)
+    assert CrashPoint.PREPARE_AFTER_PRE_COMMIT in steps, f"only {steps} were reached"

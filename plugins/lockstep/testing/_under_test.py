@@ -1,0 +1,188 @@
+"""A sink and its target as the behaviour suite sees them, and the steps that the roles take with a sink."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from lockstep.epoch import Vote
+from lockstep.errors import PreflightRefused, Retryable
+from lockstep.sinks.base import Sink
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Guarantee, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
+
+DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
+PATIENCE = 60  # seconds for whatever is waited for
+PAUSE = 0.01  # seconds between two looks
+
+
+class SinkUnderTest(ABC):
+    """One sink of one pipeline on a fresh target. Subclass it to run the behaviour suite against another sink."""
+
+    #: what the sink promises; the suite asks for that and no more, and for a sink that says the same of itself
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+    #: what `prepare` leaves must be found by `pending`; False for a redo sink
+    votes_with_data: bool = True
+    #: whether the sink can `read` what it has published; a sink that can't refuses with `PreflightRefused`
+    reads_back: bool = True
+
+    @abstractmethod
+    def sink(self, *, shared: bool = False) -> Sink:
+        """The sink, new and not yet open, named alike each time. It takes the output `rows` of `sealed_rows`."""
+
+    @abstractmethod
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        """The same sink, now leading to another target, which has passed preflight."""
+
+    @abstractmethod
+    def visible(self) -> pa.Table:
+        """The rows that a reader of the target sees, read without the sink."""
+
+    @abstractmethod
+    def unsettled(self) -> list[str]:
+        """Names of everything in the target that is neither visible nor the sink's lasting record; whoever owns it."""
+
+    @abstractmethod
+    def lose(self, handle: str) -> None:
+        """Take the handle away by hand, as an administrator might."""
+
+    def lose_power(self) -> bool:
+        """Stop the target without warning, so that what isn't durable is gone, and start it again.
+
+        False if that can't be tried.
+        """
+        return False
+
+    def connections(self) -> dict[str, str]:
+        return {}
+
+    def context(self, *, pipeline: str = "pipe", deployment: str = DEPLOYMENT) -> SinkContext:
+        return SinkContext(deployment, pipeline, self.connections())
+
+
+def epoch(id: int = 1, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
+    """`manifest` stands for what the WAL holds: another one, another hash."""
+    return SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+
+
+@contextmanager
+def opened(target: SinkUnderTest, context: SinkContext | None = None, *, shared: bool = False) -> Iterator[OpenSink]:
+    with target.sink(shared=shared).opened(context or target.context()) as sink:
+        yield sink
+
+
+def prepare(
+    target: SinkUnderTest,
+    at: SinkEpoch,
+    wal: Sequence[SealedRows],
+    context: SinkContext | None = None,
+    *,
+    shared: bool = False,
+) -> Vote:
+    """What the begin and prepare roles do with a sink."""
+    with opened(target, context, shared=shared) as sink:
+        sink.preflight(None)
+        sink.preflight({batches.output: batches.schema for batches in wal})
+        return sink.prepare(at, wal)
+
+
+def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
+    """What any process can do with the plan's spec, as often as it takes."""
+    given = target.sink()
+    spec, settings = json.loads(json.dumps([given.spec(), given.settings()]))
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with Sink.from_spec(spec, settings).opened(target.context()) as sink:
+                return sink.publish(at, vote, wal)
+        except Retryable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+
+
+def sweep(target: SinkUnderTest, decided: Vote | None = None) -> list[Txn]:
+    """What recover does: takes away every pending transaction that wasn't decided, tells what it took."""
+    with opened(target) as sink:
+        swept = [txn for txn in sink.pending() if decided is None or txn.token != decided.token]
+        for txn in swept:
+            sink.abort(txn)
+        return swept
+
+
+def pending(target: SinkUnderTest, context: SinkContext | None = None) -> list[Txn]:
+    with opened(target, context) as sink:
+        return sink.pending()
+
+
+def expect_rows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> None:
+    """Fail unless the target shows exactly these rows, each as often as it stands here, or oftener if it may."""
+    wanted = pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
+    match target.guarantee:
+        case Guarantee.EXACTLY_ONCE:
+            found, expected = digest(target.visible()), digest(wanted)
+            assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+        case Guarantee.AT_LEAST_ONCE:
+            _expect_at_least(target.visible(), wanted)
+        case Guarantee.NONE:
+            _expect_at_least(_arrived(target, wanted.num_rows), wanted)
+
+
+def _expect_at_least(found: pa.Table, wanted: pa.Table) -> None:
+    shown, expected = counted(found), counted(wanted)
+    lost, foreign = (expected - shown).total(), len(shown.keys() - expected.keys())
+    assert not lost and not foreign, f"the target lacks {lost} rows and shows {foreign} that nobody sent"
+
+
+def _arrived(target: SinkUnderTest, rows: int) -> pa.Table:
+    """What a target shows that nobody waited for, once it has so many rows."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := target.visible()).num_rows < rows and time.monotonic() < deadline:
+        time.sleep(PAUSE)
+    return found
+
+
+def expect_settled(target: SinkUnderTest) -> None:
+    """Fail if anything is left that is neither visible nor the sink's record."""
+    left = target.unsettled()
+    assert not left, f"left behind: {left}"
+
+
+def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
+    """Fail unless marker and `read` agree with the epoch and its rows, as far as the sink has them."""
+    if target.guarantee is Guarantee.NONE:
+        return
+    with opened(target) as sink:
+        marker = sink.find_marker(at.id)
+        assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
+        if target.reads_back:
+            found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
+            _expect_read(target, found, pa.concat_tables(batches.table for batches in wal))
+        else:
+            with refused(PreflightRefused):
+                list(sink.read(at.id, OUTPUT, SCHEMA))
+
+
+def _expect_read(target: SinkUnderTest, found: pa.Table, wanted: pa.Table) -> None:
+    if target.guarantee is Guarantee.EXACTLY_ONCE:
+        assert digest(found) == digest(wanted), "read() gives other rows"
+    else:
+        _expect_at_least(found, wanted)
+
+
+@contextmanager
+def refused(*errors: type[Exception]) -> Iterator[None]:
+    """Fail unless the block raises one of `errors`."""
+    try:
+        yield
+    except errors:
+        return
+    raise AssertionError(f"nothing was refused, expected was one of {[error.__name__ for error in errors]}")

@@ -1,0 +1,176 @@
+"""A WAL file as Arrow batches: the bytes that are parsed are the bytes that were hashed.
+
+A file of up to 16 MB is read once into memory, hashed and parsed there. A larger one is hashed in a first pass that
+also notes the sha256 of each chunk; in the second pass the parser reads through `_CheckedFile`, which hands out a chunk
+only after comparing it with its note. So a file that changes between the passes can't slip a row in: its rows come from
+the content whose hash is in the `Fingerprint`, or `WalCorrupt` is raised.
+
+Memory stays bounded at any file size: pages are read through 1 MB buffers, and the rows per batch follow from the
+footer's uncompressed size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.errors import WalCorrupt
+from lockstep.wal._storage import ReadableFile, Storage, naming_errors
+
+IN_MEMORY = 16 << 20  #: bytes up to which a file is read once
+BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 16 << 20
+_CHUNK = 256 << 10
+_BLOCK = 16 * _CHUNK  # one request to an object store
+_BUFFER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a file's bytes were when they were hashed."""
+
+    size: int
+    sha256: str
+    chunks: tuple[bytes, ...] = field(repr=False)  #: sha256 of each 256 kB; empty if `content` is there
+    content: bytes | None = field(repr=False)  #: all of it, of a small file
+
+
+def fingerprint(storage: Storage, path: str, fresh: bool = False) -> Fingerprint:
+    """Hash the file at `path`; `fresh` tries to see the disk's bytes. Raises OSError and `StagingRefused`."""
+    with closing(storage.open(path, fresh)) as file:
+        size = file.seek(0, io.SEEK_END) or file.tell()
+        file.seek(0)
+        if size <= IN_MEMORY:
+            content = file.read()
+            return Fingerprint(len(content), hashlib.sha256(content).hexdigest(), (), content)
+        return _hash_chunks(file)
+
+
+def _hash_chunks(file: ReadableFile) -> Fingerprint:
+    whole, size, chunks = hashlib.sha256(), 0, []
+    while block := file.read(_BLOCK):
+        whole.update(block)
+        size += len(block)
+        chunks += [_digest(block, start) for start in range(0, len(block), _CHUNK)]
+    return Fingerprint(size, whole.hexdigest(), tuple(chunks), None)
+
+
+def _digest(block: bytes, start: int) -> bytes:
+    return hashlib.sha256(memoryview(block)[start : start + _CHUNK]).digest()
+
+
+class ParquetRows:
+    """The rows of one fingerprinted file; close it after use.
+
+    Raises `WalCorrupt` for what doesn't parse, `StagingUnavailable` for what can't be read.
+    """
+
+    def __init__(self, storage: Storage, path: str, hashed: Fingerprint) -> None:
+        self._path = path
+        self._source: _CheckedFile | None = None
+        if hashed.content is None:
+            with naming_errors("read", path):
+                self._source = _CheckedFile(storage.open(path), path, hashed)
+        try:
+            self._file = self._parse(self._source or pa.BufferReader(hashed.content))
+        except BaseException:
+            self.close()
+            raise
+        self.schema: pa.Schema = self._file.schema_arrow
+        self.rows: int = self._file.metadata.num_rows  #: as the footer says
+
+    def _parse(self, source: object) -> pq.ParquetFile:
+        with _parsing(self._path):
+            return pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False)
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Every row, under `schema`, which must name the file's columns and types."""
+        with _parsing(self._path):
+            rows = iter(self._file.iter_batches(batch_size=self._batch_rows()))
+        while True:
+            with _parsing(self._path):
+                batch = next(rows, None)
+                if batch is None:
+                    return
+                batch = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            yield batch
+
+    def _batch_rows(self) -> int:
+        metadata = self._file.metadata
+        size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+        return max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
+
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def __enter__(self) -> ParquetRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _parsing:  # a context manager that reads as a verb; not a generator: it runs once a batch
+    """Whatever Arrow makes of verified bytes, other than rows, is corruption that was sealed."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, OSError | pa.ArrowException):
+            raise WalCorrupt(f"{self._path} can't be parsed as Parquet: {error}") from error
+
+
+class _CheckedFile(io.RawIOBase):
+    """The file behind a fingerprint, read by whole chunks that are compared with it."""
+
+    def __init__(self, file: ReadableFile, path: str, hashed: Fingerprint) -> None:
+        self._file, self._path, self._hashed, self._at = file, path, hashed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._hashed.size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._hashed.size if size < 0 else min(self._at + size, self._hashed.size)
+        if end <= self._at:
+            return b""
+        first, last = self._at // _CHUNK, (end - 1) // _CHUNK
+        block = self._chunks(first, last)
+        start = first * _CHUNK
+        data = block[self._at - start : end - start]
+        self._at = end
+        return data
+
+    def _chunks(self, first: int, last: int) -> bytes:
+        with naming_errors("read", self._path):
+            self._file.seek(first * _CHUNK)
+            block = self._file.read((last - first + 1) * _CHUNK)
+        found = [_digest(block, start) for start in range(0, len(block), _CHUNK)]
+        if found != list(self._hashed.chunks[first : last + 1]):
+            raise WalCorrupt(f"{self._path} changed while it was read, near byte {first * _CHUNK}")
+        return block
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
