@@ -113,10 +113,9 @@ class Database:
             "of prepared transactions and its markers prove nothing; connect to the primary"
         )
 
-    def guard(self, cursor: Cursor, *, local: bool = True, lock_timeout: float | None = None) -> None:
+    def guard(self, cursor: Cursor, *, local: bool = True) -> None:
         """First statement of every transaction: durable settings on a durable primary, or `errors.denied`."""
-        seconds = self.lock_timeout if lock_timeout is None else lock_timeout
-        lock_ms = str(round(max(1, min(1000 * seconds, _LONGEST_MS))))  # 0 would be for ever
+        lock_ms = str(round(max(1, min(1000 * self.lock_timeout, _LONGEST_MS))))  # 0 would be for ever
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
         row = cursor.fetchone()
         assert row is not None
@@ -130,12 +129,10 @@ class Database:
                 )
 
     @contextmanager
-    def transaction(
-        self, doing: str, *, lock_timeout: float | None = None, rejected: type[LockstepError] | None = None
-    ) -> Iterator[Cursor]:
+    def transaction(self, doing: str, *, rejected: type[LockstepError] | None = None) -> Iterator[Cursor]:
         """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
         with self.naming(doing, rejected):
-            connection, cursor = self._begin(local=True, lock_timeout=lock_timeout)
+            connection, cursor = self._begin(local=True)
             try:
                 with cursor:
                     yield cursor
@@ -147,27 +144,27 @@ class Database:
     @contextmanager
     def outside_transaction(self) -> Iterator[Cursor]:
         """For COMMIT PREPARED and ROLLBACK PREPARED. Driver errors pass as they are: the caller tells them apart."""
-        _, cursor = self._begin(local=False, lock_timeout=None)
+        _, cursor = self._begin(local=False)
         with cursor:
             yield cursor
 
-    def _begin(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
+    def _begin(self, *, local: bool) -> tuple[Connection, Cursor]:
         try:
-            return self._begin_once(local=local, lock_timeout=lock_timeout)
+            return self._begin_once(local=local)
         except psycopg2.Error as error:
             if not is_lost(error):
                 raise
             self.close()  # the kept connection was dead; nothing had been asked of it
-            return self._begin_once(local=local, lock_timeout=lock_timeout)
+            return self._begin_once(local=local)
 
-    def _begin_once(self, *, local: bool, lock_timeout: float | None) -> tuple[Connection, Cursor]:
+    def _begin_once(self, *, local: bool) -> tuple[Connection, Cursor]:
         if self._short is None or self._short.closed:
             self._short = self.connect(f"lockstep {self.where}")
         connection = self._short
         _roll_back(connection)
         connection.autocommit = not local
         cursor = connection.cursor()
-        self.guard(cursor, local=local, lock_timeout=lock_timeout)
+        self.guard(cursor, local=local)
         return connection, cursor
 
     def close(self) -> None:
