@@ -47,6 +47,13 @@ def launcher(pipeline: Pipeline) -> Launcher:
     return launching.launcher(pipeline, "spark", {})
 
 
+@pytest.fixture(scope="module")
+def airflow() -> None:
+    """Imported beforehand: it takes longer than an example may."""
+    dsn_of(host="db")
+
+
+@pytest.mark.usefixtures("airflow")
 @given(password=text, user=text)
 def test_libpq_reads_back_any_login(password: str, user: str) -> None:
     found = dsn_of(host="db", login=user, password=password, schema="s")
