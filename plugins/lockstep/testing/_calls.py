@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from types import FrameType, ModuleType
 from typing import Any
 
@@ -14,13 +15,13 @@ from lockstep.testing._crash_sweep import OnStep, Trace, reached_points
 OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
 _TEMPLATES = {
     *("builtins", "abc"),
-    *(f"lockstep.sinks.{name}" for name in ("base", "open_sink", "two_phase", "write_ahead")),
+    *(f"lockstep.sinks.{name}" for name in ("base", "values", "open_sink", "two_phase", "write_ahead")),
 }
 #: modules that do nothing to a target but by calls of others, which are told by themselves
 _TRANSPARENT = {
     *_TEMPLATES,
     *(f"lockstep.{name}" for name in ("epoch", "sinks.handles")),
-    *(f"lockstep.testing.{name}" for name in ("under_test", "children", "crash_sweep", "sealed_rows")),
+    *(f"lockstep.testing.{name}" for name in ("_under_test", "_children", "_crash_sweep", "_sealed_rows")),
     *("contextlib", "functools", "uuid"),
 }
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))
@@ -35,8 +36,11 @@ def calls_from(*modules: str) -> Trace:
     """Every call that these modules make of other code, and that other code makes of them, told before it is made.
 
     Left out is what has no effect on a target: calls of builtin functions and of builtin types' methods, and calls
-    within the modules, as nothing happens before the first call that the callee makes.
+    within the modules, as nothing happens before the first call that the callee makes. Raises `ValueError` for a module
+    that isn't there: nothing would be traced.
     """
+    if strangers := [module for module in modules if module not in sys.modules and find_spec(module) is None]:
+        raise ValueError(f"no such modules: {', '.join(strangers)}")
 
     def trace(on_step: OnStep) -> None:
         reached_points(on_step)

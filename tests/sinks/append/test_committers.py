@@ -26,7 +26,7 @@ from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.postgres_target import execute
 
-MODULES = [f"lockstep.sinks.{name}" for name in ("committers.folder", "committers.table", "durable_file")]
+MODULES = [f"lockstep.sinks.{name}" for name in ("committers._folder", "committers._table", "durable_file")]
 Make = Callable[..., OutsideCommitter]
 
 

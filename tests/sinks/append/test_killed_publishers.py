@@ -26,8 +26,8 @@ from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 
 ROWS = 8
-SINK = tuple(f"append_only.{name}" for name in ("open_sink", "records", "tcp", "http", "http_receiver", "stdout"))
-COMMITTER = ("committers.outside", "committers.folder", "committers.table", "committers.lone_sender", "durable_file")
+SINK = tuple(f"append_only.{name}" for name in ("open_sink", "records", "tcp", "http", "_http_receiver", "stdout"))
+COMMITTER = ("committers.outside", "committers._folder", "committers._table", "committers._lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
 ONE_THREAD: dict[str, dict[str, Any]] = {"http": {"requests_at_once": 1}, "tcp": {}}
 
@@ -75,7 +75,7 @@ def test_a_receiver_has_every_record_once_when_a_table_remembers(
 ) -> None:
     target = ReceiverUnderTest(receiver, memory, "postgres:records", **ONE_THREAD[receiver.kind])
     target.others["records"] = memory_server.create_database(f"records_{receiver.kind}")
-    rounds = kill_at_every_call(target, calls("committers.table"), memory)
+    rounds = kill_at_every_call(target, calls("committers._table"), memory)
     assert len(rounds) > 10
     assert keys_of(target) == every_key(rounds)
 
