@@ -55,12 +55,12 @@ def _is_needed(runtime: Runtime, epoch: Epoch) -> bool:
 
 
 def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
-    sink = runtime.sink_of(epoch, name)
-    if not isinstance(sink, TwoPhaseCommitSink):
+    if vote.handle is None:  # of a sink that holds nothing
         return False
     try:
-        with sink.opened(runtime.sink_context()):
-            return sink.is_pending(sink.txn_of(runtime.sink_epoch(epoch, vote.token), vote))
+        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+            told = runtime.sink_epoch(epoch, vote.token)
+            return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(told, vote))
     except Retryable:  # who can't be asked may need it
         return False
 
