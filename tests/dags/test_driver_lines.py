@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from lockstep.errors import StageFailed
+from lockstep.wal.request import StageRequest
 from stack.java import java_home
 from tests.dags.pipelines import ORDERS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def airflow() -> None:
+    """Imported beforehand: it sets logging up anew."""
+    import lockstep.orchestration._launching  # noqa: F401
 
 
 def test_a_driver_that_dies_without_a_word_leaves_its_last_lines_in_the_log(
@@ -23,8 +31,11 @@ def test_a_driver_that_dies_without_a_word_leaves_its_last_lines_in_the_log(
     missing = tmp_path / "missing.py"
     made = launcher(ORDERS, "spark", {"application": str(missing)})
     assert isinstance(made, SubmitLauncher)
+    asked = tmp_path / "1" / "_request.json"
+    asked.parent.mkdir()
+    asked.write_text(json.dumps(StageRequest("", 1, 1, asked.parent.as_uri(), (), {}, datetime.now(UTC)).to_json()))
     with caplog.at_level(logging.INFO, "lockstep"), pytest.raises(StageFailed) as failed:
-        made((tmp_path / "1" / "_request.json").as_uri())
+        made(asked.as_uri())
     assert "\n" not in str(failed.value)
     [told] = [record for record in caplog.records if record.name == "lockstep.orchestration._launching"]
     assert told.levelname == "ERROR" and str(missing) in told.getMessage()
