@@ -145,7 +145,7 @@ class Runtime:
         """What a sink is told of a sealed epoch."""
         return SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
 
-    def sealed_outputs(self, epoch: Epoch, sink: Sink | OpenSink) -> SealedOutputs:
+    def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
 

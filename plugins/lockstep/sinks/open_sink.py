@@ -159,30 +159,31 @@ class OpenSink(ABC):
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """Before the vote: raise `LedgerConflict` if the target shows this epoch as another manifest, or its range
         under another number."""
-        shown = self.find_marker(epoch.id)
+        shown = self._find_own(epoch)
         if shown is not None and shown.manifest_hash != epoch.manifest_hash:
             raise shown_before(self.name, epoch, shown)
-        if shown is None and epoch.span is not None:
-            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
 
     def has_shown(self, epoch: SinkEpoch) -> bool:
         """Whether the epoch's marker stands, as far as that can be told without waiting for anybody."""
         return self._proof(epoch) is not None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
-        marker = self.find_marker(epoch.id)
+        marker = self._find_own(epoch)
         if marker and marker.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "
                 f"ledger has {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
             )
-        if marker is None and epoch.span is not None:
-            self._refuse_other(epoch, self.find_marker_of_span(epoch.span))
         return marker
 
-    def _refuse_other(self, epoch: SinkEpoch, shown: Marker | None) -> None:
-        if shown is not None and shown.epoch != epoch.id:
-            raise shown_before(self.name, epoch, shown)
+    def _find_own(self, epoch: SinkEpoch) -> Marker | None:
+        """The epoch's marker. Raises `LedgerConflict` if its range is shown under another number instead."""
+        marker = self.find_marker(epoch.id)
+        if marker is None and epoch.span is not None:
+            shown = self.find_marker_of_span(epoch.span)
+            if shown is not None and shown.epoch != epoch.id:
+                raise shown_before(self.name, epoch, shown)
+        return marker
 
 
 def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
