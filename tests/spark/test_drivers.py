@@ -47,12 +47,14 @@ def asked(request: StageRequest) -> Path:
     return folder
 
 
-def submit(master: str, folder: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def submit(master: str, folder: Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name("spark-submit")), "--master", master]
     for setting in ("spark.driver.host=127.0.0.1", "spark.driver.bindAddress=127.0.0.1", "spark.ui.enabled=false"):
         command += ["--conf", setting]
     command += [str(ROOT / "spark_apps" / "stage_epoch.py"), "--request", (folder / REQUEST).as_uri()]
-    return subprocess.run(command, cwd=cwd, env=spark_environment(), capture_output=True, text=True, timeout=240)
+    return subprocess.run(
+        command, cwd=cwd, env={**spark_environment(), **environment}, capture_output=True, text=True, timeout=240
+    )
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
@@ -65,7 +67,7 @@ def until(condition: Callable[[], bool], seconds: float = 60) -> None:
 def test_spark_submit_stages_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     land(tmp_path, f"{GOOD}3,not en", monkeypatch)
     folder = asked(request_of(tmp_path, growing_pipeline, reference="tests.spark.pipelines:growing_pipeline"))
-    done = submit("local[2]", folder, tmp_path)
+    done = submit("local[2]", folder, tmp_path, SPARK_CONNECT_MODE_ENABLED="1")  # as from a client of Spark Connect
     assert done.returncode == 0, done.stderr[-3000:]
     result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
     assert result.rows == {"rows": 2, "total": 1}

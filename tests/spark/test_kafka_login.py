@@ -126,7 +126,6 @@ def _submit(folder: Path, configuration: dict[str, str], connection: str) -> sub
         command += ["--conf", f"{name}={value}"]
     command += [str(ROOT / "spark_apps" / "stage_epoch.py"), "--request", (folder / REQUEST).as_uri()]
     environment = {**spark_environment(), "LOCKSTEP_KAFKA": connection}
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
 
 

@@ -58,6 +58,12 @@ def session(target: str | SparkSession) -> Iterator[SparkSession]:
             close()
 
 
+def forget_parent_client() -> None:
+    """What starts spark-submit may be a client of Spark Connect and hand its mark on: the driver is none itself."""
+    if "SPARK_REMOTE" not in os.environ:
+        os.environ.pop(_CONNECT_MODE, None)
+
+
 def is_remote(spark: SparkSession) -> bool:
     """Whether `spark` is a client of a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")

@@ -21,7 +21,7 @@ from lockstep.compute.stage import run_request
 from lockstep.environment import EnvironmentConnections
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
-from lockstep.spark.session import connect
+from lockstep.spark.session import connect, forget_parent_client
 from lockstep.wal.request import read_request, write_error
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Stage one epoch of a pipeline.")
     parser.add_argument("--request", required=True, help="URI of the execution's _request.json")
     request_uri = parser.parse_args(arguments).request
+    forget_parent_client()
     spark = connect(None)
     try:
         run(request_uri, spark)
