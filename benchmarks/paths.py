@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -40,6 +40,8 @@ class Place:
     url: str  #: of the Spark Connect server
     spark: Any
     jdbc: str | None  #: JDBC URL with login, or None without the driver
+    servers: Mapping[str, int] = field(default_factory=dict)  #: process ids of "spark" and "postgres"
+    logs: Mapping[str, Path] = field(default_factory=dict)  #: their logs
 
 
 @dataclass(frozen=True)
@@ -105,18 +107,20 @@ def whole_epoch(place: Place, csv: Path, rows: int, table: str = "epoch_rows") -
     return _checked(timed(lambda: one_epoch(place, csv, table)), rows)
 
 
-def one_epoch(place: Place, csv: Path, table: str) -> int:
-    """Run the next day's epoch from `csv`, linked under that day's name."""
+def one_epoch(place: Place, csv: Path, table: str, spark: Any = None) -> int:
+    """Run the next day's epoch from `csv`, linked under that day's name. `spark`: another than the place's session."""
     day = START + timedelta(days=next(_days))
     landing = place.folder / "landing" / table
     landing.mkdir(parents=True, exist_ok=True)
+    for read in landing.iterdir():
+        read.unlink()  # a second name of one file would be refused
     (landing / f"{day:%Y-%m-%d}.csv").hardlink_to(csv)
     report = run_epoch(
         _pipeline(table, landing),
         interval=(day, day + timedelta(days=1)),
         ledger=place.ledger,
         staging=str(place.folder / "staging"),
-        spark=place.spark,
+        spark=spark or place.spark,
         connections={"warehouse": place.warehouse},
     )
     return report.rows["flights"]
