@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from statistics import median
@@ -67,7 +68,9 @@ class Place:
     def publish(self, described: Sink, connections: dict[str, str]) -> float:
         """Seconds of prepare and publish, every check included; preflight's short transactions come before."""
         sealed = Staging(str(self.folder / "staging")).open(*self.wal)
-        epoch = SinkEpoch(next(_epochs), 1, self.wal[1], START, Interval(START, START.replace(day=2)))
+        number, day = next(_epochs), timedelta(1)
+        start = START + number * day  # a range is shown once
+        epoch = SinkEpoch(number, 1, self.wal[1], START, Interval(start, start + day))
         with described.opened(SinkContext(DEPLOYMENT, "bench", connections)) as sink:
             sink.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
             started = time.perf_counter()
