@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import SinkRejected
-from lockstep.sinks.append_only.records import json_text
-from lockstep.sinks.kafka._json_rows import json_columns, json_objects
+from lockstep.sinks.json_rows import json_columns, json_objects, json_text, most_bytes
 
-TIMES = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
+EXACT = Context(prec=38)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+TIMES = st.datetimes() | st.datetimes().map(lambda one: one.replace(microsecond=0))
+IN_A_ZONE = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.uint8(): st.integers(0, 255),
     pa.bool_(): st.booleans(),
-    pa.string(): st.text(st.characters(exclude_categories=["Cs"])),
-    pa.float64(): st.floats(allow_nan=False, allow_infinity=False),
+    pa.string(): st.text(st.characters(exclude_categories=["Cs"])) | st.text('\0\n"\\\x7f\u2028é'),
+    pa.float64(): st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-1e9, 1e9).map(lambda one: round(one, 2)),
+    pa.float16(): st.floats(allow_nan=False, allow_infinity=False, width=16).map(np.float16),
     pa.float32(): st.floats(allow_nan=False, allow_infinity=False, width=32),
     pa.date32(): st.dates(),
     pa.timestamp("us"): TIMES,
     pa.timestamp("us", "UTC"): TIMES.map(lambda one: one.replace(tzinfo=UTC)),
     pa.timestamp("s", "UTC"): TIMES.map(lambda one: one.replace(microsecond=0, tzinfo=UTC)),
-    pa.timestamp("us", "Europe/Paris"): TIMES.map(lambda one: one.replace(tzinfo=UTC)),
+    pa.timestamp("ms"): TIMES.map(lambda one: one.replace(microsecond=one.microsecond // 1000 * 1000)),
+    pa.timestamp("us", "Europe/Paris"): IN_A_ZONE.map(lambda one: one.replace(tzinfo=UTC)),
     pa.decimal128(20, 4): st.decimals(-(10**15), 10**15, places=4),
+    pa.decimal128(38, 38): st.integers(1 - 10**38, 10**38 - 1).map(lambda one: Decimal(one).scaleb(-38, EXACT)),
+    pa.decimal128(38): st.integers(1 - 10**38, 10**38 - 1).map(Decimal),
     pa.binary(): st.binary(),
     pa.time64("us"): st.times(),
     pa.duration("us"): st.timedeltas(timedelta(-1000), timedelta(1000)),
@@ -42,14 +50,23 @@ def one_after_the_other(batch: pa.RecordBatch) -> list[bytes]:
     return [json_text(row, "test").encode() for row in batch.to_pylist()]
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_columns_make_the_same_objects_as_rows(data: st.DataObject) -> None:
-    dtype = data.draw(st.sampled_from(list(VALUES)))
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_columns_make_the_same_objects_as_rows(dtype: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.none() | VALUES[dtype], max_size=5))
     name = data.draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
     batch = pa.record_batch({name: pa.array(values, dtype), "ü": pa.array([None] * len(values), pa.string())})
     assert json_objects(batch, "test").to_pylist() == one_after_the_other(batch)
+
+
+@pytest.mark.parametrize("dtype", VALUES, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_no_value_takes_more_bytes_than_is_told_of_its_column(dtype: pa.DataType, data: st.DataObject) -> None:
+    column = pa.array(data.draw(st.lists(st.none() | VALUES[dtype], max_size=5)), dtype)
+    told = most_bytes(column, "test", 0)
+    assert all(len(json_text(one, "test").encode()) <= told for one in column.to_pylist())
 
 
 def test_a_slice_of_a_batch_makes_its_own_objects() -> None:
@@ -83,9 +100,22 @@ def test_rows_without_columns_are_empty_objects() -> None:
         pa.array([b"\xff"], pa.binary()).view(pa.string()),
         pa.array([3_000_000], pa.date32()),
         pa.array([2**55], pa.timestamp("s", "UTC")),
+        pa.array([253_402_300_800_000_000], pa.timestamp("us")),
+        pa.array([[1.0], [float("nan")]]),
     ],
-    ids=["nan", "infinity", "no UTF-8", "a day above year 9999", "an instant above it"],
+    ids=[
+        "nan",
+        "infinity",
+        "no UTF-8",
+        "a day above year 9999",
+        "an instant above it",
+        "the first instant above it",
+        "nan in a list",
+    ],
 )
 def test_what_json_cant_say_is_refused(column: pa.Array) -> None:
-    with pytest.raises(SinkRejected):
-        json_objects(pa.record_batch({"a": column}), "output rows")
+    told = r"^output rows, (row|the rows from) [78]"
+    with pytest.raises(SinkRejected, match=told):
+        json_objects(pa.record_batch({"a": column}), "output rows", 7)
+    with pytest.raises(SinkRejected, match=told):
+        most_bytes(column, "output rows", 7)

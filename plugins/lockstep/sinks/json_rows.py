@@ -1,4 +1,4 @@
-"""Rows as JSON objects and back, a column at a time: what `append_only.records` writes a row at a time, byte for byte.
+"""Rows as JSON objects and back, a column at a time; the same bytes as a row at a time would give.
 
 Arrow makes the text of what is common, Python of the rest, and one join makes the objects.
 """
@@ -7,87 +7,239 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
-from datetime import date
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from lockstep.epoch import Json
 from lockstep.errors import SinkRejected, TargetUnreadable
-from lockstep.sinks.append_only.records import json_text
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+_FIRST_DAY, _LAST_DAY = 1 - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY
 _UTC = ("UTC", "Etc/UTC", "+00:00")
-#: What a JSON text writes in another way than it is.
-_CONTROLS = "[\\x00-\\x1f]"
+_MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
+#: Between these Arrow writes the digits of a float as Python does, but for the ".0" of whole ones.
+_PLAIN_FLOATS = (1e-4, 1e9)
+#: Rows, and bytes of Arrow's, of which text is made at once: what a processor's cache holds; Arrow's text ends at 2 GB.
+_ROWS, _BYTES = 8192, 32 << 20
 
 _TextOf = Callable[[pa.Array], pa.Array | None]
 
 
-def json_objects(batch: pa.RecordBatch, where: str) -> pa.Array:
-    """Each row as a JSON object in UTF-8, binary. Raises `SinkRejected` for a value that JSON can't say."""
-    pieces: list[object] = []
+# --- out -------------------------------------------------------------------------------------------------------------
+
+
+def json_text(value: object, where: str) -> str:
+    """One value. Raises `SinkRejected` for one that JSON can't say."""
+    try:
+        return _ENCODER.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SinkRejected(f"{where}: JSON can't say this: {_first_line(error)}") from error
+
+
+def json_objects(batch: pa.RecordBatch, where: str, first: int = 0) -> pa.Array:
+    """Each row as a JSON object in UTF-8, binary. `first`: the number of the first row in messages. Raises
+    `SinkRejected` for a value that JSON can't say."""
+    return joined_objects(batch, where, first, ["{"], "}")
+
+
+def joined_objects(batch: pa.RecordBatch, where: str, first: int, opening: Sequence[object], closing: str) -> pa.Array:
+    """As `json_objects`, with another beginning, of text and columns of text, and another end."""
+    pieces: list[object] = list(opening)
+    separator = ""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        opening = f"{',' if pieces else '{'}{json.dumps(name, ensure_ascii=False)}:"
-        pieces += [opening, _texts(column, where)]
-    if not pieces:
-        return pa.array([b"{}"] * batch.num_rows, pa.binary())
-    joined = pc.binary_join_element_wise(*pieces, "}", "", null_handling="replace", null_replacement="null")
-    return joined.cast(pa.binary())
+        before, text, after = _text_between(column, where, first)
+        _append(pieces, f"{separator}{json.dumps(name, ensure_ascii=False)}:{before}")
+        pieces.append(text)
+        _append(pieces, after)
+        separator = ","
+    _append(pieces, closing)
+    if not any(isinstance(piece, pa.Array) for piece in pieces):
+        return pa.array(["".join(map(str, pieces)).encode()] * batch.num_rows, pa.binary())
+    joined = pc.binary_join_element_wise(*pieces, "", null_handling="replace", null_replacement="null")
+    return joined.view(pa.binary())
 
 
-def _texts(column: pa.Array, where: str) -> pa.Array:
+def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, in pieces of which text is made fast."""
+    for batch in batches:
+        yield from _pieces(batch)
+
+
+def most_bytes(column: pa.Array, where: str, first: int) -> int:
+    """No value of it takes more in JSON. Most columns are only looked at for that, no text is made. Raises
+    `SinkRejected` for a value that JSON can't say."""
+    bound = _bound_of(column)
+    if bound is None:
+        bound = pc.max(pc.binary_length(_text_of(column, where, first))).as_py()
+    return max(bound or 0, len("null"))
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= 1 or (batch.num_rows <= _ROWS and batch.nbytes <= _BYTES):
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _pieces(batch.slice(0, half))
+    yield from _pieces(batch.slice(half))
+
+
+def _append(pieces: list[object], text: str) -> None:
+    """To the last piece, if that is text too: each costs a copy a row."""
+    if pieces and isinstance(pieces[-1], str):
+        pieces[-1] += text
+    elif text:
+        pieces.append(text)
+
+
+def _text_between(column: pa.Array, where: str, first: int) -> tuple[str, pa.Array, str]:
+    """Text of each value, and what stands around it in every row; null stays null."""
+    if types.is_string(column.type) and not column.null_count and (plain := _escaped(column)) is not None:
+        return '"', plain, '"'
+    return "", _text_of(column, where, first), ""
+
+
+def _text_of(column: pa.Array, where: str, first: int) -> pa.Array:
     """JSON of each value; null stays null."""
-    found = _text_of(column.type)(column)
-    return _one_by_one(column, where) if found is None else found
+    found = _arrow_text(column)
+    return _one_by_one(column, where, first) if found is None else found
 
 
-def _text_of(dtype: pa.DataType) -> _TextOf:
+def _arrow_text(column: pa.Array) -> pa.Array | None:
+    dtype = column.type
     if types.is_integer(dtype) or types.is_boolean(dtype):
-        return lambda column: column.cast(pa.string())
+        return column.cast(pa.string())
     if types.is_string(dtype):
-        return _quoted
+        escaped = _escaped(column)
+        return None if escaped is None else _in_quotes(escaped)
     if types.is_date32(dtype):
-        return _days
+        return _in_quotes(column.cast(pa.string())) if _has_python_days(column) else None
     if types.is_timestamp(dtype):
-        return _instants
-    return lambda column: None
+        return _instants(column) if _has_python_instants(column) else None
+    if types.is_decimal128(dtype):
+        return _in_quotes(column.cast(pa.string())) if 0 <= dtype.scale <= dtype.precision else None
+    if types.is_floating(dtype):
+        return _floats(column)
+    return None
 
 
-def _quoted(column: pa.Array) -> pa.Array | None:
+def _escaped(column: pa.Array) -> pa.Array | None:
+    """Without its quotes. None: Python has to look at it."""
+    if not _is_text(column):
+        return None
+    content = _content(column)
+    marks = [mark for mark in ("\\", '"') if (content == ord(mark)).any()]  # the backslash first: the others give some
+    marks += map(chr, np.unique(content[content < 0x20]))
+    for mark in marks:
+        column = pc.replace_substring(column, mark, json.dumps(mark)[1:-1])
+    return column
+
+
+def _is_text(column: pa.Array) -> bool:
     try:
         column.validate(full=True)  # text that is no UTF-8 would pass unseen
     except pa.ArrowInvalid:
-        return None
-    if pc.any(pc.match_substring_regex(column, _CONTROLS)).as_py():
-        return None
-    for mark in ("\\", '"'):
-        column = pc.replace_substring(column, mark, f"\\{mark}")
-    return _in_quotes(column)
+        return False
+    return True
 
 
-def _days(column: pa.Array) -> pa.Array | None:
-    number = column.cast(pa.int32())
-    if not _within(number, 1 - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY):
-        return None
-    return _in_quotes(column.cast(pa.string()))
+def _content(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """All bytes of a text column, one value after the other; those under nulls too."""
+    _, places, content = column.buffers()
+    if content is None or not len(column):
+        return np.empty(0, np.uint8)
+    ends = np.frombuffer(places, np.int32, len(column) + 1, 4 * column.offset)
+    return np.frombuffer(content, np.uint8)[ends[0] : ends[-1]]
 
 
-def _instants(column: pa.Array) -> pa.Array | None:
-    """Whole seconds of UTC, or without a zone, in the years that `datetime` knows."""
-    if column.type.tz is not None and column.type.tz not in _UTC:
-        return None
+def _instants(column: pa.Array) -> pa.Array:
+    """As `datetime.isoformat`, of UTC or without a zone: parts of a second only where there are any."""
+    local = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
+    return _in_quotes(pc.replace_substring(_printed(local), " ", "T"), "+00:00" if column.type.tz else "")
+
+
+def _printed(local: pa.Array) -> pa.Array:
     try:
-        seconds = column.cast(pa.timestamp("s"))
+        return local.cast(pa.timestamp("s")).cast(pa.string())
     except pa.ArrowInvalid:  # parts of a second
+        micros = local.cast(pa.timestamp("us"))
+        seconds = pc.floor_temporal(micros, unit="second")
+        without = seconds.cast(pa.timestamp("s")).cast(pa.string())
+        return pc.if_else(pc.equal(micros, seconds), without, micros.cast(pa.string()))
+
+
+def _floats(column: pa.Array) -> pa.Array | None:
+    """As `repr`. None if one isn't finite."""
+    wide = column.cast(pa.float64())
+    size = pc.abs(wide)
+    plain = pc.or_(
+        pc.and_(pc.greater_equal(size, _PLAIN_FLOATS[0]), pc.less(size, _PLAIN_FLOATS[1])), pc.equal(size, 0.0)
+    )
+    if pc.any(pc.invert(plain)).as_py():
+        return _encoded(wide)
+    text = wide.cast(pa.string())
+    return pc.if_else(pc.equal(wide, pc.trunc(wide)), pc.binary_join_element_wise(text, ".0", ""), text)
+
+
+def _encoded(numbers: pa.Array) -> pa.Array | None:
+    """All by one call. None if JSON can't say one of them."""
+    try:
+        text = _ENCODER.encode(numbers.to_pylist())
+    except ValueError:
         return None
-    first, last = (1 - _EPOCH_DAY) * 86_400, (date.max.toordinal() - _EPOCH_DAY) * 86_400
-    if not _within(seconds.cast(pa.int64()), first, last):
-        return None
-    text = pc.replace_substring(seconds.cast(pa.string()), " ", "T")
-    return _in_quotes(text, "+00:00" if column.type.tz else "")
+    return pa.array([None if one == "null" else one for one in text[1:-1].split(",")], pa.string())
+
+
+def _in_quotes(column: pa.Array, suffix: str = "") -> pa.Array:
+    return pc.binary_join_element_wise('"', column, f'{suffix}"', "")
+
+
+def _one_by_one(column: pa.Array, where: str, first: int) -> pa.Array:
+    try:
+        values = column.to_pylist()
+    except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
+        rows = f"{where}, the rows from {first} on"
+        raise SinkRejected(f"{rows}: a value can't be read: {_first_line(error)}") from error
+    texts = (
+        None if one is None else json_text(one, f"{where}, row {number}") for number, one in enumerate(values, first)
+    )
+    return pa.array(texts, pa.string())
+
+
+def _bound_of(column: pa.Array) -> int | None:
+    """No text of a value is longer; None: one has to make it, to know that it can be made."""
+    dtype = column.type
+    if types.is_null(dtype) or types.is_integer(dtype) or types.is_boolean(dtype):
+        return 20
+    if types.is_string(dtype):
+        return 6 * (pc.max(pc.binary_length(column)).as_py() or 0) + 2 if _is_text(column) else None
+    if types.is_date32(dtype):
+        return 12 if _has_python_days(column) else None
+    if types.is_timestamp(dtype):
+        return 34 if _has_python_instants(column) else None
+    if types.is_decimal128(dtype):
+        return 48 if 0 <= dtype.scale <= dtype.precision else None
+    if types.is_floating(dtype):
+        return 26 if pc.all(pc.is_finite(column)).as_py() in (True, None) else None
+    return None
+
+
+def _has_python_days(column: pa.Array) -> bool:
+    return _within(column.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
+
+
+def _has_python_instants(column: pa.Array) -> bool:
+    """Whether all are of UTC, or without a zone, in the years that `datetime` knows, and no finer than that."""
+    if (column.type.tz is not None and column.type.tz not in _UTC) or column.type.unit not in _MICROSECONDS:
+        return False
+    second = 1_000_000 // _MICROSECONDS[column.type.unit]
+    return _within(column.cast(pa.int64()), _FIRST_DAY * 86_400 * second, (_LAST_DAY + 1) * 86_400 * second - 1)
 
 
 def _within(numbers: pa.Array, least: int, most: int) -> bool:
@@ -95,16 +247,32 @@ def _within(numbers: pa.Array, least: int, most: int) -> bool:
     return found["min"] is None or (least <= found["min"] and found["max"] <= most)
 
 
-def _in_quotes(column: pa.Array, suffix: str = "") -> pa.Array:
-    return pc.binary_join_element_wise('"', column, f'{suffix}"', "")
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
 
 
-def _one_by_one(column: pa.Array, where: str) -> pa.Array:
-    try:
-        values = column.to_pylist()
-    except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
-        raise SinkRejected(f"{where}: a value can't be read: {type(error).__name__}: {str(error)[:200]}") from error
-    return pa.array([None if one is None else json_text(one, where) for one in values], pa.string())
+#: what JSON has no word for; a subclass is told as its parent is
+_WORDS: dict[type, Callable[[Any], Json]] = {
+    Decimal: str,
+    datetime: datetime.isoformat,
+    date: date.isoformat,
+    time: time.isoformat,
+    timedelta: timedelta.total_seconds,
+    bytes: lambda value: base64.b64encode(value).decode(),
+}
+
+
+def _as_json(value: object) -> Json:
+    for kind in type(value).__mro__:
+        if kind in _WORDS:
+            return _WORDS[kind](value)
+    raise TypeError(f"a value of type {type(value).__name__}")
+
+
+_ENCODER = json.JSONEncoder(default=_as_json, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+# --- back ------------------------------------------------------------------------------------------------------------
 
 
 def json_columns(bodies: Sequence[bytes | None], schema: pa.Schema) -> dict[str, pa.Array]:

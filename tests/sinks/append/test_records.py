@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks import HttpSink, StdoutSink, TcpSink
-from lockstep.sinks.append_only.records import Origin, Record, chunks, records_of
+from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, sealed
@@ -33,6 +35,11 @@ def no_odd_ids(order: Mapping[str, Any]) -> str | None:
     return f"id {order['id']} is odd" if order["id"] % 2 else None
 
 
+def _past(size: int) -> int:
+    """Of a record that has `size` bytes more than the shortest one."""
+    return size + len(line_of({"a": ""}, 0)) - 1
+
+
 def stdout(folder: Path, **arguments: Any) -> StdoutSink:
     return StdoutSink("look", output=OUTPUT, committer=str(folder / "sent"), **arguments)
 
@@ -45,12 +52,12 @@ def prepared(sink: Sink, *columns: tuple[str, pa.Array]) -> Mapping[str, int]:
 
 
 def record_of(value: Any, type: pa.DataType) -> Any:
-    [record] = records_of(SealedRows(pa.table({"value": pa.array([value], type)})), ORIGIN)
+    [record] = Records(SealedRows(pa.table({"value": pa.array([value], type)})), ORIGIN)
     return json.loads(record.line)["value"]
 
 
 def test_a_record_carries_its_key_and_its_row() -> None:
-    [_, record] = records_of(SealedRows(pa.table({"id": [1, 2], "name": ["a", "ünï\n✓"]})), ORIGIN)
+    [_, record] = Records(SealedRows(pa.table({"id": [1, 2], "name": ["a", "ünï\n✓"]})), ORIGIN)
     assert record.key == f"{DEPLOYMENT}/pipe/{OUTPUT}/7/1"
     assert b"\n" not in record.line
     assert json.loads(record.line) == {
@@ -62,7 +69,7 @@ def test_a_record_carries_its_key_and_its_row() -> None:
 
 def test_the_same_wal_gives_the_same_records_however_it_is_cut_into_batches() -> None:
     table = sealed(100)[0].table
-    one, other = (list(records_of(SealedRows(table, batch_rows=size), ORIGIN)) for size in (100, 7))
+    one, other = (list(Records(SealedRows(table, batch_rows=size), ORIGIN)) for size in (100, 7))
     assert one == other
 
 
@@ -134,7 +141,7 @@ def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_kn
         with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(PreflightRefused, match=told):
             sink.preflight({OUTPUT: schema})
         with pytest.raises(SinkRejected, match=told):
-            list(records_of(SealedRows(schema.empty_table()), ORIGIN))
+            list(Records(SealedRows(schema.empty_table()), ORIGIN))
 
 
 def test_what_this_version_refuses_after_the_decision_stays_decided(tmp_path: Path) -> None:
@@ -148,14 +155,73 @@ def test_what_this_version_refuses_after_the_decision_stays_decided(tmp_path: Pa
         assert newer.find_marker(1) is None
 
 
-@given(sizes=st.lists(st.integers(0, 30)), count=st.integers(1, 5), size=st.integers(1, 40))
-def test_chunks_keep_every_record_in_order_within_both_limits(sizes: list[int], count: int, size: int) -> None:
-    records = [Record(str(n), b"x" * length) for n, length in enumerate(sizes)]
-    found = list(chunks(records, count, size))
-    assert [record for chunk in found for record in chunk] == records
-    for chunk in found:
-        assert 1 <= len(chunk) <= count
-        assert len(chunk) == 1 or sum(len(record.line) + 1 for record in chunk) <= size
+@given(
+    sizes=st.lists(st.integers(0, 30)),
+    cut=st.integers(1, 7),
+    count=st.integers(1, 5),
+    size=st.integers(1, 40).map(_past),
+)
+def test_chunks_keep_every_record_in_order_within_both_limits(
+    sizes: list[int], cut: int, count: int, size: int
+) -> None:
+    wal = SealedRows(pa.table({"a": pa.array(["x" * one for one in sizes], pa.string())}), batch_rows=cut)
+    lines = [record.line for record in Records(wal, ORIGIN)]
+    found = list(Records(wal, ORIGIN).chunks(count, size))
+    assert [line for chunk in found for line in chunk.body.splitlines()] == lines
+    assert [one for chunk in found for one in range(chunk.first, chunk.last + 1)] == list(range(len(lines)))
+    for chunk, following in zip_longest(found, found[1:]):
+        assert len(chunk.body.splitlines()) == chunk.count <= count
+        assert chunk.count == 1 or len(chunk.body) <= size
+        more = len(lines[following.first]) + 1 if following else size + 1
+        assert chunk.count == count or len(chunk.body) + more > size  # as many as fit
+
+
+ROW_NAMES = ("id", 'ü "name"', "paid", "at", "raw", "amount")
+ROW = st.fixed_dictionaries(
+    {
+        "id": st.none() | st.integers(-(2**63), 2**63 - 1),
+        'ü "name"': st.none() | st.text(st.characters(exclude_categories=["Cs"])),
+        "paid": st.none() | st.floats(),
+        "at": st.none() | st.datetimes(),
+        "raw": st.none() | st.binary(),
+        "amount": st.none() | st.decimals(-(10**8), 10**8, places=2),
+    }
+)
+TYPES = (pa.int64(), pa.string(), pa.float64(), pa.timestamp("us"), pa.binary(), pa.decimal128(12, 2))
+
+
+@given(rows=st.lists(ROW, max_size=6), longest=st.integers(200, 500))
+def test_records_are_those_of_one_row_after_the_other_and_their_refusals_come_before_the_decision(
+    rows: list[dict[str, Any]], longest: int
+) -> None:
+    columns = {name: pa.array([row[name] for row in rows], type) for name, type in zip(ROW_NAMES, TYPES, strict=True)}
+    wal = SealedRows(pa.table(columns))
+    try:
+        wanted = [line_of(row, ordinal) for ordinal, row in enumerate(wal.table.to_pylist())]
+    except ValueError:  # a float that isn't finite
+        wanted = None
+    if wanted is None or any(len(line) > longest for line in wanted):
+        with pytest.raises(SinkRejected):
+            check_records(wal, ORIGIN, longest)
+        with pytest.raises(SinkRejected):
+            list(Records(wal, ORIGIN, longest))
+    else:
+        assert check_records(wal, ORIGIN, longest) == len(rows)
+        assert list(Records(wal, ORIGIN, longest)) == [Record(ORIGIN.key(n), line) for n, line in enumerate(wanted)]
+
+
+def line_of(row: dict[str, Any], ordinal: int) -> bytes:
+    """As the first version made it."""
+    words: dict[type, Any] = {
+        Decimal: str,
+        datetime: datetime.isoformat,
+        bytes: lambda one: base64.b64encode(one).decode(),
+    }
+    whole = {ENVELOPE: ORIGIN.envelope(ordinal=ordinal), **row}
+    told = json.dumps(
+        whole, default=lambda one: words[type(one)](one), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return told.encode()
 
 
 # --- what is asked of a sink -----------------------------------------------------------------------------------------

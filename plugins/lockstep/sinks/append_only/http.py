@@ -15,7 +15,7 @@ import tenacity
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only._http_receiver import Answer, HttpReceiver, Unanswered
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
-from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
+from lockstep.sinks.append_only.records import Chunk, Origin, Records
 from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink
 from lockstep.sinks.values import Guarantee, SinkContext
 
@@ -80,12 +80,12 @@ class HttpSink(AppendOnlySink):
             receiver.close()
             raise
 
-    def _deliver(self, receiver: HttpReceiver, records: Iterator[Record], origin: Origin) -> None:
+    def _deliver(self, receiver: HttpReceiver, records: Records, origin: Origin) -> None:
         target = f"sink {self.name}: the receiver behind connection {self.connection}"
         post: _Post = partial(_post_patiently, receiver, target, self.tries)
         if self.guarantee is Guarantee.NONE:
             post = partial(_post_blindly, receiver, target)
-        requests = chunks(records, self.records_per_request, self.bytes_per_request)
+        requests = records.chunks(self.records_per_request, self.bytes_per_request)
         if self.requests_at_once > 1:
             _post_at_once(post, requests, self.requests_at_once, f"lockstep-{self.name}")
             return
@@ -93,10 +93,10 @@ class HttpSink(AppendOnlySink):
             post(chunk, threading.Event())
 
 
-_Post = Callable[[list[Record], threading.Event], None]
+_Post = Callable[[Chunk, threading.Event], None]
 
 
-def _post_at_once(post: _Post, requests: Iterator[list[Record]], at_once: int, thread_name: str) -> None:
+def _post_at_once(post: _Post, requests: Iterator[Chunk], at_once: int, thread_name: str) -> None:
     given_up = threading.Event()
     with ThreadPoolExecutor(at_once, thread_name_prefix=thread_name) as pool:
         try:
@@ -111,9 +111,7 @@ def _post_at_once(post: _Post, requests: Iterator[list[Record]], at_once: int, t
             given_up.set()  # after an error nobody waits for what the others still try
 
 
-def _post_patiently(
-    receiver: HttpReceiver, target: str, tries: int, chunk: list[Record], given_up: threading.Event
-) -> None:
+def _post_patiently(receiver: HttpReceiver, target: str, tries: int, chunk: Chunk, given_up: threading.Event) -> None:
     retrying = tenacity.Retrying(
         retry=tenacity.retry_if_exception(_may_pass),
         stop=tenacity.stop_after_attempt(tries) | tenacity.stop_when_event_set(given_up),
@@ -128,33 +126,33 @@ def _post_patiently(
         raise SinkUnavailable(f"{target} {error}{asks}: the epoch will be sent again") from None
 
 
-def _post_once(receiver: HttpReceiver, target: str, chunk: list[Record]) -> None:
+def _post_once(receiver: HttpReceiver, target: str, chunk: Chunk) -> None:
     try:
-        answer = receiver.post(lines_of(chunk), _key(chunk))
+        answer = receiver.post(chunk.body, _key(chunk))
     except Unanswered as error:
         raise _TryAgain(f"didn't answer: {error}") from None
     if _passes(answer):
         raise _TryAgain(f"answered {answer.status}", answer.retry_after)
     if not answer.taken:
         raise PublishBlocked(
-            f"{target} answered {answer.status} to the records from {chunk[0].key} on: {answer.told!r}; nothing is "
+            f"{target} answered {answer.status} to the records from {chunk.key} on: {answer.told!r}; nothing is "
             "taken for sent"
         )
 
 
-def _post_blindly(receiver: HttpReceiver, target: str, chunk: list[Record], given_up: threading.Event) -> None:
+def _post_blindly(receiver: HttpReceiver, target: str, chunk: Chunk, given_up: threading.Event) -> None:
     """Once, whatever comes back."""
     try:
-        receiver.post(lines_of(chunk), _key(chunk))
+        receiver.post(chunk.body, _key(chunk))
     except Unanswered as error:
         if not error.sent:
             raise SinkUnavailable(f"{target} can't be reached: {error}") from None
 
 
-def _key(chunk: list[Record]) -> str:
+def _key(chunk: Chunk) -> str:
     """Of a request: names all that stands in it, so that one which is cut otherwise at the next try is another one, and
     no receiver takes it for a repeat that it may drop."""
-    return f"{chunk[0].key}-{chunk[-1].key.rpartition('/')[2]}"
+    return f"{chunk.key}-{chunk.last}"
 
 
 def _first_done(waiting: set[Future[None]]) -> set[Future[None]]:

@@ -14,7 +14,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks._functions import import_function
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, records_of, refused_columns
+from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns
 from lockstep.sinks.append_only.sink import AppendOnlySink, Validator
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import OutsideCommitter, open_committer
@@ -22,8 +22,9 @@ from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
 #: Sends every record; returns when the target has said that it has them all. With guarantee "none" it tries once and
-#: doesn't mind the answers. Raises `SinkUnavailable`, `PublishBlocked`.
-Deliver: TypeAlias = Callable[[Iterator[Record], Origin], None]
+#: doesn't mind the answers. Raises `SinkUnavailable`, `PublishBlocked`. A function that takes them one after the other
+#: may say `Iterator[Record]`.
+Deliver: TypeAlias = Callable[[Records, Origin], None]
 
 
 class OpenAppendOnlySink(WriteAheadSink):
@@ -96,27 +97,25 @@ class OpenRecordSink(OpenAppendOnlySink):
             raise PreflightRefused(f"sink {self.name}: output {self.sink.output}: {problem}")
 
     def check(self, batches: Batches, epoch: SinkEpoch) -> int:
-        """Make every record once: whatever JSON or the target can't take is refused while it still can be."""
-        why_not, rows = self._import_validator(), 0
-        for record in self._records(batches, epoch):
+        """Whatever JSON or the target can't take is refused while it still can be."""
+        origin, why_not = self._origin(batches, epoch), self._import_validator()
+        if why_not is None:
+            return check_records(batches, origin, self.sink.max_record_bytes)
+        rows = 0
+        for record in self._records(batches, origin):
             self._require_taken(record, why_not)
             rows += 1
         return rows
 
     def send(self, batches: Batches, epoch: SinkEpoch) -> None:
-        self._deliver(self._records(batches, epoch), self._origin(batches, epoch))
+        origin = self._origin(batches, epoch)
+        self._deliver(self._records(batches, origin), origin)
 
     def _origin(self, batches: Batches, epoch: SinkEpoch) -> Origin:
         return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id)
 
-    def _records(self, batches: Batches, epoch: SinkEpoch) -> Iterator[Record]:
-        for record in records_of(batches, self._origin(batches, epoch)):
-            if len(record.line) > self.sink.max_record_bytes:
-                raise SinkRejected(
-                    f"sink {self.name}: record {record.key} has {len(record.line)} bytes, max_record_bytes is "
-                    f"{self.sink.max_record_bytes}"
-                )
-            yield record
+    def _records(self, batches: Batches, origin: Origin) -> Records:
+        return Records(batches, origin, self.sink.max_record_bytes)
 
     def _import_validator(self) -> Validator | None:
         if self.sink.validator is None:
@@ -126,9 +125,7 @@ class OpenRecordSink(OpenAppendOnlySink):
         except InvalidPipeline as error:
             raise InvalidPipeline(f"sink {self.name}: validator {error}") from error
 
-    def _require_taken(self, record: Record, why_not: Validator | None) -> None:
-        if why_not is None:
-            return
+    def _require_taken(self, record: Record, why_not: Validator) -> None:
         content = json.loads(record.line)
         del content[ENVELOPE]
         if (reason := why_not(content)) is not None:

@@ -7,18 +7,18 @@ from one again: without it a receiver would take new rows for repeats of old one
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import SinkRejected
+from lockstep.sinks.json_rows import joined_objects, most_bytes, small_batches
 from lockstep.sinks.values import Batches
 
 ENVELOPE = "lockstep"  #: the member of every record that holds its key
@@ -56,27 +56,90 @@ class Record:
     line: bytes
 
 
-def records_of(batches: Batches, origin: Origin) -> Iterator[Record]:
-    """The rows of one output, in the order of the WAL. Raises `SinkRejected` for a value that JSON can't say."""
-    if problem := refused_columns(batches.schema):
-        raise SinkRejected(f"output {batches.output}: {problem}")
-    opening = _ENCODER.encode({ENVELOPE: origin.envelope()})[:-2]  # the same in every row, but for the ordinal
-    ordinal = 0
-    for batch in batches:
-        for row in _rows_of(batch, f"output {batches.output}, the rows from {ordinal} on"):
-            told = json_text(row, f"output {batches.output}, row {ordinal}")
-            yield Record(origin.key(ordinal), f'{opening},"ordinal":{ordinal}}},{told[1:]}'.encode())
-            ordinal += 1
-    if ordinal != batches.rows:
-        raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records that go out together. `first`: the ordinal of the first one. `body`: each with its line end."""
+
+    origin: Origin
+    first: int
+    count: int
+    body: bytes
+
+    @property
+    def key(self) -> str:
+        """Of the first record."""
+        return self.origin.key(self.first)
+
+    @property
+    def last(self) -> int:
+        """The ordinal of the last record."""
+        return self.first + self.count - 1
 
 
-def json_text(value: object, where: str) -> str:
-    """One value as the records have it. Raises `SinkRejected` for one that JSON can't say."""
-    try:
-        return _ENCODER.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SinkRejected(f"{where}: JSON can't say this: {_first_line(error)}") from error
+class Records(Iterator[Record]):
+    """The rows of one output, in the order of the WAL: one after the other, or some at once by `chunks`; once.
+
+    Iterating raises `SinkRejected` for a value that JSON can't say, and for a record of more than `most_bytes`.
+    """
+
+    def __init__(self, batches: Batches, origin: Origin, most_bytes: int | None = None) -> None:
+        self.origin = origin
+        self._lines = _lines_of(batches, origin, most_bytes)
+        self._records = self._each()
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def chunks(self, count: int, size: int) -> Iterator[Chunk]:
+        """At most `count` records and `size` bytes; a record that is larger stands alone. However the WAL is cut into
+        batches, the same each time."""
+        held: list[bytes] = []
+        first = rows = taken = 0
+        for lines in self._lines:
+            begin = 0
+            while begin < len(lines):
+                more = lines.fitting(begin, count - rows, size - taken) or (0 if rows else 1)
+                if more:
+                    held.append(lines.body(begin, begin + more))
+                    rows, taken, begin = rows + more, taken + len(held[-1]), begin + more
+                if not more or begin < len(lines) or rows == count:
+                    yield Chunk(self.origin, first, rows, b"".join(held))
+                    first, rows, taken = first + rows, 0, 0
+                    held.clear()
+        if rows:
+            yield Chunk(self.origin, first, rows, b"".join(held))
+
+    def _each(self) -> Iterator[Record]:
+        ordinal = 0
+        for lines in self._lines:
+            for line in lines:
+                yield Record(self.origin.key(ordinal), line)
+                ordinal += 1
+
+
+class _Lines:
+    """The lines of some rows, each with its end, in one buffer."""
+
+    def __init__(self, lines: pa.Array) -> None:
+        _, places, content = lines.buffers()
+        self.ends = np.frombuffer(places, np.int32, len(lines) + 1, 4 * lines.offset)
+        self._places = self.ends.data  # to look in it one by one
+        self._content = memoryview(content) if content is not None else memoryview(b"")
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Without their ends."""
+        return (bytes(self._content[self._places[n] : self._places[n + 1] - 1]) for n in range(len(self)))
+
+    def body(self, begin: int, end: int) -> bytes:
+        return bytes(self._content[self._places[begin] : self._places[end]])
+
+    def fitting(self, begin: int, count: int, size: int) -> int:
+        """How many from `begin` on are no more than these."""
+        last = min(begin + count, len(self))
+        return max(0, bisect_right(self._places, self._places[begin] + size, begin, last + 1) - 1 - begin)
 
 
 def refused_columns(schema: pa.Schema) -> str | None:
@@ -89,54 +152,67 @@ def refused_columns(schema: pa.Schema) -> str | None:
     return f"column {twice[0]!r} is there twice, a JSON object has it once; rename one" if twice else None
 
 
-def chunks(records: Iterable[Record], count: int, size: int) -> Iterator[list[Record]]:
-    """Lists of at most `count` records and `size` bytes; a record that is larger stands alone. The same each time."""
-    chunk: list[Record] = []
-    held = 0
-    for record in records:
-        length = len(record.line) + 1
-        if chunk and (len(chunk) == count or held + length > size):
-            yield chunk
-            chunk, held = [], 0
-        chunk.append(record)
-        held += length
-    if chunk:
-        yield chunk
+def check_records(batches: Batches, origin: Origin, longest: int) -> int:
+    """How many they are. Raises `SinkRejected` for whatever `Records` would; most rows aren't made for that."""
+    where = _require_columns(batches)
+    ordinal = 0
+    keys = len(_opening(origin)) + len(str(batches.rows)) + len("},}")
+    names = sum(len(json.dumps(name, ensure_ascii=False).encode()) + len(":,") for name in batches.schema.names)
+    for batch in small_batches(iter(batches)):
+        if keys + names + sum(most_bytes(column, where, ordinal) for column in batch.columns) > longest:
+            _Made(origin, where, longest).lines(batch, ordinal)
+        ordinal += batch.num_rows
+    _require_all(batches, ordinal)
+    return ordinal
 
 
-def lines_of(chunk: Iterable[Record]) -> bytes:
-    """Each record with its line end."""
-    return b"".join(record.line + b"\n" for record in chunk)
+def _lines_of(batches: Batches, origin: Origin, longest: int | None) -> Iterator[_Lines]:
+    made = _Made(origin, _require_columns(batches), longest)
+    ordinal = 0
+    for batch in small_batches(iter(batches)):
+        if batch.num_rows:
+            yield made.lines(batch, ordinal)
+        ordinal += batch.num_rows
+    _require_all(batches, ordinal)
 
 
-def _rows_of(batch: pa.RecordBatch, where: str) -> list[dict[str, Any]]:
-    try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-    except (ValueError, OverflowError, pa.ArrowException) as error:  # text that is no UTF-8, a year above 9999
-        raise SinkRejected(f"{where}: a value can't be read: {_first_line(error)}") from error
-    return rows
+@dataclass(frozen=True)
+class _Made:
+    """Makes lines. `where`: how messages name the output."""
+
+    origin: Origin
+    where: str
+    longest: int | None
+
+    def lines(self, batch: pa.RecordBatch, first: int) -> _Lines:
+        ordinals = pa.array(np.arange(first, first + batch.num_rows)).cast(pa.string())
+        beginning: list[Any] = [_opening(self.origin), ordinals, "},"]
+        lines = _Lines(joined_objects(batch, self.where, first, beginning, "}\n"))
+        self._require_short(lines, first)
+        return lines
+
+    def _require_short(self, lines: _Lines, first: int) -> None:
+        sizes = np.diff(lines.ends) - 1
+        if self.longest is None or sizes.max() <= self.longest:
+            return
+        place = int(np.argmax(sizes > self.longest))
+        key = self.origin.key(first + place)
+        raise SinkRejected(f"{self.where}: record {key} has {sizes[place]} bytes, max_record_bytes is {self.longest}")
 
 
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
+def _opening(origin: Origin) -> str:
+    """The same in every record, before its ordinal."""
+    envelope = json.dumps({ENVELOPE: origin.envelope()}, ensure_ascii=False, separators=(",", ":"))
+    return f'{envelope[:-2]},"ordinal":'
 
 
-#: what JSON has no word for; a subclass is told as its parent is
-_WORDS: dict[type, Callable[[Any], Json]] = {
-    Decimal: str,
-    datetime: datetime.isoformat,
-    date: date.isoformat,
-    time: time.isoformat,
-    timedelta: timedelta.total_seconds,
-    bytes: lambda value: base64.b64encode(value).decode(),
-}
+def _require_columns(batches: Batches) -> str:
+    where = f"output {batches.output}"
+    if problem := refused_columns(batches.schema):
+        raise SinkRejected(f"{where}: {problem}")
+    return where
 
 
-def _as_json(value: object) -> Json:
-    for kind in type(value).__mro__:
-        if kind in _WORDS:
-            return _WORDS[kind](value)
-    raise TypeError(f"a value of type {type(value).__name__}")
-
-
-_ENCODER = json.JSONEncoder(default=_as_json, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _require_all(batches: Batches, found: int) -> None:
+    if found != batches.rows:
+        raise SinkRejected(f"output {batches.output}: the WAL gave {found} rows, {batches.rows} are sealed")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
-from lockstep.sinks.append_only.records import Origin, Record, chunks, lines_of
+from lockstep.sinks.append_only.records import Origin, Records
 from lockstep.sinks.append_only.sink import AppendOnlySink
 from lockstep.sinks.values import SinkContext
 
@@ -31,11 +30,11 @@ class StdoutSink(AppendOnlySink):
         return OpenRecordSink(self, context, partial(_print_records, self.name))
 
 
-def _print_records(sink: str, records: Iterator[Record], origin: Origin) -> None:
+def _print_records(sink: str, records: Records, origin: Origin) -> None:
     started = False
-    for chunk in chunks(records, _RECORDS, _BYTES):
+    for chunk in records.chunks(_RECORDS, _BYTES):
         try:
-            _write(lines_of(chunk) if started else b"\n" + lines_of(chunk))
+            _write(chunk.body if started else b"\n" + chunk.body)
         except (OSError, UnicodeError) as error:
             raise SinkUnavailable(f"sink {sink}: standard output: {reason_of(error)}") from error
         started = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, chunks, lines_of
+from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
 from lockstep.sinks.append_only.sink import AppendOnlySink
 from lockstep.sinks.values import Guarantee, SinkContext
 
@@ -49,7 +48,7 @@ class TcpSink(AppendOnlySink):
             raise InvalidPipeline(f"sink {self.name}: connection {self.connection} is no tcp://host:port")
         return OpenRecordSink(self, context, partial(self._deliver, address))
 
-    def _deliver(self, address: tuple[str, int], records: Iterator[Record], origin: Origin) -> None:
+    def _deliver(self, address: tuple[str, int], records: Records, origin: Origin) -> None:
         receiver = f"sink {self.name}: the receiver behind connection {self.connection}"
         try:
             with closing(socket.create_connection(address, self.timeout)) as connection:
@@ -61,11 +60,11 @@ class TcpSink(AppendOnlySink):
             raise SinkUnavailable(f"{receiver}: {reason_of(error)}") from error
 
 
-def _send_lines(connection: socket.socket, records: Iterator[Record], origin: Origin) -> None:
+def _send_lines(connection: socket.socket, records: Records, origin: Origin) -> None:
     sent = 0
-    for chunk in chunks(records, _RECORDS, _BYTES):
-        connection.sendall(lines_of(chunk))
-        sent += len(chunk)
+    for chunk in records.chunks(_RECORDS, _BYTES):
+        connection.sendall(chunk.body)
+        sent += chunk.count
     connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
 
 

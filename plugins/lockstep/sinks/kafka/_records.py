@@ -18,7 +18,7 @@ from pyarrow import types
 from lockstep.errors import SinkRejected
 from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
-from lockstep.sinks.kafka._json_rows import json_columns, json_objects
+from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches
 
 HEADER = ENVELOPE
@@ -112,7 +112,7 @@ class RecordColumns:
             output,
             first,
             batch.column(self.key).cast(pa.binary()) if self.key else None,
-            batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where),
+            batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where, first),
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, first) if self.timestamp else None,
             _header_column(prefix, first, batch.num_rows),
