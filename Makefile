@@ -86,8 +86,9 @@ bench: setup ## measure epochs against COPY, Spark's JDBC writer and an empty DA
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.sinks
 
-bench-rivals: setup ## kill Flink's XA sinks and Lockstep in the same places, and count rows (needs a JDK and Maven)
-	@$(BIN)/python -m benchmarks.rivals
+bench-rivals: setup ## Flink, Structured Streaming, Spark JDBC and dlt on the same work; then their rows under faults (JDK, Maven)
+	@$(BIN)/python -m benchmarks.rivals speed
+	@$(BIN)/python -m benchmarks.rivals faults
 
 clean: down ## stop the stack, delete its data and .venv
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi

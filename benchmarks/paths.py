@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg2
 from psycopg2 import sql
+from psycopg2.extensions import parse_dsn
 
 from benchmarks.data import SPARK_SCHEMA, TABLE
 from lockstep import Pipeline, run_epoch
@@ -101,22 +102,25 @@ def publish_from_wal(warehouse: str, folder: Path, wal: tuple[str, str], sink: P
     return sum(vote.rows.values())
 
 
-def whole_epoch(place: Place, csv: Path, rows: int, table: str = "epoch_rows") -> Timing:
+def whole_epoch(place: Place, file: Path, rows: int, table: str = "epoch_rows") -> Timing:
     """(c) A whole warm epoch by run_epoch: source, Spark, WAL, seal, prepare, decision, publication, cleanup."""
     fresh_table(place.warehouse, table)
-    return _checked(timed(lambda: one_epoch(place, csv, table)), rows)
+    return _checked(timed(lambda: one_epoch(place, file, table)), rows)
 
 
-def one_epoch(place: Place, csv: Path, table: str, spark: Any = None) -> int:
-    """Run the next day's epoch from `csv`, linked under that day's name. `spark`: another than the place's session."""
+def one_epoch(place: Place, file: Path, table: str, spark: Any = None) -> int:
+    """Run the next day's epoch from `file`, CSV or Parquet by its name, linked under that day's.
+
+    `spark`: another than the place's session.
+    """
     day = START + timedelta(days=next(_days))
     landing = place.folder / "landing" / table
     landing.mkdir(parents=True, exist_ok=True)
     for read in landing.iterdir():
         read.unlink()  # a second name of one file would be refused
-    (landing / f"{day:%Y-%m-%d}.csv").hardlink_to(csv)
+    (landing / f"{day:%Y-%m-%d}{file.suffix}").hardlink_to(file)
     report = run_epoch(
-        _pipeline(table, landing),
+        _pipeline(table, landing, file.suffix),
         interval=(day, day + timedelta(days=1)),
         ledger=place.ledger,
         staging=str(place.folder / "staging"),
@@ -145,10 +149,10 @@ def jdbc_append(place: Place, csv: Path, rows: int) -> Timing:
     return _checked(timed(append), rows)
 
 
-def rows_in(dsn: str, table: str) -> int:
+def rows_in(dsn: str, table: str, schema: str = "public") -> int:
     """How many rows a table holds."""
     with _connected(dsn) as cursor:
-        cursor.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table)))
+        cursor.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, table)))
         return int(cursor.fetchone()[0])
 
 
@@ -172,15 +176,17 @@ def postgres_sink(table: str, protocol: ProtocolName) -> PostgresSink:
     )
 
 
-def _pipeline(table: str, landing: Path) -> Pipeline:
+def _pipeline(table: str, landing: Path, suffix: str) -> Pipeline:
+    files = f"{landing}/{{interval_start:%Y-%m-%d}}{suffix}"
+    csv = suffix == ".csv"
     return Pipeline(
         name=table,
         sources={
             "flights": FileSource(
-                f"{landing}/{{interval_start:%Y-%m-%d}}.csv",
-                format="csv",
+                files,
+                format="csv" if csv else "parquet",
                 schema=SPARK_SCHEMA,
-                options={"nullValue": "NA"},
+                options={"nullValue": "NA"} if csv else {},
             )
         },
         transform=dict,
@@ -193,6 +199,12 @@ def _checked(timing: Timing, rows: int) -> Timing:
     if timing.rows != rows:
         raise SystemExit(f"{timing.rows:,} rows arrived, {rows:,} were sent")
     return timing
+
+
+def jdbc_url(dsn: str) -> str:
+    """The same for JDBC, which finds the password where libpq does."""
+    parts = parse_dsn(dsn)
+    return f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}?user={parts['user']}"
 
 
 class _connected:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks.paths import Place
+from benchmarks.paths import Place, jdbc_url
 from lockstep.ledger import migrate
 from lockstep.spark.session import connect
 from stack.errors import StackError
-from stack.postgres import HOST, SUPERUSER, PostgresServer
+from stack.postgres import PostgresServer
 from stack.processes import Processes
 from stack.spark import ConnectServer
 
@@ -40,11 +40,10 @@ def running(
         ledger, warehouse = postgres.create_database("ledger"), postgres.create_database("warehouse")
         migrate(ledger)
         url, driver = _spark(processes, folder, jdbc, spark_settings)
-        jdbc_url = f"jdbc:postgresql://{HOST}:{postgres.port}/warehouse?user={SUPERUSER}" if driver else None
         spark = connect(url)
         servers = {"spark": processes.started[-1].pid, "postgres": postgres.pid or 0}
         logs = {"spark": Path(processes.started[-1].log), "postgres": postgres.log}
-        yield Place(ledger, warehouse, folder, url, spark, jdbc_url, servers, logs)
+        yield Place(ledger, warehouse, folder, url, spark, jdbc_url(warehouse) if driver else None, servers, logs)
         spark.stop()
     finally:
         processes.stop()

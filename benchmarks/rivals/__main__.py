@@ -1,45 +1,17 @@
-"""`make bench-rivals`: the same 20,000 rows by Flink's two XA sinks and by Lockstep, under the same faults.
+"""`make bench-rivals`: what users would take instead, on the same work: how fast, and what faults leave of the rows.
 
-Needs a JDK and Maven, for Flink's jars. Prints what a reader of the table finds at the end.
+Flink needs a JDK and Maven, for its jars; dlt an environment of its own. What can't be had is left out, and told.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-
 import typer
 
-from benchmarks.rivals.flink import FUNCTION, NEW, Flink
-from benchmarks.rivals.lockstep_way import Lockstep
-from benchmarks.rivals.target import Outcome, Target
-from benchmarks.servers import running
-from lockstep import __version__
-from stack.home import Home
+from benchmarks.rivals import faults, speed
 
-FAULTS = ("well", "killed_behind_commit", "committed_by_hand", "rolled_back_by_hand", "batch")
-
-
-def main(only: str = typer.Option("", help="Part of a way's or a fault's name.")) -> None:
-    """Run every way under every fault that it knows."""
-    home = Home.from_environment().root / "rivals"
-    flinks = [Flink(NEW, home / "flink-new"), Flink(FUNCTION, home / "flink-function")]
-    for flink in flinks:
-        flink.set_up()
-    work = home / "run"
-    shutil.rmtree(work, ignore_errors=True)
-    with running(work, jdbc=False) as place:
-        ways: list[Flink | Lockstep] = [*flinks, Lockstep(f"lockstep {__version__}", place.ledger, place.url)]
-        asked = [(name, run) for name, fault, run in _runs(ways) if only in f"{name} {fault}"]
-        for number, (name, run) in enumerate(asked):
-            target = Target(place.warehouse, f"numbers_{number}", work / str(number))
-            target.set_up()
-            print(f"{name}: {run.__doc__}\n    {run(target)}", flush=True)
-
-
-def _runs(ways: list[Flink | Lockstep]) -> list[tuple[str, str, Callable[[Target], Outcome]]]:
-    return [(way.name, fault, getattr(way, fault)) for fault in FAULTS for way in ways if hasattr(way, fault)]
-
+app = typer.Typer(pretty_exceptions_enable=False, no_args_is_help=True, help=__doc__)
+app.command("faults")(faults.main)
+app.command("speed")(speed.main)
 
 if __name__ == "__main__":
-    typer.run(main)
+    app()

@@ -1,6 +1,6 @@
 """Lockstep under the same faults: a process of its own is killed at a crash point, then somebody runs recovery.
 
-python -m benchmarks.rivals.lockstep_way TABLE FOLDER LEDGER WAREHOUSE SPARK    # one epoch, as the killed process
+python -m benchmarks.rivals.faults.lockstep_way TABLE FOLDER LEDGER WAREHOUSE SPARK  # one epoch, to be killed
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paths import START
-from benchmarks.rivals.target import Outcome, Target
+from benchmarks.rivals.faults.target import Outcome, Target
 from lockstep import Pipeline, recover, run_epoch
 from lockstep.crash import CrashPoint
 from lockstep.sinks import PostgresSink

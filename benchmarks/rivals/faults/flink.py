@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.rivals.target import Outcome, Target
+from benchmarks.rivals.faults.target import Outcome, Target
+from benchmarks.rivals.maven import FlinkProgram
 
-HERE = Path(__file__).parent
 NEW, FUNCTION = "flink 2.2.0, JDBC sink 4.0.0-2.0", "flink 1.20.3, JDBC function 3.3.0-1.20"
 _SLOW, _QUICK = 2_000, 40_000  # rows a second
 _SECOND = 2  #: which call the trap is at: the first commit has passed then
 _SECONDS = 240
-_OPEN = ("java.lang", "java.util", "java.util.concurrent", "java.time", "java.net", "java.io", "java.nio", "java.math")
-_JAVA = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-_JAVA += [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPEN]
+_JAVA = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 @dataclass(frozen=True)
@@ -32,18 +29,13 @@ class Flink:
     def _function(self) -> bool:
         return self.name == FUNCTION
 
+    @property
+    def _program(self) -> FlinkProgram:
+        return FlinkProgram(Path(__file__).parent / "java", self.work, ("function",) if self._function else ())
+
     def set_up(self) -> None:
         """Fetch the jars and compile the job, unless that was done before."""
-        jars, classes = self.work / "jars", self.work / "classes"
-        if not jars.exists():
-            profile = ["--activate-profiles", "function"] if self._function else []
-            where = [f"-DoutputDirectory={jars}", "-Dmdep.outputScope=false"]
-            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-            _run(["mvn", "--quiet", "--batch-mode", "--file", str(HERE / "pom.xml"), *profile, *goal, *where])
-        shutil.rmtree(classes, ignore_errors=True)
-        classes.mkdir(parents=True)
-        sources = [str(path) for path in sorted((HERE / "java").glob("*.java"))]
-        _run(["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), *sources])
+        self._program.set_up()
 
     def well(self, target: Target) -> Outcome:
         """Nothing goes wrong."""
@@ -84,23 +76,14 @@ class Flink:
         return (said.strip().splitlines() or ["it said nothing"])[-1]
 
     def _start(self, target: Target, *words: str, rate: int, checkpoints: bool = True) -> subprocess.Popen[str]:
-        path = f"{self.work}/classes:{HERE}/java:{self.work}/jars/*"
-        logging = f"-Dlog4j2.configurationFile={HERE}/java/log4j2.properties"
         job = [f"sink={'function' if self._function else 'new'}", f"table={target.table}", f"url={target.jdbc}"]
         job += [f"file=file://{target.file}", f"rate={rate}"]
         job += [f"checkpoints={target.folder}/checkpoints"] if checkpoints else []
         with (target.folder / "job.log").open("a") as log:
-            command = [*_JAVA, logging, "-cp", path, "Rows", *job, *words]
+            command = [*self._program.command("Rows", *_JAVA), *job, *words]
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
 
 def _newest_checkpoint(target: Target) -> Path:
     found = list((target.folder / "checkpoints").glob("*/chk-*/_metadata"))
     return max(found, key=lambda path: path.stat().st_mtime_ns).parent
-
-
-def _run(command: Sequence[str]) -> None:
-    try:
-        subprocess.run(command, check=True)
-    except FileNotFoundError as missing:
-        raise SystemExit(f"{command[0]} is needed: a JDK and Maven") from missing

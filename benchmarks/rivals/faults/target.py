@@ -9,7 +9,8 @@ from typing import Any
 
 import psycopg2
 from psycopg2 import sql
-from psycopg2.extensions import parse_dsn
+
+from benchmarks.paths import jdbc_url
 
 ROWS = 20_000
 
@@ -43,8 +44,7 @@ class Target:
 
     @property
     def jdbc(self) -> str:
-        parts = parse_dsn(self.dsn)
-        return f"jdbc:postgresql://{parts['host']}:{parts['port']}/{parts['dbname']}?user={parts['user']}"
+        return jdbc_url(self.dsn)
 
     def set_up(self) -> None:
         self.folder.mkdir(parents=True)
