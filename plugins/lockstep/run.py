@@ -110,11 +110,9 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
 
     def launch(request_uri: str) -> None:
         with naming_extra("Spark"):
-            from lockstep.compute.stage import run_request
-            from lockstep.spark.session import session
+            from lockstep.compute.stage import launch_request
 
-        with session(spark) as opened:
-            run_request(request_uri, opened, pipeline, {} if connections is None else connections)
+        launch_request(request_uri, spark, pipeline, {} if connections is None else connections)
 
     return launch
 

@@ -5,7 +5,7 @@ Nothing here is believed: the task that asked for it checks the sources again, l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
-from lockstep.spark.session import tag_operations
+from lockstep.spark.session import run_in_session, tag_operations
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
 
@@ -37,6 +37,31 @@ _WRITE = {
     "parquet.column.statistics.enabled": "false",
     "parquet.size.statistics.enabled": "false",
 }
+
+
+def launch_request(
+    request_uri: str,
+    target: str | SparkSession,
+    pipeline: Pipeline,
+    connections: Mapping[str, str],
+    started: Callable[[SparkSession, int], object] = lambda spark, token: None,
+) -> StageResult:
+    """`run_request` in a session of `target`, at Spark Connect in the one that the pipeline's epochs share.
+
+    `started` is told, before anything is asked of Spark, in which session, and by which token `cancel` ends it there.
+    """
+    request = read_request(request_uri)
+
+    def run(spark: SparkSession) -> StageResult:
+        started(spark, request.token)
+        return run_request(request_uri, spark, pipeline, connections)
+
+    return run_in_session(target, _home(request), run)
+
+
+def _home(request: StageRequest) -> str:
+    """Where all executions of the pipeline have their folders: known to nobody else, and to all of them."""
+    return request.folder.rsplit("/", 2)[0]
 
 
 def run_request(

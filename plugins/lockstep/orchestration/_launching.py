@@ -68,12 +68,12 @@ class ConnectLauncher:
         self._running: tuple[Any, int] | None = None
 
     def __call__(self, request_uri: str) -> None:
-        from lockstep.compute.stage import run_request
-        from lockstep.spark.session import connect
+        from lockstep.compute.stage import launch_request
 
-        session = connect(self.url())
-        self._running = session, read_request(request_uri).token
-        run_request(request_uri, session, self._pipeline, AirflowConnections())
+        launch_request(request_uri, self.url(), self._pipeline, AirflowConnections(), self._note)
+
+    def _note(self, session: Any, token: int) -> None:
+        self._running = session, token
 
     def url(self) -> str:
         """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import socket
@@ -10,14 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lockstep.errors import SparkRefused, SparkUnavailable
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
 SUPPORTED = "4.2"  #: any patch release of it
 CONNECT_PORT = 15002
 CONNECT_SECONDS = 10
@@ -29,6 +33,9 @@ REQUIRED = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+#: How a server says that it has ended the session of an id, and takes no other of that id.
+_ENDED = ("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
+_touching: set[str] = set()  #: names of shared sessions whose work changes its session
 _closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
@@ -53,9 +60,64 @@ def session(target: str | SparkSession) -> Iterator[SparkSession]:
         yield spark
     finally:
         if isinstance(target, str) and is_remote(spark):
-            close = _closers.pop(id(spark))
-            atexit.unregister(close)
-            close()
+            _leave(spark)
+
+
+def run_in_session(target: str | SparkSession, shared_as: str, work: Callable[[SparkSession], T]) -> T:
+    """What `work` returns, called with a session as `session` gives it.
+
+    At Spark Connect that is the warm one that all share who say `shared_as`. If `work` asks for what would change that
+    one, it is called again, with a session of its own.
+    """
+    if isinstance(target, str) and target.startswith("sc://") and shared_as not in _touching:
+        from lockstep.spark.shared_session import SessionTouched, can_share
+
+        if not can_share(target):
+            return _run_in_own(target, work)
+        try:
+            with _shared(target, shared_as) as spark:
+                return work(spark)
+        except SessionTouched as touched:
+            _log.info("a session of its own for %s, which changes it: %s", shared_as, touched)
+            _touching.add(shared_as)
+        except _SessionGone as gone:
+            _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, gone)
+    return _run_in_own(target, work)
+
+
+def _run_in_own(target: str | SparkSession, work: Callable[[SparkSession], T]) -> T:
+    with session(target) as spark:
+        return work(spark)
+
+
+class _SessionGone(Exception):
+    """The server has ended the session, and takes no other of its id."""
+
+
+@contextmanager
+def _shared(url: str, name: str) -> Iterator[SparkSession]:
+    from lockstep.spark.shared_session import SharedSession
+
+    require_versions()
+    shared = SharedSession(url, name, REQUIRED)
+    spark = _open_remote(url, cast(Callable[[], SparkSession], shared.join))
+    try:
+        _require_answer(spark)
+        yield spark
+    finally:
+        shared.forget(cast(Any, spark))
+        _leave(spark)
+
+
+def _require_answer(spark: SparkSession) -> None:
+    try:
+        _require_supported(spark)
+        _announce(spark)
+        _require_settings(spark)
+    except PySparkException as error:
+        if any(sign in str(error) for sign in _ENDED):
+            raise _SessionGone(" ".join(str(error).split())) from error
+        raise
 
 
 def forget_parent_client() -> None:
@@ -143,20 +205,35 @@ def _session(target: str | None) -> SparkSession:
 
 
 def _remote(url: str) -> SparkSession:
+    spark = _open_remote(url, SparkSession.builder.remote(url).create)
+    _require_supported(spark)
+    return spark
+
+
+def _open_remote(url: str, create: Callable[[], SparkSession]) -> SparkSession:
     try:
         _call(url)
     except OSError as error:
         host = urlsplit(url).netloc
         raise SparkUnavailable(f"no Spark Connect server answers at {host}: {error}") from error
-    spark = SparkSession.builder.remote(url).create()
+    spark = create()
     _closers[id(spark)] = close = partial(_close, spark, url)
     atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
+    return spark
+
+
+def _require_supported(spark: SparkSession) -> None:
     if not _is_supported(spark.version):
         raise SparkRefused(
             f"the Spark Connect server is {spark.version}, this client {pyspark.__version__}: the server must be "
             f"{SUPPORTED}.x, too"
         )
-    return spark
+
+
+def _leave(spark: SparkSession) -> None:
+    close = _closers.pop(id(spark))
+    atexit.unregister(close)
+    close()
 
 
 def _call(url: str) -> None:

@@ -1,0 +1,183 @@
+"""One warm session of a Spark Connect server for all epochs of a pipeline, which none of them can change.
+
+Spark compiles generated code anew for each session; in one that is used again it is there already. Sharing is safe
+because nothing of an epoch stays: whatever would change the session (a setting, a temporary view, a function, an
+artifact) is refused before it is sent, and the work is done again in a session of its own. So any number of executions
+may use it at once, from any number of machines, and a dead or frozen one leaves nothing that others could meet: its
+operations carry its own tag, and what it keeps on the server stands there under ids of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import grpc
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.proto import base_pb2 as pb2
+from pyspark.sql.connect.session import SparkSession
+
+from lockstep.version import __version__
+
+#: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
+LIFETIME = 1800
+_NAMESPACE = uuid.UUID("9a1c5f0e-5d0b-4c57-9f0a-1c0d6f5b7e21")
+_SESSION_ID = "session_id"
+_FORGET = "remove_cached_remote_relation_command"
+#: Commands that leave nothing in the session, or only what has an id of its own.
+_COMMANDS = frozenset({"write_operation", "write_operation_v2", "checkpoint_command", _FORGET})
+#: A query. All else that SQL can say may be a setting, a view, a variable, a cache.
+_QUERY = re.compile(r"\s*(select|with|from|values|table)\b", re.IGNORECASE)
+_READING = frozenset({"get", "get_with_default", "get_option", "get_all", "is_modifiable"})
+#: What is hidden when plans are shown changes no row; every epoch with a login of Kafka's hides the same.
+_HIDING = "spark.sql.redaction.string.regex"
+#: These go on what was there before, and are sent by threads of pyspark's own.
+_ALWAYS = (pb2.ReattachExecuteRequest, pb2.ReleaseExecuteRequest, pb2.FetchErrorDetailsRequest, pb2.GetStatusRequest)
+
+
+class SessionTouched(BaseException):
+    """Work in a shared session asked for what would change it. Not an `Exception`: no transform is to catch it."""
+
+
+def can_share(url: str) -> bool:
+    """Whether the session is ours to choose: the user's own, named in `url`, is left alone."""
+    return DefaultChannelBuilder(url).session_id is None
+
+
+def session_id(name: str) -> str:
+    """The id by which everybody finds the session of `name` now; the next half hour has another one."""
+    return str(uuid.uuid5(_NAMESPACE, "\n".join((name, __version__, str(int(time.time()) // LIFETIME)))))
+
+
+class SharedSession:
+    """This process's way into the session of `name`. `permitted`: settings that everybody sets to the same."""
+
+    def __init__(self, url: str, name: str, permitted: Mapping[str, str]) -> None:
+        self._guard = _Guard(permitted)
+        self._builder = DefaultChannelBuilder(url)
+        self._builder.set(_SESSION_ID, session_id(name))
+        self._builder.add_interceptor(self._guard)
+
+    def join(self) -> SparkSession:
+        """The session, made if nobody has yet. Closing it is leaving it."""
+        spark: SparkSession = SparkSession.builder.channelBuilder(self._builder).create()
+        spark.release_session_on_close = False
+        return spark
+
+    def forget(self, spark: SparkSession) -> None:
+        """Let the server forget what this process still keeps there: it would stay as long as the session."""
+        for relation in self._guard.kept():
+            request = spark.client._execute_plan_request_with_metadata()
+            getattr(request.plan.command, _FORGET).relation.relation_id = relation
+            with suppress(grpc.RpcError):
+                for _ in spark.client._stub.ExecutePlan(request, metadata=spark.client._builder.metadata()):
+                    pass
+
+
+class _Guard(  # grpc has no types
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+    grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+):
+    """Lets no request pass that changes the session, and after the first one nothing at all: who caught it goes on."""
+
+    def __init__(self, permitted: Mapping[str, str]) -> None:
+        self._permitted = permitted
+        self._touched: str | None = None
+        self._kept: set[str] = set()
+        self._lock = threading.Lock()
+
+    def kept(self) -> set[str]:
+        """Ids of what was checkpointed and not forgotten."""
+        with self._lock:
+            return set(self._kept)
+
+    def intercept_unary_unary(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
+        self._require_harmless(request)
+        return continuation(details, request)
+
+    def intercept_unary_stream(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
+        self._require_harmless(request)
+        return self._noting(continuation(details, request))
+
+    def intercept_stream_unary(self, continuation: Callable[..., Any], details: Any, requests: Any) -> Any:
+        self._refuse("artifacts")
+
+    def _require_harmless(self, request: Any) -> None:
+        if isinstance(request, _ALWAYS) or self._forgets(request) or _interrupts_own(request):
+            return
+        if self._touched is None and (change := self._change(request)):
+            self._touched = change
+        if self._touched is not None:
+            self._refuse(self._touched)
+
+    def _refuse(self, change: str) -> None:
+        self._touched = change
+        raise SessionTouched(change)
+
+    def _forgets(self, request: Any) -> bool:
+        if (
+            not isinstance(request, pb2.ExecutePlanRequest)
+            or request.plan.command.WhichOneof("command_type") != _FORGET
+        ):
+            return False
+        with self._lock:
+            self._kept.discard(getattr(request.plan.command, _FORGET).relation.relation_id)
+        return True
+
+    def _noting(self, responses: Any) -> Iterator[Any]:
+        for response in responses:
+            if isinstance(response, pb2.ExecutePlanResponse) and response.HasField("checkpoint_command_result"):
+                with self._lock:
+                    self._kept.add(response.checkpoint_command_result.relation.relation_id)
+            yield response
+
+    def _change(self, request: Any) -> str:
+        """What the request would change, in a few words; "" if nothing."""
+        if isinstance(request, pb2.ExecutePlanRequest):
+            return _change_of_plan(request.plan)
+        if isinstance(request, pb2.AnalyzePlanRequest):
+            asked = request.WhichOneof("analyze") or ""
+            return asked if asked in ("persist", "unpersist") else ""
+        if isinstance(request, pb2.ConfigRequest):
+            return self._change_of_settings(request.operation)
+        if isinstance(request, pb2.ArtifactStatusesRequest):
+            return ""
+        return type(request).__name__
+
+    def _change_of_settings(self, operation: pb2.ConfigRequest.Operation) -> str:
+        kind = operation.WhichOneof("op_type") or ""
+        if kind in _READING:
+            return ""
+        if kind == "set":
+            changed = [pair.key for pair in operation.set.pairs if not self._is_permitted(pair.key, pair.value)]
+            return f"settings {', '.join(changed)}" if changed else ""
+        return f"settings: {kind}"
+
+    def _is_permitted(self, name: str, value: str) -> bool:
+        return self._permitted.get(name) == value or (name == _HIDING and '"kafka' in value)
+
+
+def _change_of_plan(plan: pb2.Plan) -> str:
+    kind = plan.WhichOneof("op_type")
+    if kind == "root":
+        return "catalog" if plan.root.WhichOneof("rel_type") == "catalog" else ""
+    if kind != "command":
+        return f"a {kind}"
+    command = plan.command.WhichOneof("command_type") or "unknown command"
+    if command == "sql_command":
+        said = plan.command.sql_command
+        query = said.input.sql.query if said.input.WhichOneof("rel_type") == "sql" else said.sql
+        return "" if _QUERY.match(query) else "a statement of SQL"
+    return "" if command in _COMMANDS else command
+
+
+def _interrupts_own(request: Any) -> bool:
+    if not isinstance(request, pb2.InterruptRequest):
+        return False
+    return request.operation_tag.startswith("lockstep-") or bool(request.operation_id)

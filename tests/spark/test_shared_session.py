@@ -1,0 +1,210 @@
+"""The session that a pipeline's epochs share: nothing of one stays in it, and none ends what another one does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from lockstep.compute.stage import launch_request
+from lockstep.errors import StageFailed
+from lockstep.pipeline import Pipeline
+from lockstep.spark import session as sessions
+from lockstep.spark.session import REQUIRED, cancel
+from lockstep.spark.shared_session import SharedSession, session_id
+from lockstep.wal.request import ERROR, RESULT
+from tests.spark.pipelines import pipeline_of
+from tests.spark.staged import csv, request_of, rows_in
+from tests.spark.test_drivers import GOOD, asked, slowly, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Transform = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+class Epochs:
+    """Epochs of one pipeline, each by `launch_request`, and the sessions in which they ran."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.url, self.home = url, home
+        self.sessions: list[str] = []
+        self.name = (home / "staging").parent.as_uri()
+
+    def stage(self, transform: Transform | None = None, source: Any = None) -> list[dict[str, Any]]:
+        found = source or csv(self.home, GOOD)
+        return rows_in(self.launch(pipeline_of(found, transform) if transform else pipeline_of(found)) / "rows")
+
+    def launch(self, pipeline: Pipeline, started: Callable[[Any, int], object] | None = None) -> Path:
+        request = request_of(self.home, pipeline)
+        folder = asked(request)
+
+        def note(spark: SparkSession, token: int) -> None:
+            self.sessions.append(spark.session_id)  # type: ignore[attr-defined]
+            if started is not None:
+                started(spark, token)
+
+        launch_request(f"{request.folder}/_request.json", self.url, pipeline, {}, note)
+        return folder
+
+    @property
+    def shared(self) -> str:
+        return session_id(self.name)
+
+
+@pytest.fixture
+def epochs(spark_connect: str, tmp_path: Path) -> Epochs:
+    return Epochs(spark_connect, tmp_path)
+
+
+def setting(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    inputs["input"].sparkSession.conf.set("spark.sql.shuffle.partitions", "3")
+    return {"rows": inputs["input"]}
+
+
+def viewing(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    inputs["input"].createOrReplaceTempView("left_behind")
+    return {"rows": inputs["input"]}
+
+
+def viewing_in_sql(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    inputs["input"].sparkSession.sql("create temporary view left_behind as select 1")
+    return {"rows": inputs["input"]}
+
+
+def registering(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    inputs["input"].sparkSession.udf.register("left_behind", lambda: 1)
+    return {"rows": inputs["input"]}
+
+
+def stopping(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    inputs["input"].sparkSession.interruptAll()
+    return {"rows": inputs["input"]}
+
+
+def caching(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["input"].cache()}
+
+
+def catching(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    try:
+        inputs["input"].createOrReplaceTempView("left_behind")
+    except BaseException:
+        return {"rows": inputs["input"].limit(0)}
+    return {"rows": inputs["input"]}
+
+
+def asking(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    spark = inputs["input"].sparkSession
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.sql("SELECT 2 AS two").collect()[0].two == inputs["input"].count()
+    return {"rows": inputs["input"]}
+
+
+def test_epochs_of_a_pipeline_run_in_one_session(epochs: Epochs) -> None:
+    assert [len(epochs.stage()), len(epochs.stage(asking))] == [2, 2]
+    assert epochs.sessions == [epochs.shared] * 2
+
+
+@pytest.mark.parametrize(
+    "transform", [setting, viewing, viewing_in_sql, registering, stopping, caching, catching], ids=lambda t: t.__name__
+)
+def test_a_transform_that_changes_its_session_gets_one_of_its_own(epochs: Epochs, transform: Transform) -> None:
+    assert len(epochs.stage(transform)) == 2
+    assert epochs.sessions[0] == epochs.shared
+    assert len(epochs.sessions) == 2
+    assert epochs.sessions[1] != epochs.shared
+    assert len(epochs.stage(transform)) == 2
+    assert epochs.shared not in epochs.sessions[2:]  # it isn't tried again
+    spark: Any = SharedSession(epochs.url, epochs.name, REQUIRED).join()
+    try:
+        with pytest.raises(PySparkException, match="left_behind"):
+            spark.table("left_behind").collect()
+        with pytest.raises(PySparkException, match="left_behind"):
+            spark.sql("SELECT left_behind()").collect()
+        assert spark.conf.get("spark.sql.shuffle.partitions") != "3"
+    finally:
+        spark.stop()
+
+
+def test_a_session_that_the_server_has_ended_is_replaced(epochs: Epochs) -> None:
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    epochs.stage()
+    ConnectSession.builder.remote(f"{epochs.url}/;session_id={epochs.shared}").create().stop()
+    assert len(epochs.stage()) == 2
+    assert epochs.sessions[0] == epochs.shared
+    assert epochs.sessions[1] != epochs.shared
+
+
+def test_what_an_epoch_keeps_on_the_server_goes_with_it(epochs: Epochs, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: list[SharedSession] = []
+    kept: list[set[str]] = []
+
+    class Watched(SharedSession):
+        def forget(self, spark: Any) -> None:
+            shared.append(self)
+            kept.append(self._guard.kept())
+            super().forget(spark)
+
+    def keeping(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        frames.append(inputs["input"].localCheckpoint())
+        raise ConnectionError("not now")
+
+    frames: list[DataFrame] = []
+    monkeypatch.setattr("lockstep.spark.shared_session.SharedSession", Watched)
+    with pytest.raises(StageFailed, match="not now"):
+        epochs.stage(keeping)
+    assert [len(found) for found in kept] == [1]
+    assert shared[0]._guard.kept() == set()
+    spark: Any = SharedSession(epochs.url, epochs.name, REQUIRED).join()
+    try:
+        plan: Any = frames[0]._plan
+        plan._spark_session = spark
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+        with pytest.raises(PySparkException, match=r"DATAFRAME_NOT_FOUND|NO_DATAFRAME|not found"):
+            ConnectFrame(plan, spark).collect()
+    finally:
+        spark.stop()
+
+
+def test_epochs_that_run_at_once_are_cancelled_one_by_one(epochs: Epochs) -> None:
+    folders: list[Path] = []
+    running: list[tuple[Any, int]] = []
+    raised: list[BaseException] = []
+
+    def run(pipeline: Pipeline) -> None:
+        try:
+            epochs.launch(pipeline, lambda spark, token: running.append((spark, token)))
+        except BaseException as error:
+            raised.append(error)
+
+    source = csv(epochs.home, GOOD)
+    threads = [threading.Thread(target=run, args=(pipeline_of(source, slowly(1.5)),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(list(epochs.home.glob("staging/*/rows/_temporary"))) == 2)
+    assert [spark.session_id for spark, _ in running] == [epochs.shared] * 2
+    cancel(*running[0])
+    for thread in threads:
+        thread.join(60)
+    folders = sorted(epochs.home.glob("staging/*"))
+    assert [type(error) for error in raised] == [StageFailed]
+    by_token = {int(folder.name): folder for folder in folders}
+    cancelled, finished = by_token[running[0][1]], by_token[running[1][1]]
+    assert (cancelled / ERROR).exists()
+    assert not (cancelled / RESULT).exists()
+    assert len(rows_in(finished / "rows")) == 2
+
+
+def test_a_session_that_the_user_chose_is_left_alone(epochs: Epochs) -> None:
+    chosen = "00112233-4455-4677-8899-aabbccddeeff"
+    epochs.url += f"/;session_id={chosen}"
+    assert len(epochs.stage()) == 2
+    assert epochs.sessions == [chosen]
+    assert epochs.name not in sessions._touching
