@@ -17,7 +17,7 @@ from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, Sou
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
 from lockstep.sources.files._paths import each_file, files_at
-from lockstep.sources.files.source import OpenFileSource
+from lockstep.sources.files.open_source import OpenFileSource
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.epoch import Interval, Position, RunKey
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.files.source import OpenFileSource
+from lockstep.sources.files.open_source import OpenFileSource
 from tests.crash.world import FIRST_DAY, World, interval_of, make_world
 
 RUN = RunKey("late", "first")

@@ -21,7 +21,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.files.source import OpenFileSource
+from lockstep.sources.files.open_source import OpenFileSource
 from lockstep.wal.request import RESULT
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer

@@ -1,0 +1,99 @@
+"""A FileSource that is open: it lists the files that are there, and compares frozen ones with what they are by now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
+from lockstep.errors import IntervalMissing, SourceNotReady
+from lockstep.home import absolute
+from lockstep.sources.base import SourceContext
+from lockstep.sources.files._changes import find_changed, find_late
+from lockstep.sources.files._frozen_file import FrozenFile
+from lockstep.sources.files._growth import FrozenRange
+from lockstep.sources.files._lines import has_header, read_ranges
+from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_readable
+from lockstep.sources.files._watched_folder import WatchedFolder
+from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
+from lockstep.sources.records import OpenRecordSource, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lockstep.sources.files.source import FileSource
+
+
+class OpenFileSource(OpenRecordSource):
+    """Lists the files that are there, and compares frozen ones with what they are by now."""
+
+    def __init__(self, source: FileSource, context: SourceContext) -> None:
+        self._source, self._context = source, context
+        self.on_bad_records = source.on_bad_records
+
+    # --- planning ---
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
+        path = self._source.path
+        try:
+            if self._source.identity is Identity.CURSOR:
+                return self._watched(start)
+            if interval is None:
+                raise IntervalMissing(f"source {path!r} needs a data interval")
+            return self._of_interval(interval)
+        except OSError as error:
+            raise SourceNotReady(f"source {path!r} can't be listed: {error}") from error
+
+    def _of_interval(self, interval: Interval) -> Position:
+        expected, everywhere = pattern_of(self._source.path, interval), pattern_of_all(self._source.path)
+        places = Places.of(everywhere)
+        found = places.files(expected)
+        if not found and self._source.missing == "error":
+            raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
+        files = [FrozenFile.of(path, hashed=self._source.hash, name=name) for name, path in found.items()]
+        require_one_name(files, places, everywhere)
+        for file in files:
+            require_readable(file.path)
+        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
+
+    def _watched(self, start: Position | None) -> Position:
+        source, where = self._source, pattern_of(self._source.path)
+        places = Places.of(where, start, [absolute(folder) for folder in source.formerly])
+        caps = source.max_files_per_epoch, source.max_bytes_per_epoch
+        folder = WatchedFolder(where, places, *caps, source.hash, has_header(source.reading))
+        files: Sequence[FrozenFile | FrozenRange] = ()
+        if not source.once or start is None:
+            files = folder.new_lines(self._context) if source.grow else folder.new_files(self._context)
+        return {"files": [file.to_json() for file in files], ROOTS: places.to_json()}
+
+    def claims(self, start: Position | None, end: Position) -> list[Claim]:
+        return [file.claim() for file in _files(end)]
+
+    # --- reading ---
+
+    def check(self, start: Position | None, end: Position) -> None:
+        for file in _files(end):
+            file.check()
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        return not end["files"]
+
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+        """Every record of the frozen files, with the malformed ones marked."""
+        files = _files(end)
+        if ranges := [file for file in files if isinstance(file, FrozenRange)]:
+            return read_ranges(spark, self._source.reading, ranges)
+        return self._source.reading.read(spark, [file.path for file in files])
+
+    # --- for people ---
+
+    def late_files(self, start: Position | None, end: Position) -> list[str]:
+        return find_late(end, self._context.claimed)
+
+    def changed_files(self, start: Position | None, end: Position) -> list[ChangedFile]:
+        return find_changed(end)
+
+
+def _files(end: Position) -> list[FrozenFile | FrozenRange]:
+    return [FrozenRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]
