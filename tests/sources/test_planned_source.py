@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.sources import (
     DataSourceSource,
     FileSource,
+    KafkaSource,
     MariaDbTableSource,
     OpenSource,
     PostgresTableSource,
@@ -30,6 +31,10 @@ SOURCES = [
     MariaDbTableSource("t", connection="shop", order_by="id", settle=timedelta(seconds=1.5), settled_by="at"),
     DataSourceSource("m:C", options={"queue": "q"}, connection_options={"url": "queue"}, max_files_per_epoch=3),
     SequenceSource(40, first=5, last=100, partitions=3),
+    KafkaSource(("a", "b"), connection="kafka", start={"a": {0: 7, 12: 0}}, value="json", value_schema="id BIGINT"),
+    KafkaSource(pattern="a-.*", connection="kafka", start="latest", accept_loss="a-1", group="g", headers=True),
+    KafkaSource("a", connection="kafka", start=datetime(2013, 1, 1, 5, tzinfo=UTC), max_rows_per_epoch=3),
+    KafkaSource("a", connection="kafka", by_interval=True, settle=timedelta(seconds=1.5)),
 ]
 
 
@@ -89,6 +94,18 @@ def test_an_argument_that_a_release_added_is_no_other_source() -> None:
     del spec["arguments"]["verify_count"]
     defined = events()
     assert planned_source("events", spec, defined) is defined
+
+
+def test_offsets_of_another_topic_are_planned_ones_and_how_they_are_read_is_not() -> None:
+    planned = KafkaSource("a", connection="kafka", value="json", value_schema="id BIGINT")
+    defined = KafkaSource("b", connection="other", value="json", value_schema="id INT", on_bad_records="quarantine")
+    found = planned_source("events", planned.spec(), defined)
+    assert isinstance(found, KafkaSource)
+    assert (found.topics, found.connection) == (("a",), "kafka")
+    assert (found.value_schema, found.on_bad_records) == ("id INT", "quarantine")
+    corrected = KafkaSource("a", connection="kafka", start="latest", accept_loss="a")
+    assert planned_source("events", planned.spec(), corrected) is corrected
+    assert planned_source("events", None, corrected) is corrected  # as older versions planned
 
 
 @dataclass(frozen=True)

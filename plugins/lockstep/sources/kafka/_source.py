@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import ClassVar
 
-from lockstep.epoch import Identity
+from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
-from lockstep.sources.kafka._start_offsets import Start, check_start
+from lockstep.sources.kafka._start_offsets import Start, check_start, start_from_json, time_as_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,11 +55,20 @@ class KafkaSource(Source):
     settle: timedelta = timedelta(minutes=1)
     accept_loss: str | tuple[str, ...] = ()
     identity: Identity = field(init=False, default=Identity.CURSOR)
+    operational: ClassVar[frozenset[str]] = frozenset(
+        {
+            *("start", "key", "key_schema", "value", "value_schema", "on_bad_records", "max_rows_per_epoch"),
+            *("headers", "group", "settle", "accept_loss"),
+        }
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topics", _tuple_of(self.topics))
         object.__setattr__(self, "accept_loss", _tuple_of(self.accept_loss))
         object.__setattr__(self, "identity", Identity.INTERVAL if self.by_interval else Identity.CURSOR)
+        object.__setattr__(self, "start", start_from_json(self.start))
+        if isinstance(self.settle, int | float):  # seconds, as plans have it
+            object.__setattr__(self, "settle", timedelta(seconds=self.settle))
         where = f"source {self._selection}"
         if bool(self.topics) == (self.pattern is not None):
             raise InvalidPipeline(f"{where}: give either topics or a pattern")
@@ -80,8 +90,10 @@ class KafkaSource(Source):
     def _selection(self) -> str:
         return self.pattern or ", ".join(_tuple_of(self.topics))
 
-    def spec(self) -> None:
-        return None  # until its arguments are JSON
+    def arguments(self) -> dict[str, Json]:
+        if not isinstance(self.start, datetime):
+            return super().arguments()
+        return {**replace(self, start="earliest").arguments(), "start": time_as_json(self.start)}
 
     def reads_from(self) -> str:
         return f"topics {self._selection} of connection {self.connection}"

@@ -5,11 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SourceNotReady, SourceRefused
 from lockstep.kafka.cluster import Cluster
 from lockstep.sources.kafka._ranges import TopicBounds
 
 Start = str | datetime | Mapping[str, Mapping[int, int]]
+
+
+def time_as_json(time: datetime) -> Json:
+    """As a plan has a start that is a time."""
+    return {"time": time.isoformat()}
+
+
+def start_from_json(start: Json) -> Start:
+    """A start as a plan has it, where partitions are text; any other as it is."""
+    match start:
+        case {"time": str(time), **others} if not others:
+            return datetime.fromisoformat(time)
+        case Mapping():
+            return {topic: {int(number): at for number, at in offsets.items()} for topic, offsets in start.items()}
+    found: Start = start
+    return found
 
 
 def check_start(where: str, start: Start, topics: Collection[str]) -> None:
