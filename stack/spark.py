@@ -30,6 +30,7 @@ CONFIGURATION: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns, PostgreSQL refuses it
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "4",
+    "spark.sql.files.minPartitionNum": "8",  # four tasks a core: what one has finished is sealed while others are read
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
 }
 

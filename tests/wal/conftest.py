@@ -11,6 +11,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.staging import Staging
@@ -69,7 +70,7 @@ class Staged:
         self.write("delays", rows(40))
         return self
 
-    def seal(self, outputs: tuple[str, ...] = OUTPUTS, **observed: int) -> Manifest:
+    def seal(self, outputs: tuple[str, ...] = OUTPUTS, early: EarlyDigests | None = None, **observed: int) -> Manifest:
         return self.staging.seal(
             self.folder,
             deployment=DEPLOYMENT,
@@ -79,6 +80,7 @@ class Staged:
             outputs=outputs,
             observed={"flights": 500, "delays": 40} | observed,
             sources={"landing": SourceCount(501, 1)},
+            early=early,
         )
 
 

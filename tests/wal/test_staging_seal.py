@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from queue import Queue
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,12 +17,16 @@ import pytest
 
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.wal import _early_digests as early_digests
 from lockstep.wal import _parquet as parquet
+from lockstep.wal import sealing
+from lockstep.wal._early_digests import DigestedFile, EarlyDigests, digest_file
+from lockstep.wal._storage import Storage
 from lockstep.wal.digest import DIGEST_VERSION, digest_batches
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.staging import Staging
 
-from .conftest import DEPLOYMENT, OUTPUTS, Staged, rows
+from .conftest import DEPLOYMENT, OUTPUTS, Staged, object_staging, rows
 
 FOLDER = f"{DEPLOYMENT}/flights/epoch=3/17"
 
@@ -339,3 +344,73 @@ def test_an_fsync_that_fails_at_any_place_fails_the_execution(
         else:
             break
     assert last == calls[0] == 3 + 2 + 5 + 2  # files, output folders, the way up, the manifest and its folder
+
+
+# --- digests made while the job still runs ---
+
+
+@pytest.fixture
+def every_file_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_digests, "LEAST_BYTES", 0)
+    monkeypatch.setattr(early_digests, "POLL_SECONDS", 0.001)
+
+
+@pytest.fixture
+def digested(monkeypatch: pytest.MonkeyPatch, every_file_early: None) -> Queue[str]:
+    """The files whose digest was begun, in order."""
+    begun: Queue[str] = Queue()
+
+    def watched(storage: Storage, path: str, hashed: parquet.Fingerprint, least: str | None = None) -> DigestedFile:
+        begun.put(path)
+        return digest_file(storage, path, hashed, least)
+
+    monkeypatch.setattr(early_digests, "digest_file", watched)
+    monkeypatch.setattr(sealing, "digest_file", watched)
+    return begun
+
+
+def digest_early(staged: Staged, digested: Queue[str], files: int) -> EarlyDigests:
+    with staged.staging.digesting_early(FOLDER, OUTPUTS) as early:
+        assert len({digested.get(timeout=30) for _ in range(files)}) == files
+    return early
+
+
+def test_what_is_digested_while_the_job_runs_is_not_digested_again(staged: Staged, digested: Queue[str]) -> None:
+    early = digest_early(staged, digested, 3)
+    sealed = staged.seal(early=early)
+    assert digested.empty()
+    (staged.path / "_manifest.json").unlink()
+    assert staged.seal() == sealed
+
+
+def test_a_file_that_changes_after_its_early_digest_is_digested_again(staged: Staged, digested: Queue[str]) -> None:
+    early = digest_early(staged, digested, 3)
+    staged.write("delays", rows(40, 1000))
+    delays = staged.seal(early=early).outputs["delays"]
+    assert delays.digest == digest_batches(delays.schema, rows(40, 1000).to_batches()).hexdigest()
+    assert digested.qsize() == 1
+
+
+def test_what_can_not_be_read_early_is_left_to_the_seal(staged: Staged, digested: Queue[str]) -> None:
+    [path] = staged.write("delays", rows(40))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-8])
+    early = digest_early(staged, digested, 3)
+    path.write_bytes(whole)
+    assert staged.seal(early=early).outputs["delays"].rows == 40
+
+
+def test_no_digest_is_begun_after_the_job(staged: Staged, digested: Queue[str]) -> None:
+    shutil.rmtree(staged.path / "flights")
+    shutil.rmtree(staged.path / "delays")
+    early = digest_early(staged, digested, 0)
+    staged.write("flights", rows(300), rows(200, 300))
+    staged.write("delays", rows(40))
+    staged.seal(early=early)
+    assert digested.qsize() == 3
+
+
+def test_an_object_store_is_not_asked_again_and_again(root: Path, digested: Queue[str]) -> None:
+    staged = Staged(object_staging(root), root).fill()
+    staged.seal(early=digest_early(staged, digested, 0))
+    assert digested.qsize() == 3

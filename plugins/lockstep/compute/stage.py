@@ -32,6 +32,8 @@ from lockstep.wal.request import StageRequest, StageResult, read_request, write_
 _WRITE = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # a file shows up when its task is done, not when all are: it is digested meanwhile, and hashed again by the seal
+    "mapreduce.fileoutputcommitter.algorithm.version": "2",
     # every reader takes all rows once, so nothing is repaid of what looking for repeated values and bounds costs
     "parquet.enable.dictionary": "false",
     "parquet.column.statistics.enabled": "false",

@@ -52,7 +52,7 @@ def write_wal(
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    with blame_state(runtime, before):
+    with blame_state(runtime, before), staging.digesting_early(folder, request.outputs) as early:
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
@@ -68,6 +68,7 @@ def write_wal(
         sources=result.sources,
         state=sealed_state(runtime, epoch, token, result.state, before) if keeps_state else None,
         balances=result.balances,
+        early=early,
     )
     return WrittenWal(folder, manifest, result.code_version)
 

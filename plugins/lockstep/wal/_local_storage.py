@@ -17,6 +17,7 @@ class LocalStorage:
     """A folder of a local or mounted file system, with fsync. Its file system must know hard links."""
 
     removes_empty_only = True
+    shows_files_whole = True
 
     def __init__(self, root: Path) -> None:
         self._root = root

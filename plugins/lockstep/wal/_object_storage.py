@@ -23,6 +23,7 @@ class ObjectStorage:
     """
 
     removes_empty_only = False
+    shows_files_whole = False
 
     def __init__(self, filesystem: pyarrow.fs.FileSystem, base: str, scheme: str, options: str = "") -> None:
         self._filesystem, self._base = filesystem, base.rstrip("/")

@@ -7,8 +7,9 @@ wrong is an OSError, which `reported` turns into `StagingUnavailable`.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -55,6 +56,7 @@ class Storage(Protocol):
     options: str  #: query of the URI with which pyarrow.fs found it, such as `endpoint_override=…`; free of secrets
 
     removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
+    shows_files_whole: bool  #: whether looking often costs nothing, and a file that Spark's task shows is complete
 
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
@@ -105,6 +107,22 @@ def plain_children(storage: Storage, folder: str) -> list[Entry]:
         if entry.kind in (Kind.LINK, Kind.OTHER):
             raise StagingRefused(f"{entry.path} is a {entry.kind}; Lockstep follows and deletes none: remove it")
     return entries
+
+
+def is_hidden(entry: Entry) -> bool:
+    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
+    return entry.name.startswith(("_", "."))
+
+
+def finished_files(storage: Storage, folder: str, least: int) -> list[str]:
+    """The Parquet files of at least so many bytes that a job, which may still run, has moved into `folder` so far."""
+    found = [entry for entry in storage.children(folder) if entry.kind is Kind.FILE and not is_hidden(entry)]
+    return [entry.path for entry in found if entry.name.endswith(".parquet") and _size(storage, entry.path) >= least]
+
+
+def _size(storage: Storage, path: str) -> int:
+    with closing(storage.open(path)) as file:
+        return int(file.seek(0, io.SEEK_END) or file.tell())
 
 
 def tree(storage: Storage, folder: str) -> list[Entry]:

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lockstep.errors import StageFailed, WalCorrupt
-from lockstep.wal._parquet import ParquetRows, fingerprint
-from lockstep.wal._storage import Entry, Kind, Storage, naming_errors, plain_children
+from lockstep.errors import StageFailed
+from lockstep.wal._early_digests import EarlyDigests, digest_file
+from lockstep.wal._parquet import fingerprint
+from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
-from lockstep.wal.manifest import OutputManifest, WalFile, bare
+from lockstep.wal.manifest import OutputManifest, WalFile
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
 _THREADS = max(2, min(4, os.cpu_count() or 1))
@@ -31,7 +31,11 @@ class SealedFile:
 
 
 def seal_outputs(
-    storage: Storage, folder: str, outputs: Iterable[str], observed: Mapping[str, int]
+    storage: Storage,
+    folder: str,
+    outputs: Iterable[str],
+    observed: Mapping[str, int],
+    early: EarlyDigests | None = None,
 ) -> dict[str, OutputManifest]:
     """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output.
 
@@ -40,19 +44,23 @@ def seal_outputs(
     type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
-    sealed = seal_files(storage, found)
+    sealed = seal_files(storage, found, early=early)
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
     sync_folders(storage, folder, found)
     return manifests
 
 
 def seal_files(
-    storage: Storage, found: Mapping[str, Sequence[Entry]], least: str | None = None
+    storage: Storage,
+    found: Mapping[str, Sequence[Entry]],
+    least: str | None = None,
+    early: EarlyDigests | None = None,
 ) -> dict[str, list[SealedFile]]:
-    """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted."""
+    """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
+    `early`: digests that needn't be made again where they are of the same bytes."""
     names = [(name, entry) for name, entries in found.items() for entry in entries]
     with ThreadPoolExecutor(_THREADS, "seal") as pool:
-        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least), names))
+        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least, early), names))
     by_name: dict[str, list[SealedFile]] = {name: [] for name in found}
     for (name, _), file in zip(names, sealed, strict=True):
         by_name[name].append(file)
@@ -83,29 +91,14 @@ def list_files(storage: Storage, folder: str) -> list[Entry]:
     return files
 
 
-def is_hidden(entry: Entry) -> bool:
-    """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
-    return entry.name.startswith(("_", "."))
-
-
-def _seal_file(storage: Storage, entry: Entry, least: str | None) -> SealedFile:
+def _seal_file(storage: Storage, entry: Entry, least: str | None, early: EarlyDigests | None) -> SealedFile:
     _sync(storage, entry.path)
     with naming_errors("read", entry.path):
         hashed = fingerprint(storage, entry.path)
-    try:
-        with ParquetRows(storage, entry.path, hashed) as rows:
-            schema = bare(rows.schema)
-            digest, found = RowDigest(schema), []
-            for batch in rows.batches(schema):
-                digest.update(batch)
-                if least is not None:
-                    found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
-    except WalCorrupt as error:
-        raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
-    if digest.rows != rows.rows:
-        raise StageFailed(f"{entry.path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
-    file = WalFile(entry.name, hashed.size, rows.rows, hashed.sha256)
-    return SealedFile(file, schema, digest, min((value for value in found if value is not None), default=None))
+    digested = early.find(entry.path, hashed) if early and not least else None
+    digested = digested or digest_file(storage, entry.path, hashed, least)
+    file = WalFile(entry.name, hashed.size, digested.rows, hashed.sha256)
+    return SealedFile(file, digested.schema, digested.digest, digested.least)
 
 
 def _output_manifest(output: str, files: list[SealedFile], observed: int | None) -> OutputManifest:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -20,6 +20,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
 from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
+from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import Entry, Kind, Storage, naming_errors
@@ -99,6 +100,10 @@ class Staging:
 
     # --- sealing and reading ---
 
+    def digesting_early(self, folder: str, outputs: Iterable[str]) -> AbstractContextManager[EarlyDigests]:
+        """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest."""
+        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs))
+
     def seal(
         self,
         folder: str,
@@ -112,19 +117,20 @@ class Staging:
         sources: Mapping[str, SourceCount],
         state: SealedState | None = None,
         balances: Mapping[str, Mapping[str, int]] | None = None,
+        early: EarlyDigests | None = None,
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
-        `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made. Raises
-        `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there is a
-        manifest. After any error the folder is rubbish.
+        `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
+        `early`: of `digesting_early`. Raises `StageFailed` when the files aren't what was counted or can't be made
+        durable, `StagingRefused` if there is a manifest. After any error the folder is rubbish.
         """
         if folder != self.folder(deployment, pipeline, epoch, token):
             raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
         for output in outputs:
             if require_name("output", output) == QUARANTINE:
                 raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
-        sealed_outputs = seal_outputs(self._storage, folder, outputs, observed)
+        sealed_outputs = seal_outputs(self._storage, folder, outputs, observed, early)
         manifest = Manifest(
             deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION, state, balances or {}
         )

@@ -1,0 +1,115 @@
+"""Digests of the files that a running job has finished, made while it writes the others.
+
+Nothing is believed of them: the seal hashes every file after the job, and takes an early digest only where it was made
+of the very bytes that are there by then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lockstep.errors import StageFailed, WalCorrupt
+from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
+from lockstep.wal._storage import Storage, finished_files
+from lockstep.wal.digest import RowDigest
+from lockstep.wal.manifest import bare
+
+LEAST_BYTES = 1 << 20  #: of a file that is digested early: a smaller one takes no longer afterwards
+POLL_SECONDS = 0.05
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DigestedFile:
+    """What the rows of a file were found to be. `least`: the smallest time in the column that was asked about, in
+    microseconds."""
+
+    schema: pa.Schema
+    rows: int
+    digest: RowDigest
+    least: int | None = None
+
+
+def digest_file(storage: Storage, path: str, hashed: Fingerprint, least: str | None = None) -> DigestedFile:
+    """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
+    its footer counts, and `InvalidPipeline` for a type that can't be digested."""
+    try:
+        with ParquetRows(storage, path, hashed) as rows:
+            schema = bare(rows.schema)
+            digest, found = RowDigest(schema), []
+            for batch in rows.batches(schema):
+                digest.update(batch)
+                if least is not None:
+                    found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
+    except WalCorrupt as error:
+        raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
+    if digest.rows != rows.rows:
+        raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
+    return DigestedFile(schema, rows.rows, digest, min((value for value in found if value is not None), default=None))
+
+
+class EarlyDigests:
+    """What was digested so far, by the sha256 of the bytes."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, Future[tuple[str, DigestedFile]]] = {}
+
+    def find(self, path: str, hashed: Fingerprint) -> DigestedFile | None:
+        """The digest of the file at `path`, if it was made of these bytes; waits for one that is being made."""
+        begun = self._begun.get(path)
+        if begun is None or begun.exception() is not None:
+            return None
+        sha256, digested = begun.result()
+        return digested if sha256 == hashed.sha256 else None
+
+    def digest(self, storage: Storage, path: str) -> None:
+        """Digest the file now. What goes wrong is left to the seal to find."""
+        made: Future[tuple[str, DigestedFile]] = Future()
+        self._begun[path] = made
+        try:
+            hashed = fingerprint(storage, path)
+            made.set_result((hashed.sha256, digest_file(storage, path, hashed)))
+        except BaseException as error:  # whoever waits for it must not wait for ever
+            _log.debug("%s is digested by the seal: %s", path, error)
+            made.set_exception(error)
+
+    def has_begun(self, path: str) -> bool:
+        return path in self._begun
+
+
+@contextmanager
+def digesting_early(storage: Storage, folders: tuple[str, ...]) -> Iterator[EarlyDigests]:
+    """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it."""
+    early, done = EarlyDigests(), threading.Event()
+    if not storage.shows_files_whole:
+        yield early
+        return
+    thread = threading.Thread(target=_watch, args=(storage, folders, early, done), daemon=True, name="early digests")
+    thread.start()
+    try:
+        yield early
+    finally:
+        done.set()
+
+
+def _watch(storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event) -> None:
+    while not done.wait(POLL_SECONDS):
+        for folder in folders:
+            for path in _unseen(storage, folder, early):
+                if done.is_set():
+                    return
+                early.digest(storage, path)
+
+
+def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:
+    with suppress(Exception):  # the folder isn't there yet, or isn't what it should be: the seal says so
+        return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.has_begun(path)]
+    return []
