@@ -82,9 +82,8 @@ lint: setup ## ruff, mypy --strict, import-linter
 wheel: setup ## build the package into dist/, as wheel and as source
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .
 
-bench: setup ## measure epochs against COPY, Spark's JDBC writer and an empty DAG; then every sink against its target's loader
+bench: setup ## every benchmark, and each aim beside what was reached; the last release's figures beside it
 	@$(BIN)/python -m benchmarks
-	@$(BIN)/python -m benchmarks.sinks
 
 bench-rivals: setup ## Flink, Structured Streaming, Spark JDBC and dlt on the same work; then their rows under faults (JDK, Maven)
 	@$(BIN)/python -m benchmarks.rivals speed

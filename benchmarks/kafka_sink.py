@@ -76,7 +76,7 @@ class Place:
 @contextmanager
 def ways(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
     """What `python -m benchmarks.kafka` measures of the sink."""
-    from benchmarks.__main__ import seal
+    from benchmarks.epochs import seal
 
     wals = {name: seal(table, folder, number) for number, (name, table) in enumerate(_tables(rows).items(), 1)}
     here = Place(broker, folder, rows, wals)

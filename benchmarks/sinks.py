@@ -5,26 +5,24 @@ One interleaved run: each round measures every way once. Quote ratios, not secon
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks import bulk, data, receivers
 from benchmarks.paths import DEPLOYMENT, START, fresh_table
+from benchmarks.ways import Way, measure, show
 from lockstep.epoch import Interval
 from lockstep.sinks import ByColumns, FileSink, HttpSink, MariaDbSink, PostgresSink, StdoutSink, TcpSink
 from lockstep.sinks.base import Sink
@@ -41,16 +39,6 @@ _epochs = count(1)
 #: Room enough that no checkpoint falls into a measurement by chance.
 POSTGRES = {"shared_buffers": "1GB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 MARIADB: dict[str, Setting] = {"innodb_buffer_pool_size": "1G", "innodb_log_file_size": "2G", "local_infile": 1}
-
-
-@dataclass
-class Way:
-    """One way into a target. `run` gives the seconds that it took."""
-
-    target: str
-    name: str
-    run: Callable[[], float]
-    seconds: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -206,14 +194,11 @@ def main(
             ways = _measure(stack, _place(folder, rows), rounds, only or [])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if as_json:
-        typer.echo(json.dumps([{"target": w.target, "way": w.name, "rows": rows, "seconds": w.seconds} for w in ways]))
-    else:
-        _show(ways, rows)
+    show(ways, rows, f"{rows:,} rows by 12 columns", as_json)
 
 
 def _place(folder: Path, rows: int) -> Place:
-    from benchmarks.__main__ import seal
+    from benchmarks.epochs import seal
 
     _err.print(f"making {rows:,} rows …")
     folder.mkdir(parents=True)
@@ -229,29 +214,11 @@ def _measure(stack: ExitStack, place: Place, rounds: int, only: list[str]) -> li
     else:
         _err.print("MariaDB is left out: mariadbd is not installed")
     ways = [way for target in targets for way in stack.enter_context(target(place))]
-    if unknown := sorted(set(only) - {way.target for way in ways}):
-        raise typer.BadParameter(f"{unknown}: there are {sorted({way.target for way in ways})}", param_hint="--only")
-    ways = [way for way in ways if not only or way.target in only]
-    for number in range(rounds):
-        _err.print(f"round {number + 1} of {rounds} …")
-        for way in ways:
-            way.seconds.append(way.run())
+    if unknown := sorted(set(only) - {way.group for way in ways}):
+        raise typer.BadParameter(f"{unknown}: there are {sorted({way.group for way in ways})}", param_hint="--only")
+    ways = [way for way in ways if not only or way.group in only]
+    measure(ways, rounds, _err.print)
     return ways
-
-
-def _show(ways: list[Way], rows: int) -> None:
-    out = Console(width=max(Console().width, 110))
-    table = Table(title=f"{rows:,} rows by 12 columns, medians", title_justify="left")
-    for column in ("target", "way", "s", "min-max", "k rows/s", "of the loader"):
-        table.add_column(column, justify="left" if column in ("target", "way") else "right")
-    loader: dict[str, float] = {}
-    for way in ways:
-        middle = median(way.seconds)
-        loader.setdefault(way.target, middle)
-        spread = f"{min(way.seconds):.2f}-{max(way.seconds):.2f}"
-        share = f"{loader[way.target] / middle:.0%}"
-        table.add_row(way.target, way.name, f"{middle:.2f}", spread, f"{rows / middle / 1000:.0f}", share)
-    out.print(table)
 
 
 if __name__ == "__main__":

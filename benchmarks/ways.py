@@ -17,6 +17,11 @@ class WayFailed(Exception):
     """A rival didn't do the work, which is a result as well."""
 
 
+def nothing() -> float:
+    """For a way that others have measured."""
+    raise WayFailed("it is measured elsewhere")
+
+
 @dataclass
 class Way:
     """One way to do it. `run` gives the seconds that it took; the first way of a `group` is what others are shares of.
@@ -26,7 +31,7 @@ class Way:
 
     group: str
     name: str
-    run: Callable[[], float]
+    run: Callable[[], float] = nothing
     of: str | None = None
     seconds: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)  #: of all processes, with what stood around the seconds

@@ -1,0 +1,93 @@
+"""What the project wants to reach, each by figures of one run: as a ratio, or in seconds and rows of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import median
+from typing import Any
+
+#: What every part prints with --json: group, way, rows, seconds by round.
+Measured = Mapping[str, Any]
+
+
+class Kind(Enum):
+    """How a figure comes from what was measured; the value says how it is written."""
+
+    TIME = "{:.2f}x the time"  #: of another way's, at most
+    SPEED = "{:.0%} of the speed"  #: of another way's, at least
+    SECONDS = "{:.2f} s"  #: on this machine, at most
+    RATE = "{:,.0f} rows/s"  #: on this machine, at least
+
+    @property
+    def is_least(self) -> bool:
+        return self in (Kind.SPEED, Kind.RATE)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """`part`: whose run; `way`, `of`: ways of `group`; `bound`: what the figure of this kind is to reach."""
+
+    part: str
+    group: str
+    way: str
+    kind: Kind
+    bound: float
+    of: str = ""
+
+    @property
+    def name(self) -> str:
+        told = f"{self.group}: {self.way}"
+        return f"{told}, of {self.of}" if self.of else told
+
+    def figure(self, measured: Sequence[Measured]) -> float | None:
+        """None where a way of it wasn't measured, or failed."""
+        mine, other = self._find(self.way, measured), self._find(self.of, measured)
+        if mine is None or (other is None and self.of):
+            return None
+        seconds = float(median(mine["seconds"]))
+        match self.kind:
+            case Kind.SECONDS:
+                return seconds
+            case Kind.RATE:
+                return float(mine["rows"] / seconds)
+            case Kind.TIME:
+                return seconds / float(median(other["seconds"])) if other else None
+            case Kind.SPEED:
+                return float(median(other["seconds"])) / seconds if other else None
+
+    def is_met(self, figure: float) -> bool:
+        return figure >= self.bound if self.kind.is_least else figure <= self.bound
+
+    def write(self, figure: float) -> str:
+        return self.kind.value.format(figure)
+
+    @property
+    def wanted(self) -> str:
+        return f"at {'least' if self.kind.is_least else 'most'} {self.write(self.bound)}"
+
+    def _find(self, way: str, measured: Sequence[Measured]) -> Measured | None:
+        found = (one for one in measured if (one["group"], one["way"]) == (self.group, way) and one["seconds"])
+        return next(found, None)
+
+
+_COPY, _LOAD = "COPY of a ready file", "LOAD DATA of a ready file"
+AIMS = (
+    Aim("epochs", "epochs", "one 100k epoch", Kind.SECONDS, 0.5),
+    Aim("epochs", "epochs", "30 epochs of 100k, packed", Kind.SECONDS, 6.0),
+    Aim("epochs", "epochs", "whole epoch", Kind.SPEED, 1.6, "Spark JDBC append"),
+    Aim("epochs", "epochs", "whole epoch, Parquet", Kind.SPEED, 2.5, "Spark JDBC append"),
+    Aim("epochs", "epochs", "whole epoch", Kind.TIME, 1.15, "bare Spark + COPY"),
+    Aim("epochs", "epochs", "whole epoch, Parquet", Kind.TIME, 1.15, "bare Spark + COPY, Parquet"),
+    Aim("epochs", "DAG runs", "epoch", Kind.TIME, 1.3, "empty"),
+    Aim("sinks", "PostgreSQL", "two_phase", Kind.SPEED, 0.75, _COPY),
+    Aim("sinks", "PostgreSQL", "write_ahead", Kind.SPEED, 0.75, _COPY),
+    Aim("sinks", "PostgreSQL", "upsert", Kind.SPEED, 0.40, _COPY),
+    Aim("sinks", "MariaDB", "upsert", Kind.SPEED, 0.60, _LOAD),
+    Aim("sinks", "stdout", "StdoutSink", Kind.RATE, 200_000),
+    Aim("sinks", "TCP", "TcpSink", Kind.RATE, 200_000),
+    Aim("sinks", "HTTP", "HttpSink", Kind.RATE, 200_000),
+    Aim("state", "1,000 keys touched", "a state of 1,000 keys, 16 buckets", Kind.TIME, 1.5, "no state"),
+    Aim("state", "10 keys touched", "a state of 1,000 keys, 256 buckets", Kind.TIME, 1.5, "no state"),
+)

@@ -1,0 +1,44 @@
+"""Each aim is judged by figures of one run, and one that wasn't measured is never met."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.aims import AIMS, Aim, Kind
+
+
+def measured(**seconds: list[float]) -> list[dict[str, object]]:
+    return [{"group": "g", "way": way, "rows": 1000, "seconds": taken} for way, taken in seconds.items()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "bound", "figure", "met"),
+    [
+        (Kind.TIME, 2.0, 2.0, True),
+        (Kind.TIME, 1.9, 2.0, False),
+        (Kind.SPEED, 0.5, 0.5, True),
+        (Kind.SPEED, 0.6, 0.5, False),
+        (Kind.SECONDS, 4.0, 4.0, True),
+        (Kind.SECONDS, 3.9, 4.0, False),
+        (Kind.RATE, 250, 250, True),
+        (Kind.RATE, 251, 250, False),
+    ],
+)
+def test_a_figure_is_the_median_of_the_rounds_and_met_on_the_right_side_of_its_bound(
+    kind: Kind, bound: float, figure: float, met: bool
+) -> None:
+    aim = Aim("part", "g", "ours", kind, bound, "theirs" if kind in (Kind.TIME, Kind.SPEED) else "")
+    found = aim.figure(measured(ours=[4.0, 3.0, 100.0], theirs=[2.0, 2.0, 2.0]))
+    assert found == figure
+    assert aim.is_met(figure) is met
+
+
+def test_what_was_not_measured_or_failed_has_no_figure() -> None:
+    aim = Aim("part", "g", "ours", Kind.TIME, 1.0, "theirs")
+    assert aim.figure(measured(ours=[1.0])) is None
+    assert aim.figure(measured(ours=[1.0], theirs=[])) is None
+    assert aim.figure(measured(theirs=[1.0])) is None
+
+
+def test_no_aim_stands_twice() -> None:
+    assert len({(aim.part, aim.group, aim.way, aim.of) for aim in AIMS}) == len(AIMS)
