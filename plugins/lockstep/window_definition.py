@@ -20,6 +20,7 @@ MISSED = "windows_missed"  #: column of a sliding window's late rows
 EMITTED, DUE = "emitted", "due"  #: columns of the state
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
+_MARKS = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
 _MOST = 10_000  #: windows that a row can be in
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
 _LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
@@ -110,18 +111,15 @@ class WindowDefinition:
         kept = [f"{column} {kind}" for one in self.aggregate_columns() for column, kind in one.state_columns().items()]
         fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
         fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
-        marks = (
-            "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
-        )
         return {
             self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE),
-            self.watermark_name: KeyedState(marks, ["partition"], 1),
+            self.watermark_name: KeyedState(_MARKS, ["partition"], 1),
         }
 
     @property
     def watermark_name(self) -> str:
         """The state that holds the watermark."""
-        return f"{self.name}_watermark"
+        return _watermark_of(self.name)
 
     def definition(self) -> str:
         """What must not change while windows of it are kept."""
@@ -182,6 +180,16 @@ class WindowDefinition:
 
     def _refused(self, why: str) -> InvalidPipeline:
         return InvalidPipeline(f"windows {self.name}: {why}")
+
+
+def only_windows(state: Mapping[str, KeyedState]) -> bool:
+    """Whether these states, at least one, look like windows and their watermarks alone."""
+    marks = {name for name, one in state.items() if one.schema == _MARKS}
+    return bool(state) and {_watermark_of(name) for name in set(state) - marks} == marks
+
+
+def _watermark_of(name: str) -> str:
+    return f"{name}_watermark"
 
 
 def micros(span: timedelta) -> int:

@@ -10,6 +10,8 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,8 +19,10 @@ from lockstep import Pipeline, Windows, files, run_epoch
 from lockstep.compute import windows as folding
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._lateness import Bounds
+from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_columns import final_aggregate
+from lockstep.compute._window_merging import merge
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 MINUTE = timedelta(minutes=1)
 real_panes, real_merged, real_late = folding._panes, folding._merged, Bounds.late
+real_merge = merge
 LAST: Event = ("end", 1, 10_000_000, 0)  #: closes every window before it
 
 
@@ -54,6 +59,14 @@ def cut(seed: int, events: list[Event], epochs: int) -> Iterable[list[Event]]:
     places = sorted(chance.choices(range(len(events) + 1), k=epochs - 1))
     for start, end in zip([0, *places], [*places, len(events)], strict=True):
         yield chance.sample(events[start:end], end - start)
+
+
+@pytest.fixture(autouse=True, params=["200000", "0"], ids=["in process", "in Spark"])
+def rows_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every property holds whichever of the two merges the windows."""
+    rows: str = request.param
+    monkeypatch.setenv(VARIABLE, rows)
+    return rows
 
 
 @pytest.mark.parametrize("slide", [None, 4], ids=["tumbling", "sliding"])
@@ -251,6 +264,10 @@ def forgetful(*arguments: Any) -> DataFrame:
     return real_merged(*arguments).where("high <> 2")
 
 
+def forgetful_here(windows: Windows, parts: pa.Table, *arguments: Any) -> Any:
+    return real_merge(windows, parts.filter(pc.not_equal(parts["high"], 2)), *arguments)
+
+
 def hiding(bounds: Bounds, rows: DataFrame, *arguments: Any) -> Any:
     return real_late(bounds, rows.where("value <> 1"), *arguments)
 
@@ -261,12 +278,21 @@ def hiding(bounds: Bounds, rows: DataFrame, *arguments: Any) -> Any:
         (folding, "_panes", lossy, "2 folded, 1 late"),
         (folding, "_panes", doubling, "4 folded, 1 late"),
         (folding, "_merged", forgetful, "1 folded, 1 late"),
+        (folding, "merge", forgetful_here, "1 folded, 1 late"),
         (Bounds, "late", hiding, "3 folded, 0 late"),
     ],
 )
 def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, fault: Any, told: str
+    session: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_in_process: str,
+    place: Any,
+    name: str,
+    fault: Any,
+    told: str,
 ) -> None:
+    if name in ("merge", "_merged") and (name == "merge") == (rows_in_process == "0"):
+        pytest.skip("the other one merges")
     epochs = Epochs(session, windows_of())
     before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
     epochs.state["windows_watermark"] = before.rows(session, epochs.windows)

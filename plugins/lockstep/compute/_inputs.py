@@ -20,6 +20,16 @@ from lockstep.wal.manifest import SourceCount
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
 
+class _Told(dict[str, Any]):
+    """What a Connect client's observation is told; the client updates it once an execution."""
+
+    times = 0
+
+    def update(self, *arguments: Any, **values: Any) -> None:
+        self.times += 1
+        super().update(*arguments, **values)
+
+
 @dataclass(frozen=True)
 class ObservedFrame:
     """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
@@ -34,7 +44,20 @@ class ObservedFrame:
         metric = f"lockstep-{uuid.uuid4().hex}"
         observation = Observation(metric)
         columns = [F.expr(aggregate).alias(name) for name, aggregate in counts.items()]
-        return cls(frame.observe(observation, *columns), metric, observation)
+        if not is_remote(frame.sparkSession):
+            return cls(frame.observe(observation, *columns), metric, observation)
+        from pyspark.sql.connect import dataframe, plan
+
+        # as DataFrame.observe, which asks the server first whether this is a stream
+        told, child = cast(Any, observation), cast(Any, frame)
+        told._result = _Told()
+        observed = dataframe.DataFrame(plan.CollectMetrics(child._plan, told, cast(Any, columns)), child._session)
+        return cls(cast(DataFrame, observed), metric, observation)
+
+    @property
+    def executions(self) -> int:
+        """How many jobs have read the frame to their end, as far as a Connect client is told."""
+        return int(cast(Any, self.observation)._result.times)
 
     def counts(self) -> dict[str, int]:
         """What was counted; empty if no action has read the frame."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 #: Of a row, beside its own columns: whether it passes the condition; its event time and its pane's start, in µs.
 PASSES, AT, PANE = "_window_passes", "_window_at", "_window_pane"
 _START, _BACK = "_window_start", "_window_back"  # of a part: its window's start, and how far before its pane's that is
+#: Of a pane, where the watermark is one of partitions: which one its rows are of, and their greatest event time.
+PARTITION, SEEN = "_window_partition", "_window_seen"
 ROWS = "_window_rows"  #: of a part of a window: the rows of which it is the newest window
 
 
@@ -81,7 +83,7 @@ class Bounds:
         parts = self._spread(windows, panes) if self.size > self.step else panes.withColumnRenamed(PANE, _START)
         start, end = F.timestamp_micros(_START), F.timestamp_micros(F.col(_START) + self.size)
         kept = parts.where(f"{_START} + {self.size}L > {self.forgotten}L")
-        return kept.withColumns({START: start, END: end}).drop(_START)
+        return kept.withColumns({START: start, END: end}).drop(_START, PARTITION, SEEN)
 
     def _spread(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
         """Each pane into its windows. A row counts for the newest of them, the last one to close."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ByteType,
@@ -21,6 +24,8 @@ from pyspark.sql.types import (
 )
 
 from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._key_hash import buckets_of, can_hash
+from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, rows_in
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
@@ -46,7 +51,9 @@ class StateWriter:
         moves = self._before.moves
         if changes is None and not moves:
             return self._result(frozenset(), 0)
-        kept, touched = self._checkpoint(changes if changes is not None else self._before.read_files([]))
+        if changes is not None and (written := self._write_few(changes, folder)) is not None:
+            return written
+        kept, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
         if moves:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
@@ -68,10 +75,7 @@ class StateWriter:
         if (found["most"] or 0) > 1 or found["nulls"]:
             self._refuse(kept)
         if hashed and _require_counts(self._name, hashed)["strange"]:
-            raise SparkRefused(
-                f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
-                "that one, or change the number of buckets, so that all of the state is written anew"
-            )
+            raise self._hashed_otherwise()
         return self._result(touched, _require_counts(self._name, observed)["rows"])
 
     def _hashed_alike(self, buckets: Collection[int]) -> ObservedFrame | None:
@@ -84,8 +88,58 @@ class StateWriter:
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
         return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
 
-    def _checkpoint(self, changes: DataFrame) -> tuple[DataFrame, frozenset[int]]:
-        """The changes under the declared types, computed once; and the buckets that they touch."""
+    def _write_few(self, changes: DataFrame, folder: str) -> WrittenState | None:
+        """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
+        store, key = self._before.store, self._declared.key
+        arrow = arrow_schema(self._schema)
+        if store is None or most_rows() == 0 or not all(can_hash(arrow.field(name).type) for name in key):
+            return None
+        table = rows_in(changes)
+        if table is None:
+            table = collect_few(self._typed(changes))
+        if table is None:
+            return None
+        if DELETED not in table.column_names:
+            table = table.append_column(DELETED, pa.array([False] * len(table), pa.bool_()))
+        self._require_one_each(table)
+        buckets, moves = buckets_of(table, key, self._declared.buckets), self._before.moves
+        touched = frozenset(range(self._declared.buckets) if moves else map(int, np.unique(buckets)))
+        if not touched:
+            return self._result(frozenset(), 0)
+        old = self._before.few(None if moves else touched)
+        if old is None:
+            return None
+        if not moves:
+            self._require_hashed_alike(old, touched)
+        changed = table.select(key).append_column(TIMES, pa.array([True] * len(table)))
+        standing = _without(old, changed, key)
+        after = pa.concat_tables([standing, table.filter(pc.invert(table[DELETED])).select(arrow.names)])
+        target = f"{folder}/{self._name}"
+        store.create_folder(target)
+        for bucket, rows in _cut(after, buckets_of(after, key, self._declared.buckets)):
+            store.write(f"{target}/{BUCKET}={bucket}", rows)
+        note_written(changes)
+        return self._result(touched, len(after))
+
+    def _require_one_each(self, table: pa.Table) -> None:
+        """Raises `StateRejected` for two rows of a key, or a null in one."""
+        key = list(self._declared.key)
+        found = table.group_by(key).aggregate([([], "count_all")])
+        wrong = pc.greater(found["count_all"], 1)
+        for name in key:
+            wrong = pc.or_(wrong, pc.is_null(found[name]))
+        refused = found.filter(wrong).slice(0, 3).to_pylist()
+        if refused:
+            raise self._refused([([row[name] for name in key], row["count_all"]) for row in refused])
+
+    def _require_hashed_alike(self, old: pa.Table, touched: Collection[int]) -> None:
+        """The rows of these buckets, with those that Spark's hash would have put elsewhere. Raises `SparkRefused`."""
+        found = buckets_of(old, self._declared.key, self._declared.buckets)
+        if not set(map(int, np.unique(found))) <= set(touched):
+            raise self._hashed_otherwise()
+
+    def _typed(self, changes: DataFrame) -> DataFrame:
+        """The changes under the declared types."""
         names = {*self._schema.names, DELETED}
         wrong, missing = set(changes.columns) - names, set(self._schema.names) - set(changes.columns)
         if wrong or missing:
@@ -101,10 +155,13 @@ class StateWriter:
                     f"{field.dataType.simpleString()}, which can't hold that: cast it in the transform, or declare it"
                 )
         deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
-        typed = changes.select(
+        return changes.select(
             *(F.col(field.name).cast(field.dataType).alias(field.name) for field in self._schema.fields),
             deleted.alias(DELETED),
         )
+
+    def _checkpoint(self, typed: DataFrame) -> tuple[DataFrame, frozenset[int]]:
+        """Typed changes, computed once; and the buckets that they touch."""
         bucket = bucket_sql(self._declared.key, self._declared.buckets)
         observed = ObservedFrame.of(typed, buckets=f"collect_set({bucket})")
         kept = observed.checkpoint()
@@ -127,8 +184,17 @@ class StateWriter:
 
     def _refuse(self, kept: DataFrame) -> None:
         wrong = self._by_key(kept).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
-        shown = "; ".join(f"{[row[column] for column in self._declared.key]} ({row[TIMES]} rows)" for row in wrong)
-        raise StateRejected(
+        raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
+
+    def _hashed_otherwise(self) -> SparkRefused:
+        return SparkRefused(
+            f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
+            "that one, or change the number of buckets, so that all of the state is written anew"
+        )
+
+    def _refused(self, wrong: list[tuple[list[Any], int]]) -> StateRejected:
+        shown = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
+        return StateRejected(
             f"state {self._name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
             f"{', '.join(self._declared.key)} in the transform"
         )
@@ -144,6 +210,23 @@ class StateWriter:
             frozenset(self._before.read),
             rows,
         )
+
+
+def _without(old: pa.Table, changed: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows of `old` whose key isn't among those of `changed`."""
+    place = pa.array(range(len(old)), pa.int64())
+    keys = old.select(key).append_column(TIMES, place)
+    left = keys.join(changed.select(key), list(key), join_type="left anti")
+    return old.take(left[TIMES])
+
+
+def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each bucket that has some."""
+    order = np.argsort(buckets, kind="stable")
+    rows, numbers = table.take(pa.array(order)), buckets[order]
+    for bucket in np.unique(numbers):
+        start, end = np.searchsorted(numbers, [bucket, bucket + 1])
+        yield int(bucket), rows.slice(start, end - start)
 
 
 def _loses(found: DataType, declared: DataType) -> bool:

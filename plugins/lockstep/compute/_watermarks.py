@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from lockstep.errors import BadRecords, PlanMismatch
@@ -21,6 +22,17 @@ BEGINNING = -(1 << 61)  #: before every event; Spark's arithmetic around it does
 WHOLE = ""  #: the one partition of windows that have no partition=
 _NULL, _VALUE = "null", "="  # how partitions are called: a value has the prefix, so it is neither WHOLE nor null
 _SEEN = "partition STRING, seen BIGINT, idle INT, watermark BIGINT, forgotten BIGINT, definition STRING"
+_TIMES = ("seen", "watermark", "forgotten")
+_ARROW = pa.schema(
+    [
+        ("partition", pa.string()),
+        ("seen", pa.timestamp("us", "UTC")),
+        ("idle", pa.int32()),
+        ("watermark", pa.timestamp("us", "UTC")),
+        ("forgotten", pa.timestamp("us", "UTC")),
+        ("definition", pa.string()),
+    ]
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: µs since 1970 UTC: the first and the last time that Python has
 FIRST, LAST = (micros(limit.replace(tzinfo=UTC) - _EPOCH) for limit in (datetime.min, datetime.max))
@@ -53,15 +65,7 @@ class Watermark:
     @classmethod
     def read(cls, windows: WindowDefinition, state: StateRows) -> Watermark:
         """As the epoch before left it. Raises `PlanMismatch` if its windows were others."""
-        rows = state.rows().select(
-            "partition",
-            "idle",
-            "definition",
-            F.unix_micros("seen").alias("seen"),
-            F.unix_micros("watermark").alias("at"),
-            F.coalesce(F.unix_micros("forgotten"), F.lit(BEGINNING)).alias("forgotten"),
-        )
-        found = rows.collect()
+        found = _kept(state)
         if others := {row["definition"] for row in found} - {windows.definition()}:
             raise PlanMismatch(
                 f"windows {windows.name}: the state holds windows of [{others.pop()}], the pipeline says "
@@ -109,12 +113,8 @@ class Watermark:
         return replace(self, forgotten=max(self.forgotten, self.bound - micros(windows.lateness)))
 
     def rows(self, spark: SparkSession, windows: WindowDefinition) -> DataFrame:
-        """The state's rows of it; before the year 1 no window can have been forgotten."""
-        forgotten = self.forgotten if self.forgotten >= FIRST else None
-        told = [
-            (name, seen.greatest, seen.idle, self.bound, forgotten, windows.definition())
-            for name, seen in sorted((self.partitions or {}).items())
-        ]
+        """The state's rows of it."""
+        told = self._told(windows)
         return spark.createDataFrame(told, _SEEN).select(
             "partition",
             F.timestamp_micros("seen").alias("seen"),
@@ -123,3 +123,38 @@ class Watermark:
             F.timestamp_micros("forgotten").alias("forgotten"),
             "definition",
         )
+
+    def table(self, windows: WindowDefinition) -> pa.Table:
+        """`rows` as Arrow."""
+        arrays = []
+        for place, field in enumerate(_ARROW):
+            values = [row[place] for row in self._told(windows)]
+            kind = pa.int64() if pa.types.is_timestamp(field.type) else field.type
+            arrays.append(pa.array(values, kind).cast(field.type))
+        return pa.table(arrays, _ARROW)
+
+    def _told(self, windows: WindowDefinition) -> list[tuple[str, int, int, int, int | None, str]]:
+        """Before the year 1 no window can have been forgotten."""
+        forgotten = self.forgotten if self.forgotten >= FIRST else None
+        return [
+            (name, seen.greatest, seen.idle, self.bound, forgotten, windows.definition())
+            for name, seen in sorted((self.partitions or {}).items())
+        ]
+
+
+def _kept(state: StateRows) -> list[dict[str, Any]]:
+    """The state's rows, times in µs."""
+    table = state.few()
+    if table is None:
+        rows = state.rows()
+        times = [F.unix_micros(name).alias(name) for name in _TIMES]
+        found = [row.asDict() for row in rows.select("partition", "idle", "definition", *times).collect()]
+    else:
+        micros = table.select(["partition", "idle", "definition"])
+        for name in _TIMES:
+            micros = micros.append_column(name, table[name].cast(pa.int64()))
+        found = micros.to_pylist()
+    return [
+        {**row, "at": row["watermark"], "forgotten": BEGINNING if row["forgotten"] is None else row["forgotten"]}
+        for row in found
+    ]

@@ -6,7 +6,7 @@ Nothing here is believed: the task that asked for it checks the sources again, l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,6 +16,8 @@ from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
 from lockstep.compute._inputs import Input, ObservedFrame
+from lockstep.compute._local_rows import note_written, rows_in
+from lockstep.compute._reading_once import ReadAgain, reading_once
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
@@ -25,9 +27,11 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
-from lockstep.spark.session import run_in_session, tag_operations
+from lockstep.spark.session import is_remote, run_in_session, tag_operations
+from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
+from lockstep.window_definition import only_windows
 
 _WRITE = {
     "compression": "zstd",
@@ -75,7 +79,7 @@ def run_request(
     """
     request = read_request(request_uri)
     try:
-        result = stage_epoch(spark, pipeline, request, connections)
+        result = stage_epoch(spark, pipeline, request, connections, options=request_uri.partition("?")[2])
     except Exception as error:
         write_error(request_uri, error)
         raise
@@ -88,11 +92,14 @@ def stage_epoch(
     pipeline: Pipeline,
     request: StageRequest,
     connections: Mapping[str, str] = MappingProxyType({}),
+    *,
+    options: str = "",
 ) -> StageResult:
     """Write `request.outputs` as Parquet under `request.folder`, the next version of each state beside it, and count
-    what was read and written.
+    what was read and written. `options`: by which this process finds the storage, see `Staging.address_of`.
 
-    An input that is read more than once, or may go to quarantine, or is folded into state, is read once and kept.
+    An input that is read more than once, or may go to quarantine, or is folded into state by more than the one job of
+    windows, is read once and kept.
     Raises `SourceChanged`, `BadRecords`, `StateRejected`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
     """
     _require_same_sources(pipeline, request)
@@ -104,12 +111,13 @@ def stage_epoch(
         _checking_sources(sources, request),
         translate_errors(f"pipeline {pipeline.name}"),
     ):
-        states = states_of(spark, pipeline.state, request.state)
+        store = JobFiles.of(request, options) if request.state else None
+        states = states_of(spark, pipeline.state, request.state, store)
         balances = Balances()
         planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
-        inputs, frames = _plan_inputs(pipeline, request, planned, states, balances)
+        inputs, frames = _plan_inputs(spark, pipeline, request, planned, states, balances)
         early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
-        rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}") for name in request.outputs}
+        rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}", store) for name in request.outputs}
         folder = request.state.folder if request.state else ""
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
@@ -184,12 +192,16 @@ class _Frames:
 
 
 def _plan_inputs(
+    spark: SparkSession,
     pipeline: Pipeline,
     request: StageRequest,
     planned: list[Input],
     states: Mapping[str, StateRows],
     balances: Balances,
 ) -> tuple[list[Input], _Frames]:
+    if only_windows(pipeline.state) and is_remote(spark):
+        with suppress(ReadAgain):
+            return planned, _read_once(pipeline, request, planned, states, balances)
     if states:  # its transform may run jobs on them, to find what it needs of the state
         inputs = [found.materialize_traceably() for found in planned]
     else:
@@ -210,6 +222,28 @@ def _plan_inputs(
             return _transform(pipeline, request, inputs, states).by_name()
 
     return inputs, _Frames.of(asked_once(again))
+
+
+def _read_once(
+    pipeline: Pipeline,
+    request: StageRequest,
+    planned: list[Input],
+    states: Mapping[str, StateRows],
+    balances: Balances,
+) -> _Frames:
+    """The transform's frames, of inputs that the job of a fold is all that reads. Raises `ReadAgain` if it isn't."""
+    if any(found.quarantines for found in planned):
+        raise ReadAgain("records may go to quarantine")
+    enrichments = Enrichments()
+    with collecting_enrichments(enrichments), collecting_balances(balances), reading_once() as readings:
+        frames = _transform(pipeline, request, planned, states)
+    every = [*frames.by_name().values(), *readings.frames]
+    if enrichments.first_shared(every) is not None:
+        raise ReadAgain("outside systems are asked once")
+    for found in planned:
+        if found.observed and (found.uses(every), found.observed.executions) != (1, found.uses(readings.frames)):
+            raise ReadAgain(f"source {found.name} isn't read by one job alone")
+    return frames
 
 
 def _transform(
@@ -260,7 +294,11 @@ def _count_inputs(spark: SparkSession, inputs: list[Input], request: StageReques
     return counts
 
 
-def _write(frame: DataFrame, path: str) -> int:
+def _write(frame: DataFrame, path: str, store: JobFiles | None) -> int:
+    if store is not None and (held := rows_in(frame)) is not None:
+        store.write(path, held)
+        note_written(frame)
+        return len(held)
     observed = ObservedFrame.of(frame, rows="count(1)")
     observed.frame.write.mode("error").options(**_WRITE).parquet(path)
     counts = observed.counts()

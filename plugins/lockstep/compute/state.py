@@ -7,13 +7,16 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
+from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.keyed_state import DELETED, KeyedState
 from lockstep.spark.ddl import struct_of
 from lockstep.spark.session import require_ansi
+from lockstep.wal.job_files import JobFiles
 from lockstep.wal.request import StateRequest
 from lockstep.wal.state_manifest import StateFile, StateVersion
 from lockstep.wal.state_staging import BUCKET
@@ -42,6 +45,7 @@ class StateRows:
         declared: KeyedState,
         before: StateVersion | None = None,
         uris: tuple[str, ...] = (),
+        store: JobFiles | None = None,
     ) -> None:
         require_ansi(spark, f"state {name}")
         self.spark, self.name, self.declared = spark, name, declared
@@ -50,6 +54,7 @@ class StateRows:
         #: of the version before, each with its URI
         self.files = list(zip(before.files, uris, strict=True)) if before else []
         self._frame: DataFrame | None = None
+        self.store = store if store is not None and all(store.holds(uri) for uri in uris) else None
         self.read: set[int] = set()  #: buckets of the version before that somebody asked for
 
     @classmethod
@@ -83,6 +88,32 @@ class StateRows:
         buckets = {row[BUCKET] for row in numbers}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
+    def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
+        """The rows of some buckets (None: of all), and of those that hold some that expire by `due`, as Arrow.
+
+        None if they are more than this process takes, or if it can't read them. Raises `WalCorrupt` for a file that
+        isn't as it was sealed.
+        """
+        schema = arrow_schema(self.schema)
+        if self._frame is not None:
+            return collect_few(self._frame.select(*self.schema.names))
+        column = self.declared.expires
+        wanted = [
+            (file, uri)
+            for file, uri in self.files
+            if buckets is None
+            or file.bucket in buckets
+            or (due is not None and column is not None and not _is_later(file, column, self._before, due))
+        ]
+        if sum(file.rows for file, _ in wanted) > most_rows() or most_rows() == 0:
+            return None
+        if not wanted:
+            return schema.empty_table()
+        if self.store is None:
+            return None
+        self.read.update(file.bucket for file, _ in wanted)
+        return pa.concat_tables(self.store.read_state(wanted, schema))
+
     def until(self, bound: datetime) -> DataFrame:
         """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
         column = self.declared.expires
@@ -114,12 +145,17 @@ class StateRows:
 
 
 def states_of(
-    spark: SparkSession, declared: Mapping[str, KeyedState], request: StateRequest | None
+    spark: SparkSession,
+    declared: Mapping[str, KeyedState],
+    request: StateRequest | None,
+    store: JobFiles | None = None,
 ) -> dict[str, StateRows]:
-    """The states that a transform gets, by name."""
+    """The states that a transform gets, by name. `store`: by which this process reads their files."""
     before = request.before if request else {}
     uris = request.uris if request else {}
-    return {name: StateRows(spark, name, one, before.get(name), uris.get(name, ())) for name, one in declared.items()}
+    return {
+        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store) for name, one in declared.items()
+    }
 
 
 def bucket_of(key: Collection[str], buckets: int) -> Column:

@@ -7,17 +7,33 @@ rows are added up once: Li et al., "No pane, no gain", SIGMOD Record 2005.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from lockstep.compute._balances import Balance, CountedFrame, Part, register
 from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._lateness import AT, PANE, PASSES, ROWS, Bounds, keepable
+from lockstep.compute._key_hash import buckets_of
+from lockstep.compute._lateness import AT, PANE, PARTITION, PASSES, ROWS, SEEN, Bounds, keepable
+from lockstep.compute._local_rows import LocalFrame, arrow_schema, collect_few, frame_of, remember
+from lockstep.compute._reading_once import note_read, require_kept
 from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
 from lockstep.compute._window_columns import final_aggregate, merged_aggregates, partial_aggregates, require_types
+from lockstep.compute._window_merging import (
+    Unsure,
+    can_merge,
+    folded_changes,
+    folded_results,
+    greatest_times,
+    merge,
+    spread,
+)
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.keyed_state import DELETED
 from lockstep.window_definition import DUE, EMITTED, END, MISSED, REVISION, START, WindowDefinition, micros
@@ -27,6 +43,9 @@ if TYPE_CHECKING:
 
     from lockstep.compute.state import StateRows
 
+_FOLDED_RESULTS = f"coalesce(sum({ROWS}), 0L)"
+_FOLDED_CHANGES = f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)"
+_TIME = pa.timestamp("us", "UTC")
 _FRESH = "_window_fresh"  # whether this epoch has rows of it
 
 
@@ -55,26 +74,98 @@ def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateR
     bounds = Bounds.of(windows, before)
     rows = _with_event_time(windows, frame, where)
     read = CountedFrame.of(rows, **bounds.counts(windows))
-    parts = _checkpointed(bounds.expand(windows, _panes(windows, read.frame)))
+    panes = _panes(windows, read.frame)
+    found = collect_few(panes) if can_merge(windows) else None
+    if found is None:
+        require_kept("the panes are too many for this process")
+        panes = _checkpointed(panes)
+    else:
+        note_read(panes)
     counts = _require_sound(windows, read)
-    after = before.advance(windows, _greatest(windows, rows, counts.pop("greatest")))
-    merged = _checkpointed(_merged(windows, kept, parts, after))
-    results, changes = _results(windows, merged, after), _window_changes(windows, merged, after)
-    late = bounds.late(rows, frame.columns, counts.pop("missed") > 0)
+    if late := counts.pop("missed") > 0:
+        require_kept("rows are late, and shown")
+    after = before.advance(windows, _greatest(windows, panes, found, counts.pop("greatest")))
+    fold = _Fold(windows, kept, bounds, before, after)
+    results, changes = fold.merged(panes, found)
+    missed = bounds.late(rows, frame.columns, late) if late or found is None else _none_late(bounds, rows, frame)
     return Folded(
-        results=results.frame.drop(ROWS),
-        late=late.frame,
-        state=_state_changes(windows, changes.frame.drop(ROWS), before, after),
+        results=results.shown,
+        late=missed.shown if isinstance(missed, LocalFrame) else missed.frame,
+        state=fold.state(changes.shown),
         watermark=after.at,
         balance=register(
             Balance(
                 name=windows.name,
                 read=counts,
-                written=[Part("results", results), Part("late", late), Part("state", changes)],
+                written=[Part("results", results.counted), Part("late", missed), Part("state", changes.counted)],
                 terms=("folded", "late"),
             )
         ),
     )
+
+
+def _none_late(bounds: Bounds, rows: DataFrame, frame: DataFrame) -> CountedFrame:
+    """What `Bounds.late` gives where no row is late: no job has to find that out."""
+    try:
+        table = arrow_schema(frame.schema).empty_table()
+    except PySparkException:  # a type that Arrow doesn't have
+        return bounds.late(rows, frame.columns, False)
+    if bounds.size > bounds.step:
+        table = table.append_column(MISSED, pa.array([], pa.int32()))
+    return LocalFrame.over(frame.sparkSession, table, None, lambda rows: {"late": len(rows)}, late="count(1)")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What a transform gets, and what is counted of it."""
+
+    shown: DataFrame
+    counted: CountedFrame
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """One epoch's fold, once its rows have become panes."""
+
+    windows: WindowDefinition
+    kept: StateRows
+    bounds: Bounds
+    before: Watermark
+    after: Watermark
+
+    def merged(self, panes: DataFrame, found: pa.Table | None) -> tuple[_Shown, _Shown]:
+        """Results and changes of the state: by this process where `found`, the panes, and the state allow it."""
+        if found is not None:
+            with suppress(Unsure):
+                return self._merged_here(found)
+            panes = frame_of(self.kept.spark, found)
+        parts = _checkpointed(self.bounds.expand(self.windows, panes))
+        merged = _checkpointed(_merged(self.windows, self.kept, parts, self.after))
+        results = _results(self.windows, merged, self.after)
+        changes = _window_changes(self.windows, merged, self.after)
+        return _Shown(results.frame.drop(ROWS), results), _Shown(changes.frame.drop(ROWS), changes)
+
+    def _merged_here(self, panes: pa.Table) -> tuple[_Shown, _Shown]:
+        """Raises `Unsure`."""
+        parts = spread(self.windows, self.bounds, panes)
+        declared = self.kept.declared
+        hashed = parts.set_column(parts.schema.get_field_index(START), START, parts[START].cast(_TIME))
+        touched = {int(bucket) for bucket in np.unique(buckets_of(hashed, declared.key, declared.buckets))}
+        old = self.kept.few(None if self.kept.moves else touched, self.after.at)
+        if old is None:
+            raise Unsure("the windows before are too many")
+        found, spark = merge(self.windows, parts, old, self.after), self.kept.spark
+        results = LocalFrame.over(spark, found.results, ROWS, folded_results, folded=_FOLDED_RESULTS)
+        changes = LocalFrame.over(spark, found.changes, ROWS, folded_changes, folded=_FOLDED_CHANGES)
+        return _Shown(results.shown, results), _Shown(changes.shown, changes)
+
+    def state(self, changes: DataFrame) -> dict[str, DataFrame]:
+        """The changes of both states."""
+        if self.after == self.before:
+            return {self.windows.name: changes}
+        table = self.after.table(self.windows)
+        marks = remember(frame_of(changes.sparkSession, table), table)
+        return {self.windows.name: changes, self.windows.watermark_name: marks}
 
 
 def _states(windows: WindowDefinition, state: Mapping[str, StateRows]) -> tuple[StateRows, StateRows]:
@@ -88,7 +179,7 @@ def _states(windows: WindowDefinition, state: Mapping[str, StateRows]) -> tuple[
 
 
 def _require_free(windows: WindowDefinition, frame: DataFrame) -> None:
-    if taken := {PASSES, AT, PANE, ROWS, MISSED} & set(frame.columns):
+    if taken := {PASSES, AT, PANE, PARTITION, SEEN, ROWS, MISSED} & set(frame.columns):
         raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
 
 
@@ -102,8 +193,14 @@ def _with_event_time(windows: WindowDefinition, frame: DataFrame, where: str | N
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
+    """One row a key and pane, and, where the watermark is one of partitions, a partition."""
     columns = [column for one in windows.aggregate_columns() for column in partial_aggregates(one)]
-    return rows.where(PASSES).groupBy(*windows.key, PANE).agg(*columns, F.count(F.lit(1)).alias(ROWS))
+    columns.append(F.count(F.lit(1)).alias(ROWS))
+    key: list[Column | str] = [*windows.key, PANE]
+    if windows.partition is not None:
+        key.append(partition_name(windows.partition).alias(PARTITION))
+        columns.append(F.max(AT).alias(SEEN))
+    return rows.where(PASSES).groupBy(*key).agg(*columns)
 
 
 def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, int]:
@@ -124,15 +221,16 @@ def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, i
     return counts
 
 
-def _greatest(windows: WindowDefinition, rows: DataFrame, greatest: int) -> dict[str, int]:
+def _greatest(windows: WindowDefinition, panes: DataFrame, found: pa.Table | None, greatest: int) -> dict[str, int]:
     """The greatest event time of each partition that had rows."""
     if greatest == BEGINNING:
         return {}
     if windows.partition is None:
         return {WHOLE: greatest}
-    name = partition_name(windows.partition).alias("name")
-    found = rows.where(PASSES).groupBy(name).agg(F.max(AT).alias("greatest"))
-    return {row["name"]: row["greatest"] for row in found.collect()}
+    if found is not None:
+        return greatest_times(found)
+    times = panes.groupBy(PARTITION).agg(F.max(SEEN).alias(SEEN))
+    return {row[PARTITION]: row[SEEN] for row in times.collect()}
 
 
 def _merged(windows: WindowDefinition, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
@@ -145,7 +243,8 @@ def _merged(windows: WindowDefinition, kept: StateRows, parts: DataFrame, after:
     fresh = parts.withColumns({EMITTED: F.lit(None).cast("int"), _FRESH: F.lit(True)})
     columns = [column for one in windows.aggregate_columns() for column in merged_aggregates(one)]
     merged = old.unionByName(fresh).groupBy(*key)
-    return merged.agg(F.max(END).alias(END), *columns, *(F.max(c).alias(c) for c in (EMITTED, _FRESH, ROWS)))
+    told = [F.max(column).alias(column) for column in (END, EMITTED, _FRESH)]
+    return merged.agg(*told, *columns, F.sum(ROWS).alias(ROWS))
 
 
 def _is_closed(after: Watermark) -> str:
@@ -173,7 +272,7 @@ def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> 
         REVISION,
         gone,
     ]
-    return CountedFrame.of(emitted.select(*columns), folded=f"coalesce(sum({ROWS}), 0L)")
+    return CountedFrame.of(emitted.select(*columns), folded=_FOLDED_RESULTS)
 
 
 def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> CountedFrame:
@@ -184,15 +283,7 @@ def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Waterma
     known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
     changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
     changes = changes.withColumn(DELETED, F.expr(_is_gone(after))).drop(_FRESH)
-    return CountedFrame.of(changes, folded=f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)")
-
-
-def _state_changes(
-    windows: WindowDefinition, changes: DataFrame, before: Watermark, after: Watermark
-) -> dict[str, DataFrame]:
-    if after == before:
-        return {windows.name: changes}
-    return {windows.name: changes, windows.watermark_name: after.rows(changes.sparkSession, windows)}
+    return CountedFrame.of(changes, folded=_FOLDED_CHANGES)
 
 
 def _checkpointed(frame: DataFrame) -> DataFrame:

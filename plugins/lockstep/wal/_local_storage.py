@@ -45,6 +45,12 @@ class LocalStorage:
             os.link(draft, target)  # a rename would take the place of a file that is there
         _sync(target.parent)
 
+    def put(self, path: str, data: bytes) -> None:
+        target = self._locate(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            file.write(data)
+
     def replace(self, path: str, data: bytes) -> None:
         target = self._locate(path)
         _make_parents(target.parent)

@@ -59,6 +59,11 @@ class ObjectStorage:
         self._refuse_existing(path)
         self._put(path, data)
 
+    def put(self, path: str, data: bytes) -> None:
+        self._refuse_existing(path)
+        self._make_parent(path)
+        self._put(path, data)
+
     def replace(self, path: str, data: bytes) -> None:
         self._make_parent(path)
         self._put(path, data)

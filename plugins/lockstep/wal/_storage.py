@@ -72,6 +72,9 @@ class Storage(Protocol):
     def create(self, path: str, data: bytes) -> None:
         """Write a small file whole, exclusively and durably. FileExistsError if it is there."""
 
+    def put(self, path: str, data: bytes) -> None:
+        """Write a new file, with its parents, that nothing relies on before `sync`. FileExistsError if it is there."""
+
     def replace(self, path: str, data: bytes) -> None:
         """Write a small file whole and durably, over whatever is there, with its parents."""
 

@@ -15,8 +15,9 @@ from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.keyed_state import KeyedState
+from lockstep.wal._storage import Storage
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.staging import Staging
+from lockstep.wal.staging import Staging, storage_at
 from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState
 
@@ -156,6 +157,11 @@ def read_error(request_uri: str) -> LockstepError:
     found = getattr(errors, str(told["error"]), StageFailed)
     known = isinstance(found, type) and issubclass(found, LockstepError)
     return (found if known else StageFailed)(str(told["message"]))
+
+
+def storage_of(root: str, options: str) -> Storage:
+    """The storage behind a staging's Hadoop URI; `options` of its address. Raises `StagingRefused`."""
+    return storage_at(_from_hadoop(root, options))
 
 
 def _place(request_uri: str) -> tuple[Staging, str]:

@@ -1,0 +1,146 @@
+"""Rows that this process holds as Arrow: few enough that a Spark job over them would cost more than they do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+
+from lockstep.compute._balances import CountedFrame
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.errors import NotConfigured
+from lockstep.spark.session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+VARIABLE = "LOCKSTEP_STATE_ROWS"  #: how many rows this process takes at once; 0: none, Spark does everything
+_ROWS = 200_000
+_BYTES = 64 << 20  #: of Arrow, however few rows they are
+
+
+def most_rows() -> int:
+    """How many rows this process takes at once. Raises `NotConfigured`."""
+    text = os.environ.get(VARIABLE, str(_ROWS))
+    if not text.isdecimal():
+        raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of rows; 0 leaves everything to Spark")
+    return int(text)
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """As Spark hands such rows out, and as its files have them; every column may be null."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    found = to_arrow_schema(schema, timezone="UTC")
+    return pa.schema([pa.field(one.name, one.type) for one in found])
+
+
+def collect_few(frame: DataFrame) -> pa.Table | None:
+    """All rows of `frame`, by one job; None if there are more than this process takes, or their types aren't Arrow's.
+
+    Of more no row is kept; on a Connect server the job is ended.
+    """
+    if (most := most_rows()) == 0:
+        return None
+    if is_remote(frame.sparkSession):
+        return _streamed(frame, most)
+    kept = ObservedFrame.of(frame, rows="count(1)")  # a driver's toArrow has no end
+    rows = kept.checkpoint()
+    if kept.counts().get("rows", 0) > most:
+        return None
+    found = rows.toArrow()
+    return found.cast(arrow_schema(frame.schema)) if found.nbytes <= _BYTES else None
+
+
+def _streamed(frame: DataFrame, most: int) -> pa.Table | None:
+    client: Any = frame.sparkSession.client
+    plan: Any = frame._plan
+    schema: StructType | None = None
+    parts: list[pa.Table] = []
+    stream = client.to_table_as_iterator(plan.to_proto(client), plan.observations)
+    try:
+        for part in stream:
+            if not isinstance(part, pa.Table):
+                schema = part
+                continue
+            parts.append(part)
+            if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > _BYTES:
+                return None
+    finally:
+        stream.close()
+    found = arrow_schema(frame.schema if schema is None else schema)
+    return pa.concat_tables([one.cast(found) for one in parts]) if parts else found.empty_table()
+
+
+@dataclass(frozen=True)
+class LocalFrame(CountedFrame):
+    """A DataFrame over rows that this process has.
+
+    `shown`: what a transform gets, without the column that is only counted by; handed back as it is, its rows are
+    written by this process.
+    """
+
+    table: pa.Table
+    count: Callable[[pa.Table], dict[str, int]]
+    shown: DataFrame
+    _written: list[bool] = field(default_factory=list)
+
+    @classmethod
+    def over(
+        cls,
+        spark: SparkSession,
+        table: pa.Table,
+        hidden: str | None,
+        count: Callable[[pa.Table], dict[str, int]],
+        **aggregates: str,
+    ) -> LocalFrame:
+        """`aggregates` says in SQL what `count` says of Arrow: who writes the rows is asked."""
+        plain = frame_of(spark, table)
+        observed = ObservedFrame.of(plain, **aggregates)
+        shown = observed.frame.drop(hidden) if hidden else observed.frame
+        made = cls(observed.frame, observed, plain, aggregates, table, count, shown)
+        kept = table.drop_columns([hidden]) if hidden else table
+        _known[shown] = _Rows(kept, lambda: made._written.append(True))
+        return made
+
+    def counts(self) -> dict[str, int]:
+        return self.count(self.table) if self._written else super().counts()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    table: pa.Table
+    written: Callable[[], None]
+
+
+_known: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
+
+
+def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A DataFrame over these rows, and nothing that knows them again."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame(table, from_arrow_schema(table.schema))
+
+
+def remember(frame: DataFrame, table: pa.Table) -> DataFrame:
+    """`frame`, known to be these rows."""
+    _known[frame] = _Rows(table, lambda: None)
+    return frame
+
+
+def rows_in(frame: DataFrame) -> pa.Table | None:
+    """The rows of a frame that this process made of them, exactly this one; None for any other."""
+    found = _known.get(frame)
+    return found.table if found else None
+
+
+def note_written(frame: DataFrame) -> None:
+    """This process has written what `rows_in` gave."""
+    if found := _known.get(frame):
+        found.written()

@@ -1,0 +1,53 @@
+"""Whether an epoch's input may be read by the one job that folds it, with nothing kept, and who has read it.
+
+A transform is called with inputs that nobody has read. What it does then tells whether one job is all that reads them;
+if not, it is called again with inputs that were read and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ReadAgain(BaseException):
+    """The inputs have to be kept, and the transform called anew. No `Exception`: a transform must not catch it."""
+
+
+@dataclass
+class Readings:
+    """The frames that jobs have read while the transform ran, on behalf of Lockstep itself."""
+
+    frames: list[DataFrame] = field(default_factory=list)
+
+
+_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
+
+
+@contextmanager
+def reading_once() -> Iterator[Readings]:
+    """While this lasts the inputs aren't kept."""
+    readings = Readings()
+    token = _readings.set(readings)
+    try:
+        yield readings
+    finally:
+        _readings.reset(token)
+
+
+def note_read(frame: DataFrame) -> None:
+    """A job has read all of `frame`."""
+    if (readings := _readings.get()) is not None:
+        readings.frames.append(frame)
+
+
+def require_kept(why: str) -> None:
+    """Somebody has to read the inputs a second time. Raises `ReadAgain` if they aren't kept."""
+    if _readings.get() is not None:
+        raise ReadAgain(why)

@@ -1,0 +1,240 @@
+"""An epoch's panes merged with the windows before, in this process: what `windows.py` has Spark do with many.
+
+Exact as Spark is: sums are made with 76 digits and must fit their declared type. Whatever this process isn't sure of it
+leaves to Spark (`Unsure`), which then gives the answer, or its own error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as at
+
+from lockstep.compute._key_hash import can_hash
+from lockstep.compute._lateness import PANE, PARTITION, ROWS, SEEN, Bounds
+from lockstep.compute._local_rows import arrow_schema, most_rows
+from lockstep.compute._watermarks import Watermark
+from lockstep.keyed_state import DELETED
+from lockstep.spark.ddl import struct_of
+from lockstep.window_definition import DUE, EMITTED, END, REVISION, START, Aggregate, Function, WindowDefinition, micros
+
+_FRESH = "_window_fresh"
+_EXACT = 76  #: digits of Arrow's widest decimal
+_WHOLE_DIGITS = 32  #: of Spark's quotient of decimals with fewer than six decimals
+_SPARK_SCALE = 6
+_TIME = pa.timestamp("us", "UTC")
+_VALUE = pc.ScalarAggregateOptions(skip_nulls=True, min_count=1)  # null if there is nothing else, as in SQL
+
+
+class Unsure(Exception):
+    """Spark has to do it."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Arrow tables with the columns of what `windows.py` makes: results and changes, both with the rows folded."""
+
+    results: pa.Table
+    changes: pa.Table
+
+
+def can_merge(windows: WindowDefinition) -> bool:
+    """Whether these types are merged here alike: of floats neither keys nor least and greatest are."""
+    schema = arrow_schema(struct_of(windows.state()[windows.name].schema))
+    if not all(can_hash(schema.field(name).type) for name in windows.key):
+        return False
+    ordered = (Function.MIN, Function.MAX)
+    return all(can_hash(schema.field(one.name).type) for one in windows.aggregate_columns() if one.function in ordered)
+
+
+def greatest_times(panes: pa.Table) -> dict[str, int]:
+    """The greatest event time of each partition."""
+    found = panes.group_by([PARTITION]).aggregate([(SEEN, "max")])
+    return dict(zip(found[PARTITION].to_pylist(), found[f"{SEEN}_max"].to_pylist(), strict=True))
+
+
+def spread(windows: WindowDefinition, bounds: Bounds, panes: pa.Table) -> pa.Table:
+    """Parts of windows that aren't forgotten, from panes. A row counts for the newest of its windows.
+
+    Raises `Unsure` if there are more than this process takes.
+    """
+    behind = range(0, bounds.size, bounds.step)
+    if len(panes) * len(behind) > most_rows():
+        raise Unsure(f"{len(panes)} panes, each in {len(behind)} windows")
+    none = pa.array([0] * len(panes), pa.int64())
+    parts = []
+    for back in behind:
+        start = pc.subtract(panes[PANE], back)
+        part = panes.append_column(START, start).append_column(END, pc.add(start, bounds.size))
+        part = part.set_column(part.schema.get_field_index(ROWS), ROWS, part[ROWS] if back == 0 else none)
+        parts.append(part.filter(pc.greater(part[END], bounds.forgotten)))
+    return pa.concat_tables(parts)
+
+
+def merge(windows: WindowDefinition, parts: pa.Table, old: pa.Table, after: Watermark) -> Merged:
+    """`parts` as `spread` gives them and `old` windows, some of which this epoch doesn't touch, as one of each.
+
+    Raises `Unsure`.
+    """
+    try:
+        merged = _grouped(windows, _fresh(windows, parts), _before(windows, old))
+        return _made(windows, merged, after)
+    except pa.ArrowException as error:
+        raise Unsure(str(error)) from error
+
+
+def _columns(windows: WindowDefinition) -> dict[str, tuple[Function, str]]:
+    """How the columns that the state keeps are put together, and their types as declared."""
+    return {
+        name: (one.function if one.function in (Function.MIN, Function.MAX) else Function.SUM, kind)
+        for one in windows.aggregate_columns()
+        for name, kind in one.state_columns().items()
+    }
+
+
+def _fresh(windows: WindowDefinition, parts: pa.Table) -> pa.Table:
+    rows = len(parts)
+    return pa.table(
+        {
+            **{name: parts[name] for name in (*windows.key, START, END, *_columns(windows))},
+            EMITTED: pa.nulls(rows, pa.int32()),
+            DUE: pa.nulls(rows, pa.int64()),
+            ROWS: parts[ROWS],
+            _FRESH: pa.array([1] * rows, pa.int8()),
+        }
+    )
+
+
+def _before(windows: WindowDefinition, old: pa.Table) -> pa.Table:
+    rows = len(old)
+    times = {name: old[name].cast(pa.int64()) for name in (START, END, DUE)}
+    return pa.table(
+        {
+            **{name: old[name] for name in windows.key},
+            **{name: times[name] for name in (START, END)},
+            **{name: old[name] for name in (*_columns(windows), EMITTED)},
+            DUE: times[DUE],
+            ROWS: pa.array([0] * rows, pa.int64()),
+            _FRESH: pa.array([0] * rows, pa.int8()),
+        }
+    )
+
+
+def _grouped(windows: WindowDefinition, fresh: pa.Table, before: pa.Table) -> pa.Table:
+    """One row a key and window, sums exact."""
+    key = [*windows.key, START]
+    columns = _columns(windows)
+    table = pa.concat_tables([fresh.cast(before.schema), before])
+    kinds = {name: before.schema.field(name).type for name in columns}
+    asked: list[tuple[str, str, pc.FunctionOptions | None]] = []
+    for name, (function, _) in columns.items():
+        if function is Function.SUM and not at.is_floating(kinds[name]):
+            scale = kinds[name].scale if at.is_decimal(kinds[name]) else 0
+            wide = table[name].cast(pa.decimal256(_EXACT, scale))
+            table = table.set_column(table.schema.get_field_index(name), name, wide)
+        asked.append((name, str(function), _VALUE))
+    asked += [(END, "max", _VALUE), (EMITTED, "max", _VALUE), (DUE, "max", _VALUE), (_FRESH, "max", _VALUE)]
+    found = table.group_by(key).aggregate([*asked, (ROWS, "sum", _VALUE)])
+    arrays = {name: found[name] for name in key}
+    for name, how, _ in [*asked, (ROWS, "sum", None)]:
+        arrays[name] = found[f"{name}_{how}"].cast(table.schema.field(name).type)
+    for name, kind in kinds.items():
+        arrays[name] = arrays[name].cast(kind)  # what doesn't fit is an error
+    return pa.table(arrays)
+
+
+def _made(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Merged:
+    due = pc.fill_null(pc.less_equal(merged[DUE], after.bound), False)
+    merged = merged.filter(pc.or_(pc.equal(merged[_FRESH], 1), due))
+    fresh = pc.equal(merged[_FRESH], 1)
+    emitted = pc.fill_null(merged[EMITTED], 0)
+    closed, gone = pc.less_equal(merged[END], after.bound), pc.less_equal(merged[END], after.forgotten)
+    emits = fresh
+    if windows.emit == "final":
+        emits = pc.and_(closed, pc.or_(fresh, pc.equal(emitted, 0)))
+    return Merged(
+        _results(windows, merged, emits, emitted, gone),
+        _changes(windows, merged, emits, emitted, gone),
+    )
+
+
+def _results(
+    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, gone: pa.Array
+) -> pa.Table:
+    shown = pa.table(
+        {
+            **{name: merged[name] for name in windows.key},
+            START: merged[START].cast(_TIME),
+            END: merged[END].cast(_TIME),
+            **{name: merged[name] for name in _columns(windows)},
+            REVISION: emitted.cast(pa.int32()),
+            ROWS: pc.if_else(gone, merged[ROWS], 0),
+        }
+    ).filter(emits)
+    types = {field.name: field.type for field in arrow_schema(struct_of(windows.schema))}
+    finals = {one.name: _final(one, shown, types[one.name]) for one in windows.aggregate_columns()}
+    columns = [*windows.key, START, END, *finals, REVISION, ROWS]
+    return pa.table({name: finals[name] if name in finals else shown[name] for name in columns})
+
+
+def _changes(
+    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, gone: pa.Array
+) -> pa.Table:
+    known = pc.invert(pc.and_(gone, pc.is_null(merged[EMITTED])))
+    times = pc.add(emitted, emits.cast(pa.int32()))
+    due = pc.add(merged[END], micros(windows.lateness))
+    if windows.emit == "final":
+        due = pc.if_else(pc.equal(times, 0), merged[END], due)
+    return pa.table(
+        {
+            **{name: merged[name] for name in windows.key},
+            START: merged[START].cast(_TIME),
+            END: merged[END].cast(_TIME),
+            **{name: merged[name] for name in _columns(windows)},
+            EMITTED: times.cast(pa.int32()),
+            DUE: due.cast(_TIME),
+            DELETED: gone,
+            ROWS: merged[ROWS],
+        }
+    ).filter(known)
+
+
+def _final(one: Aggregate, shown: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """What a result shows, from what the state keeps; `_window_columns.final_aggregate` says it to Spark."""
+    if one.function is not Function.AVG:
+        return shown[one.name]
+    total, count = (shown[name] for name in one.state_columns())
+    count = pc.if_else(pc.equal(count, 0), None, count)
+    if at.is_floating(kind):
+        return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False)).cast(kind)
+    return pa.array(_means(total.to_pylist(), count.to_pylist(), kind.scale), kind)
+
+
+def _means(totals: Sequence[Decimal | None], counts: Sequence[int | None], scale: int) -> list[Decimal | None]:
+    """Each total / count, rounded half up to `scale` decimals, once."""
+    found: list[Decimal | None] = []
+    for total, count in zip(totals, counts, strict=True):
+        if total is None or count is None:
+            found.append(None)
+            continue
+        sign, digits, exponent = total.as_tuple()
+        units = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
+        mean = (2 * units + count) // (2 * count)
+        if scale < _SPARK_SCALE and mean >= 10 ** (_WHOLE_DIGITS + scale):
+            raise Unsure("Spark's quotient has no room for it")
+        found.append(Decimal((sign, tuple(map(int, str(mean))), -scale)))
+    return found
+
+
+def folded_results(table: pa.Table) -> dict[str, int]:
+    """The rows of windows that are emitted and forgotten at once."""
+    return {"folded": pc.sum(table[ROWS]).as_py() or 0}
+
+
+def folded_changes(table: pa.Table) -> dict[str, int]:
+    """The rows of windows that stay."""
+    return {"folded": pc.sum(table.filter(pc.invert(table[DELETED]))[ROWS]).as_py() or 0}
