@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.epoch import Vote
-from lockstep.errors import AlreadyDecided, Fenced, IllegalTransition, NotPrepared, UnknownEpoch
+from lockstep.epoch import Epoch, Vote
+from lockstep.errors import AlreadyDecided, Fenced, IllegalTransition, NotPrepared, OutOfOrder, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.states import EpochState, ParticipantState, Role
 from tests.ledger.epochs import (
+    CLICKS,
     FLIGHTS,
     HASH,
     RUN,
@@ -19,6 +20,7 @@ from tests.ledger.epochs import (
     Sql,
     attempt_of,
     cleaned,
+    clicked,
     committed,
     planned,
     published,
@@ -42,6 +44,25 @@ def test_the_decision_wants_the_vote_of_every_planned_sink(ledger: Ledger) -> No
 def test_the_decision_wants_a_sealed_wal(ledger: Ledger) -> None:
     with pytest.raises(NotPrepared, match="not sealed"):
         ledger.commit_epoch(attempt_of(planned(ledger)))
+
+
+def test_epochs_are_decided_in_one_transaction_but_for_those_that_may_not_be(ledger: Ledger, sql: Sql) -> None:
+    pack = [voted(ledger, planned(ledger, number)) for number in (1, 2, 3, 4)]
+    ledger.raise_attempt(FLIGHTS, pack[1].id, Role.ABORT)
+    ledger.take_token(attempt_of(pack[2]), Role.PREPARE, "delays")
+    found = ledger.commit_epochs([attempt_of(epoch) for epoch in reversed(pack)])[::-1]
+    assert [type(one) for one in found] == [Epoch, Fenced, NotPrepared, Epoch]
+    states = [ledger.epoch(FLIGHTS, epoch.id).state for epoch in pack]
+    assert states == [EpochState.COMMITTED, EpochState.STAGED, EpochState.STAGED, EpochState.COMMITTED]
+    assert len(sql("SELECT DISTINCT xmin::text FROM lockstep.epoch WHERE state = 'committed'")) == 1
+    assert ledger.commit_epochs([attempt_of(pack[0])]) == [ledger.epoch(FLIGHTS, pack[0].id)]
+
+
+def test_a_cursors_epochs_are_decided_together_in_their_order(ledger: Ledger) -> None:
+    pack = [voted(ledger, clicked(ledger, after)) for after in (0, 1, 2)]
+    ledger.raise_attempt(CLICKS, pack[1].id, Role.ABORT)
+    found = ledger.commit_epochs([attempt_of(epoch) for epoch in reversed(pack)])[::-1]
+    assert [type(one) for one in found] == [Epoch, Fenced, OutOfOrder]
 
 
 def test_votes_of_mixed_attempts_are_no_decision(ledger: Ledger) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
 from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Json, Plan, Restaged, RunKey, Vote
-from lockstep.errors import AlreadyDecided, EpochVoid, Fenced, IllegalTransition, RestageRefused
+from lockstep.errors import AlreadyDecided, EpochVoid, Fenced, IllegalTransition, LockstepError, RestageRefused
 from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
 from lockstep.ledger import _pipelines as pipelines
@@ -281,16 +282,20 @@ class Ledger(LedgerReader):
         `LedgerConflict` when the epoch's state wasn't made from that epoch's.
         """
 
-        def work(tx: Transaction) -> Epoch:
-            row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
-            if row["state"] in DECIDED:
-                return to_epoch(row)
-            guards.require_current(tx, row, attempt)
-            guards.require_votes(tx, row)
-            if row["span"] is None:
-                guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
-                guards.require_keyed_state_follows(tx, row)
-            return to_epoch(require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))
+        return self._connection.run(Role.COMMIT, partial(_decide, attempt=attempt))
+
+    def commit_epochs(self, pack: Sequence[Attempt]) -> list[Epoch | LockstepError]:
+        """Decide several epochs of one pipeline in one transaction, in their order: for each the epoch, or why it isn't
+        decided, which keeps none of the others from it. Each is guarded as by `commit_epoch`."""
+
+        def work(tx: Transaction) -> list[Epoch | LockstepError]:
+            found: dict[Attempt, Epoch | LockstepError] = {}
+            for attempt in sorted(pack, key=lambda one: one.epoch):  # two owners lock in the same order
+                try:
+                    found[attempt] = _decide(tx, attempt)
+                except LockstepError as refused:  # by a guard, before anything of it was changed
+                    found[attempt] = refused
+            return [found[attempt] for attempt in pack]
 
         return self._connection.run(Role.COMMIT, work)
 
@@ -491,3 +496,15 @@ class Ledger(LedgerReader):
                 tx.do("insert_savepoint", pipeline=pipeline, **values)
 
         self._connection.run(Role.OPERATOR, work)
+
+
+def _decide(tx: Transaction, attempt: Attempt) -> Epoch:
+    row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
+    if row["state"] in DECIDED:
+        return to_epoch(row)
+    guards.require_current(tx, row, attempt)
+    guards.require_votes(tx, row)
+    if row["span"] is None:
+        guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
+        guards.require_keyed_state_follows(tx, row)
+    return to_epoch(require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))

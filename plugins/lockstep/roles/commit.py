@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import LockstepError
 from lockstep.runtime import Runtime
 
 _log = logging.getLogger(__name__)
@@ -21,3 +23,17 @@ def commit(runtime: Runtime, run: RunKey) -> Epoch:
     reach(CrashPoint.COMMIT_AFTER_DECISION)
     _log.info("%s is %s, manifest %s", epoch, epoch.state, (epoch.manifest_hash or "")[:12])
     return epoch
+
+
+def commit_together(runtime: Runtime, runs: Sequence[RunKey]) -> list[Epoch | LockstepError]:
+    """Decide the epochs of several runs in one transaction of the ledger: for each the epoch, or what `commit` would
+    raise. One that can't be decided keeps no other from it. Raises `LedgerUnavailable`: then nobody knows, ask again.
+    """
+    attempts = [runtime.attempt_of(run) for run in runs]
+    reach(CrashPoint.COMMIT_BEFORE_DECISION)
+    decided = runtime.ledger.commit_epochs(attempts)
+    reach(CrashPoint.COMMIT_AFTER_DECISION)
+    for found in decided:
+        if isinstance(found, Epoch):
+            _log.info("%s is %s, manifest %s", found, found.state, (found.manifest_hash or "")[:12])
+    return decided
