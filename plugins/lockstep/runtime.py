@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lockstep import remedies
@@ -14,6 +14,7 @@ from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEp
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink, current_type
+from lockstep.sinks.kept import KeptSinks
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
@@ -34,6 +35,7 @@ class Runtime:
     staging: Staging
     connections: Mapping[str, str]
     definition: Pipeline | None = None
+    kept: KeptSinks | None = None  #: where sinks stay open from one epoch to the next
 
     @classmethod
     def of(cls, definition: Pipeline, ledger: Ledger, staging: Staging, connections: Mapping[str, str]) -> Runtime:
@@ -124,6 +126,21 @@ class Runtime:
                 f"{error}; a person said {told}: take it back with `lockstep override {self.pipeline} {planned.name} "
                 "--clear --reason …`"
             ) from error
+
+    @contextmanager
+    def opened(self, sink: Sink) -> Iterator[OpenSink]:
+        """The sink, connected until the block ends, or for longer where this runtime keeps its sinks."""
+        keep = self.kept.opened if self.kept else Sink.opened
+        with keep(sink, self.sink_context()) as found:
+            yield found
+
+    @contextmanager
+    def beside(self) -> Iterator[Runtime]:
+        """The same on connections of its own, for one thread that moves many epochs: its sinks stay open between them
+        where they can."""
+        kept = KeptSinks()
+        with closing(self.ledger.clone()) as ledger, closing(kept):
+            yield replace(self, ledger=ledger, kept=kept)
 
     def sink_to_sweep(self, spec: Json) -> Sink:
         """The same to be looked into and tidied up, which needs no settings: as it was planned where a person's word,

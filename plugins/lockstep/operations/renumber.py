@@ -85,7 +85,7 @@ def _look(runtime: Runtime) -> Renumbering:
     left = list(_left_in_staging(runtime))
     numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
     for described in _sinks(runtime):
-        with described.opened(runtime.sink_context()) as sink:
+        with runtime.opened(described) as sink:
             sink.preflight(None)
             markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
             pending = [Leftover(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]

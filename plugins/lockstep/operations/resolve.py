@@ -48,7 +48,7 @@ def resolve(
         return runtime.ledger.record_publication(
             epoch, sink_name, participant.vote.token, Publication.RESOLVED.value, Role.OPERATOR, reason
         )
-    with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+    with runtime.opened(runtime.sink_of(epoch, sink_name)) as sink:
         sink.preflight(None)
         marker = sink.find_marker(epoch_id)
         if marker is not None and marker.manifest_hash == epoch.manifest_hash:
@@ -60,7 +60,7 @@ def resolve(
 def _require_unproven(runtime: Runtime, epoch: Epoch, sink_name: str, vote: Vote) -> None:
     """Look first: where the target proves that nothing was applied, no word can say so, as long as it still can be."""
     try:
-        with runtime.sink_of(epoch, sink_name).opened(runtime.sink_context()) as sink:
+        with runtime.opened(runtime.sink_of(epoch, sink_name)) as sink:
             proof = _proof_of_absence(runtime, sink, epoch, vote)
     except PublishBusy:  # a moment later there is an outcome
         raise

@@ -70,7 +70,7 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
     found: list[Verification] = []
     for name, participant in participants.items():
-        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+        with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             shown = participant.state is ParticipantState.PUBLISHED
             found.extend(_verify_sink(runtime, epoch, sink, manifest, shown))
     return found

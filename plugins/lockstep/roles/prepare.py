@@ -47,7 +47,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
 
 
 def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink) -> Vote:
-    with hold_lease(runtime.ledger, attempt, Role.PREPARE), described.opened(runtime.sink_context()) as sink:
+    with hold_lease(runtime.ledger, attempt, Role.PREPARE), runtime.opened(described) as sink:
         voted = _standing_vote(runtime, attempt, epoch, sink)
         return voted or _vote(runtime, attempt, epoch, sink)
 

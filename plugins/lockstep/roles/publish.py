@@ -75,7 +75,7 @@ def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, role: Role) -
 def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
     if participant.vote is None:
         raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
-    with runtime.sink_of(epoch, participant.sink).opened(runtime.sink_context()) as sink:
+    with runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink:
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(epoch, sink, participant)
         else:

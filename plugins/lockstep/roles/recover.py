@@ -85,7 +85,7 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
 
 
 def _disclaim(runtime: Runtime, spec: Json) -> None:
-    with runtime.sink_to_sweep(spec).opened(runtime.sink_context()) as sink:
+    with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
         sink.disclaim()
 
 
@@ -114,7 +114,7 @@ def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
 
 
 def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
-    with runtime.sink_to_sweep(spec).opened(runtime.sink_context()) as sink:
+    with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:

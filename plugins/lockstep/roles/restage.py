@@ -58,7 +58,7 @@ def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
     if vote.handle is None:  # of a sink that holds nothing
         return False
     try:
-        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+        with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             told = runtime.sink_epoch(epoch, vote.token)
             return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(told, vote))
     except Retryable:  # who can't be asked may need it

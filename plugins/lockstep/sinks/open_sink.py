@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -45,6 +45,7 @@ class OpenSink(ABC):
     """What `Sink.open` returns: one process' connection to a target. Subclass one of the two templates, not this."""
 
     name: str  #: the sink's
+    serves_many: ClassVar[bool] = False  #: whether one opening may serve several epochs, one after the other
 
     def __init__(self, sink: Described) -> None:
         self.sink, self.name = sink, sink.name

@@ -143,6 +143,6 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:
     """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes."""
     for name in epoch.plan.sinks:
-        with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
+        with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             sweep_sink(runtime, sink, only=epoch.id)
     sweep_folders(runtime, only=epoch.id)

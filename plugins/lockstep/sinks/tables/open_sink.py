@@ -19,6 +19,8 @@ Cursor = TypeVar("Cursor")
 class OpenTableSink(OpenSink, Generic[Cursor]):
     """Tables of one database, all of which show an epoch together."""
 
+    serves_many = True
+
     def __init__(self, sink: Sink, target: TableTarget[Cursor], *, create: bool, shared: bool) -> None:
         super().__init__(sink)
         self._target, self._create, self._shared = target, create, shared
