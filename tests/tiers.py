@@ -50,6 +50,7 @@ SUITE = {
     "crash": Part(TEST),
     "crash/test_faults.py": Part(TEST, rank=4),
     "crash/test_kill_and_zombie.py": Part(TEST, Share.PARAMETER, rank=1),
+    "crash/test_pack_sweep.py": Part(ALL, Share.PARAMETER, rank=3),
     "crash/test_restage.py": Part(ALL),
     "dags": Part(CHECK, Share.FOLDER),
     "dags/test_dag_files.py": Part(TEST),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.orchestration.recovery import recovery_dag
     from lockstep.pipeline import Pipeline
-    from lockstep.run import recover, run_epoch
+    from lockstep.run import recover, run_epoch, run_epochs
     from lockstep.sinks.files import files
     from lockstep.sinks.values import Guarantee
     from lockstep.version import __version__
@@ -33,6 +33,7 @@ __all__ = [
     "recover",
     "recovery_dag",
     "run_epoch",
+    "run_epochs",
 ]
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
     "recover": "lockstep.run",
     "recovery_dag": "lockstep.orchestration.recovery",
     "run_epoch": "lockstep.run",
+    "run_epochs": "lockstep.run",
 }
 
 

@@ -16,6 +16,7 @@ Json: TypeAlias = Any  #: None, bool, int, float, str, list and dict with string
 Position: TypeAlias = Json  #: where a source's range starts or ends; only the source can read it
 
 PLAN_FORMAT = 1
+PACKED = "/"  #: between a run's id and what names one epoch of its pack
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
@@ -153,6 +154,12 @@ class RunKey:
     dag_id: str
     run_id: str
     interval: Interval | None = field(default=None, compare=False)
+
+    def member(self, interval: Interval | None, number: int) -> RunKey:
+        """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
+        pack. So each has its own row in the ledger, and finds it again in every try."""
+        name = interval.start.isoformat() if interval else str(number)
+        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval)
 
 
 @dataclass(frozen=True)

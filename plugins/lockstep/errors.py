@@ -89,6 +89,10 @@ class PublishBusy(PublishBlocked):
     """Somebody else is publishing the epoch at this moment."""
 
 
+class PackUnfinished(Retryable):
+    """Some epochs of a pack didn't get to the end, and trying again may help; the message names each with its cause."""
+
+
 class EpochsStuck(Retryable):
     """Epochs don't move by themselves; the message has a sentence a pipeline, with what moves the first of them."""
 
@@ -98,6 +102,10 @@ class EpochsStuck(Retryable):
 
 class Fenced(Terminal):
     """A younger attempt or execution has taken over; what this one does counts for nothing."""
+
+
+class PackFailed(Terminal):
+    """Some epochs of a pack didn't get to the end, and trying again helps none of them; the others did."""
 
 
 class AlreadyDecided(Terminal):

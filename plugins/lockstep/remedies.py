@@ -14,6 +14,7 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
+    run_id = run_id.partition("/")[0]  # a run that moves a pack has an id for each of its epochs
     return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
-from lockstep.errors import LockstepError
+from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LockstepError
 from lockstep.extras import naming_extra
 from lockstep.ledger import Ledger, migrate
+from lockstep.pack import move_pack, require_all_moved, require_size
 from lockstep.pipeline import Pipeline
 from lockstep.remedies import NOTEBOOK
 from lockstep.roles.abort import abort
@@ -87,6 +88,54 @@ def run_epoch(
         for sink in epoch.plan.sinks:
             publish(runtime, run, sink)
         return report_of(runtime, cleanup(runtime, run), already)
+
+
+@raise_one_sentence
+def run_epochs(
+    pipeline: Pipeline,
+    *,
+    intervals: Iterable[tuple[datetime, datetime]] | None = None,
+    most: int | None = None,
+    ledger: str,
+    staging: str,
+    spark: SparkSession | str,
+    connections: Mapping[str, str],
+    run_id: str | None = None,
+    jobs: int | None = None,
+) -> list[EpochReport]:
+    """Move many epochs as `run_epoch` moves one, faster: on one Spark session and one connection to each place, with
+    `jobs` epochs (default: one a core) staged side by side, and decided together.
+
+    `intervals`: of an interval pipeline, in any order. `most`: of a cursor pipeline, at most so many, until there is
+    nothing left to read. Each epoch stays one of its own: what fails is one epoch, and the others go on. Raises
+    `PackUnfinished` then, or `PackFailed`, which names each that failed; call it again for them, with the same `run_id`
+    or none. The reports of the epochs, in the order of `intervals`.
+    """
+    migrate(ledger)
+    run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}")
+    runs = _members(pipeline, run, intervals, most)
+    with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
+        members = move_pack(runtime, runs, in_process(pipeline, spark, connections), jobs=jobs)
+        require_all_moved(members)
+        return [report_of(runtime, member.epoch, member.already) for member in members if member.epoch]
+
+
+def _members(
+    pipeline: Pipeline, run: RunKey, intervals: Iterable[tuple[datetime, datetime]] | None, most: int | None
+) -> list[RunKey]:
+    if pipeline.identity is Identity.INTERVAL:
+        if intervals is None or most is not None:
+            raise IntervalMissing(f"pipeline {pipeline.name} has an epoch an interval: give run_epochs intervals=")
+        spans = [Interval(*one) for one in intervals]
+        if len(set(spans)) < len(spans):
+            raise IntervalOverlap(f"pipeline {pipeline.name}: run_epochs was given an interval twice")
+        return [run.member(span, number) for number, span in enumerate(require_size(spans), 1)]
+    if intervals is not None or most is None:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}'s epochs are numbers, no source of it reads by interval: give run_epochs most=, "
+            "how many epochs it may move, and no intervals="
+        )
+    return [run.member(None, number) for number in require_size(range(1, most + 1))]
 
 
 @raise_one_sentence

@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pytest
 
-from lockstep import Pipeline, files, run_epoch
+from lockstep import Pipeline, files, run_epoch, run_epochs
 from lockstep.epoch import EpochReport
-from lockstep.errors import BadRecords, SourceChanged, SourceNotReady
+from lockstep.errors import (
+    BadRecords,
+    IntervalMissing,
+    IntervalOverlap,
+    InvalidPipeline,
+    PackFailed,
+    PackUnfinished,
+    SourceChanged,
+    SourceNotReady,
+)
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
 from lockstep.runtime import Runtime
@@ -43,7 +52,8 @@ class Shop:
     def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path, *, watch: bool = False) -> None:
         self.warehouse, self.folder = warehouse, folder
         path = f"{folder}/landing" if watch else f"{folder}/landing/{{interval_start:%Y-%m-%d}}.csv"
-        source = FileSource(path, format="csv", schema="customer STRING, amount BIGINT")
+        most = 1 if watch else None
+        source = FileSource(path, format="csv", schema="customer STRING, amount BIGINT", max_files_per_epoch=most)
         (folder / "landing").mkdir(exist_ok=True)
         self.pipeline = Pipeline(
             name="shop",
@@ -68,6 +78,10 @@ class Shop:
     def run(self, day: int | None = None, run_id: str | None = None) -> EpochReport:
         interval = None if day is None else (DAY + timedelta(days=day), DAY + timedelta(days=day + 1))
         return run_epoch(self.pipeline, interval=interval, spark=self._spark, run_id=run_id, **self._arguments)
+
+    def run_many(self, days: range | None = None, most: int | None = None) -> list[EpochReport]:
+        intervals = [(DAY + timedelta(days=day), DAY + timedelta(days=day + 1)) for day in days] if days else None
+        return run_epochs(self.pipeline, intervals=intervals, most=most, spark=self._spark, **self._arguments)
 
     def replan(self, epoch: int, reason: str) -> None:
         arguments = self._arguments
@@ -113,6 +127,30 @@ def test_intervals_run_in_any_order(shop: Shop) -> None:
     assert shop.orders() == Counter({("ann", day): 1 for day in range(3)})
 
 
+def test_many_intervals_move_at_once_and_those_that_are_shown_are_left_alone(shop: Shop) -> None:
+    for day in range(5):
+        shop.land(f"2013-01-0{day + 1}", ("ann", day), ("bob", day))
+    shop.run(1)
+    reports = shop.run_many(range(5))
+    assert [report.already_published for report in reports] == [day == 1 for day in range(5)]
+    assert {report.state for report in reports} == {EpochState.CLEANED}
+    assert [report.interval.start for report in reports if report.interval] == [DAY + timedelta(d) for d in range(5)]
+    assert shop.orders() == Counter({(name, day): 1 for name in ("ann", "bob") for day in range(5)})
+    assert len(files(str(shop.folder / "totals"))) == 5
+
+
+def test_an_interval_that_fails_is_named_and_the_others_go_on(shop: Shop) -> None:
+    shop.land("2013-01-01", ("ann", 0))
+    shop.land("2013-01-02", ("bob", "many"))
+    shop.land("2013-01-03", ("ann", 2))
+    with pytest.raises(PackFailed, match=r"(?s)1 of 3 epochs .* \[2013-01-02T.*BadRecords: .*2013-01-02\.csv"):
+        shop.run_many(range(3))
+    assert shop.orders() == Counter({("ann", 0): 1, ("ann", 2): 1})
+    with pytest.raises(PackUnfinished, match="SourceNotReady"):
+        shop.run_many(range(2, 4))
+    assert shop.orders() == Counter({("ann", 0): 1, ("ann", 2): 1})
+
+
 def test_a_missing_file_can_be_waited_for(shop: Shop) -> None:
     with pytest.raises(SourceNotReady):
         shop.run(0)
@@ -147,3 +185,26 @@ def test_a_watched_folder_gives_each_file_to_one_epoch(
     assert empty.state is EpochState.CLEANED
     assert empty.rows["orders"] == 0
     assert shop.orders() == Counter({("ann", 1): 1, ("bob", 2): 1})
+
+
+def test_many_epochs_of_a_watched_folder_follow_one_another_until_nothing_is_left(
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
+) -> None:
+    shop = Shop(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, watch=True)
+    for number in range(5):
+        shop.land(f"file {number}", ("ann", number))
+    assert [report.epoch for report in shop.run_many(most=2)] == [1, 2]
+    assert [report.epoch for report in shop.run_many(most=10)] == [3, 4, 5]
+    assert shop.orders() == Counter({("ann", number): 1 for number in range(5)})
+    assert [report.rows["orders"] for report in shop.run_many(most=10)] == [0]
+    with pytest.raises(InvalidPipeline, match="no intervals="):
+        shop.run_many(range(2))
+    with pytest.raises(InvalidPipeline, match="1 to 10000 epochs, not 0"):
+        shop.run_many(most=0)
+
+
+def test_what_no_pack_can_be_made_of_is_refused(shop: Shop) -> None:
+    with pytest.raises(IntervalMissing, match="give run_epochs intervals="):
+        shop.run_many(most=3)
+    with pytest.raises(IntervalOverlap, match="twice"):
+        run_epochs(shop.pipeline, intervals=[(DAY, DAY + timedelta(1))] * 2, spark="", **shop._arguments)

@@ -44,12 +44,25 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`,
     `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `PreflightRefused` for a person.
     """
+    epoch = begin_unless_idle(runtime, run, interval, idle=False)
+    assert epoch is not None
+    return epoch
+
+
+def begin_unless_idle(
+    runtime: Runtime, run: RunKey, interval: Interval | None = None, *, idle: bool = True
+) -> Epoch | None:
+    """The same, but None where a new epoch of a cursor pipeline would read nothing, as no source has anything new.
+    `idle` False: that is an epoch, too."""
     pipeline = runtime.defined
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
     runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold, pipeline.sink_settings())
-    epoch = _open(runtime, run, interval)
+    try:
+        epoch = _open(runtime, run, interval, idle=idle)
+    except _NothingToRead:
+        return None
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     if epoch.state in UNDECIDED:
         epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
@@ -98,14 +111,18 @@ def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
         _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
 
 
-def _open(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch:
+class _NothingToRead(Exception):
+    """A plan whose ranges are all empty, where nobody wants one."""
+
+
+def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch:
     for _ in range(_PLANNING_TRIES):
         found = _find(runtime, run, interval)
         if found is not None:
             return _take_over(runtime, run, found)
         last = _last_number(runtime)
         try:
-            planned = _plan_next(runtime, run, interval)
+            planned = _plan_next(runtime, run, interval, idle=idle)
         except Terminal:
             if _last_number(runtime) == last:
                 raise
@@ -142,7 +159,7 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
 
 
-def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
+def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:
     pipeline = runtime.defined
     last = None
     if pipeline.identity is Identity.CURSOR:
@@ -150,6 +167,8 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
         last = runtime.ledger.last_epoch(pipeline.name)
         _require_room(runtime)
     plan = make_plan(runtime, interval, last)
+    if idle and last is not None and all(_is_empty(runtime, name, found) for name, found in plan.sources.items()):
+        raise _NothingToRead
     _preflight(runtime, plan)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_epoch(
@@ -162,6 +181,13 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoc
         hold=pipeline.hold,
         settings=pipeline.sink_settings(),
     )
+
+
+def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
+    if found.start == found.end:
+        return True
+    with runtime.open_source(source, found) as live:
+        return live.is_empty(found.start, found.end)
 
 
 def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
@@ -233,9 +259,8 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
 
 def _preflight(runtime: Runtime, plan: Plan) -> None:
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
-    context = runtime.sink_context()
     for spec in plan.sinks.values():
-        with runtime.sink_from(spec).opened(context) as sink:
+        with runtime.opened(runtime.sink_from(spec)) as sink:
             sink.preflight(None)
             require_known_markers(runtime, sink)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)

@@ -1,0 +1,108 @@
+"""Packs: failures of one epoch, members that go their own way, two owners at once."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.errors import BadRecords, EpochBusy, LockstepError, PackFailed
+from lockstep.pack import Member, require_all_moved
+from lockstep.steps.stage_job import Launch
+from lockstep.wal.request import read_request
+from tests.crash.packs import PACK, days_of_pack, is_harmless, move, move_all
+from tests.crash.world import World, interval_of, write_parquet
+
+
+def _refusing(refused: int) -> Launch:
+    """Stages every day but one, of which it finds the records bad."""
+
+    def launch(request_uri: str) -> None:
+        if read_request(request_uri).sources["numbers"].end["day"] == refused:
+            raise BadRecords(f"day {refused} is not what it should be")
+        write_parquet(request_uri)
+
+    return launch
+
+
+def test_an_epoch_that_fails_is_named_and_keeps_no_other_from_being_shown(world: World) -> None:
+    days = days_of_pack(world)
+    run = RunKey("packs", f"one fails {days[0]}")
+    members = move(world, run, days, _refusing(days[1]))
+    with pytest.raises(PackFailed, match=rf"1 of 3 .*epoch {world.epoch_of(days[1]).id} .*BadRecords: day {days[1]}"):
+        require_all_moved(members)
+    world.require_exactly_once(days[0])
+    world.require_exactly_once(days[2])
+    world.require_nothing_shown(days[1])
+    assert world.state_of(days[1]) == "planned"
+    move_all(world, run, days)
+    world.require_exactly_once(days[1])
+    world.require_tidy()
+
+
+def test_a_member_that_is_aborted_while_it_waits_for_the_decision_drops_out_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = days_of_pack(world)
+    run = RunKey("packs", f"one is aborted {days[0]}")
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    aborted = threading.Event()
+
+    def abort_second(point: CrashPoint) -> None:
+        if point is CrashPoint.COMMIT_BEFORE_DECISION and not aborted.is_set() and _is_begun(world, days[1]):
+            aborted.set()
+            world.run_task("abort", run.member(interval_of(days[1]), 1), days[1])
+
+    stop = crash.observe(abort_second)
+    members = move(world, run, days)
+    stop()
+    assert aborted.is_set()
+    fenced = [member for member in members if member.error]
+    assert [type(member.error).__name__ for member in fenced] in (["Fenced"], [])
+    for member, day in zip(members, days, strict=True):
+        world.require_nothing_shown(day) if member.error else world.require_exactly_once(day)
+    move_all(world, run, days)
+    for day in days:
+        world.require_exactly_once(day)
+    world.require_tidy()
+
+
+def _is_begun(world: World, day: int) -> bool:
+    return world.state_of(day) is not None
+
+
+def test_two_packs_of_the_same_intervals_at_once_show_each_once(world: World) -> None:
+    days = days_of_pack(world)
+    runs = [RunKey("packs", f"{name} of two {days[0]}") for name in ("first", "second")]
+    found: list[list[Member]] = [[], []]
+
+    def move_one(place: int) -> None:
+        found[place] = move(world, runs[place], days if place else days[::-1])
+
+    threads = [threading.Thread(target=move_one, args=(place,)) for place in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    errors = [member.error for members in found for member in members if member.error]
+    assert all(isinstance(error, LockstepError) and is_harmless(error) for error in errors), errors
+    assert not errors or any(isinstance(error, EpochBusy) for error in errors), errors
+    for run in runs:
+        move_all(world, run, days)
+    for day in days:
+        world.require_exactly_once(day)
+    world.require_tidy()
+
+
+def test_a_pack_that_is_moved_again_finds_its_epochs_shown(world: World) -> None:
+    days = days_of_pack(world)
+    run = RunKey("packs", f"again {days[0]}")
+    first, second = move(world, run, days), move(world, run, days)
+    assert [member.already for member in first] == [False] * PACK
+    assert [member.already for member in second] == [True] * PACK
+    assert [member.epoch.id for member in first if member.epoch] == [m.epoch.id for m in second if m.epoch]
+    for day in days:
+        world.require_exactly_once(day)
