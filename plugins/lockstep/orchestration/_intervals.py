@@ -13,7 +13,7 @@ from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTim
 
 from lockstep.epoch import Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline
-from lockstep.orchestration.timetables import intervals_until
+from lockstep.orchestration.timetables import intervals_of_schedule
 from lockstep.pipeline import Pipeline
 
 START, END = "interval_start", "interval_end"
@@ -25,19 +25,20 @@ _WAY_OUT = (
 _NOT_INTERVALS = frozenset({"@once", "@continuous"})
 
 
-def timetable_of(pipeline: Pipeline, schedule: Any, last: datetime | None = None) -> Any:
+def timetable_of(pipeline: Pipeline, schedule: Any, last: datetime | None = None, pack: int | None = None) -> Any:
     """What Airflow shall be given: for an interval pipeline a cron string or a timedelta becomes a timetable of real
-    data intervals, in UTC, the last of which starts at `last` or before; anything else stays as it is."""
-    if not _makes_intervals(pipeline, schedule):
+    data intervals, in UTC, the last of which starts at `last` or before, and of which a run may take `pack` at once;
+    anything else stays as it is."""
+    if not makes_intervals(pipeline, schedule):
         return schedule
-    if last is not None:
-        return intervals_until(schedule, last)
+    if last is not None or pack is not None:
+        return intervals_of_schedule(schedule, last, pack or 1)
     if isinstance(schedule, timedelta):
         return DeltaDataIntervalTimetable(schedule)
     return CronDataIntervalTimetable(schedule, timezone="UTC")
 
 
-def _makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
+def makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
     if pipeline.identity is not Identity.INTERVAL:
         return False
     return isinstance(schedule, timedelta) or (isinstance(schedule, str) and schedule not in _NOT_INTERVALS)
@@ -59,6 +60,26 @@ def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
         return Interval(_plain(bounds[0]), _plain(bounds[1]))
     except IntervalMissing as error:
         raise IntervalMissing(f"pipeline {pipeline.name} can't use this run's {error}: {_WAY_OUT}") from error
+
+
+def cut(pipeline: Pipeline, span: Interval, schedule: str | timedelta, most: int) -> list[Interval]:
+    """The intervals of the schedule that `span` is made of; one that has no moment of the schedule within it stays
+    whole. Raises `IntervalMissing` for more than `most`, and where `span` isn't made of whole ones."""
+    ticks = intervals_of_schedule(schedule).within(span.start, span.end, most + 1)
+    found = [Interval(_plain(tick.start), _plain(tick.end)) for tick in ticks]
+    if not any(span.start < moment < span.end for tick in found for moment in (tick.start, tick.end)):
+        return [span]
+    if len(found) > most:
+        raise IntervalMissing(
+            f"pipeline {pipeline.name}: {span} is more than {most} intervals of the schedule, the most that this DAG "
+            "takes in one run: trigger it in parts, or as a backfill, or say a larger pack="
+        )
+    if (found[0].start, found[-1].end) != (span.start, span.end):
+        raise IntervalMissing(
+            f"pipeline {pipeline.name}: {span} isn't made of whole intervals of the schedule; those in it reach from "
+            f"{found[0].start.isoformat()} to {found[-1].end.isoformat()}: trigger it with such bounds"
+        )
+    return found
 
 
 def _refuse_given(pipeline: Pipeline, params: Mapping[str, Any]) -> None:

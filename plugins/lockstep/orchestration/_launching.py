@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -55,6 +56,30 @@ def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> Lau
     if found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://"):
         return ConnectLauncher(pipeline, conn_id)
     return SubmitLauncher(pipeline, conn_id, found, submit)
+
+
+class PackLauncher:
+    """Jobs side by side, each by a launcher of its own."""
+
+    def __init__(self, pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> None:
+        self._make = partial(launcher, pipeline, conn_id, submit)
+        first = self._make()
+        self.reference = first.reference
+        #: a driver of our own machine would take all of it, and those of a cluster are as many as it has room for
+        self.jobs = 1 if isinstance(first, SubmitLauncher) and first.is_local else None
+        self._running: list[Launcher] = []
+
+    def __call__(self, request_uri: str) -> None:
+        one = self._make()
+        self._running.append(one)
+        try:
+            one(request_uri)
+        finally:
+            self._running.remove(one)
+
+    def cancel(self) -> None:
+        for one in list(self._running):
+            one.cancel()
 
 
 class ConnectLauncher:
@@ -118,7 +143,7 @@ class SubmitLauncher:
 
         arguments = dict(self._arguments)
         self._application = arguments.pop("application", None) or file_of(APPLICATION)
-        conf = {**(_LOCAL_CONF if self._is_local else {}), **arguments.pop("conf", {})}
+        conf = {**(_LOCAL_CONF if self.is_local else {}), **arguments.pop("conf", {})}
         code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
         hook = SparkSubmitHook(
             conn_id=self._conn_id,
@@ -132,7 +157,7 @@ class SubmitLauncher:
         return hook
 
     @property
-    def _is_local(self) -> bool:
+    def is_local(self) -> bool:
         return self.master.startswith("local")
 
     @property
@@ -150,7 +175,7 @@ class SubmitLauncher:
         for name, planned in ranges.items():
             source = planned_source(name, planned.spec, self._sources.get(name))
             environment |= {variable_of(id): AirflowConnections()[id] for id in source.connections}
-        if self._is_local or self.master.startswith("spark://"):
+        if self.is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment
 

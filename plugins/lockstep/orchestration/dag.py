@@ -16,7 +16,7 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
-from lockstep.orchestration._intervals import timetable_of
+from lockstep.orchestration._intervals import makes_intervals, timetable_of
 from lockstep.orchestration._retrying import require_hold, retry_arguments
 from lockstep.orchestration._waiting import PATIENCE
 from lockstep.orchestration.operators import (
@@ -24,11 +24,13 @@ from lockstep.orchestration.operators import (
     BeginOperator,
     CleanupOperator,
     CommitOperator,
+    PackOperator,
     PrepareOperator,
     PublishOperator,
     StageOperator,
 )
 from lockstep.orchestration.timetables import ends
+from lockstep.pack import MOST
 from lockstep.pipeline import Pipeline
 
 OWNER = TAG = "lockstep"
@@ -44,6 +46,8 @@ _DOCS = {
     "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
     "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt, rolls back what it "
     "left. To try again, clear the run from `begin`.",
+    "pack": "Moves each epoch of the run from its source into every sink, many at once, each decided for itself. A "
+    "retry, or a clear, finds what is done and does the rest.",
 }
 
 
@@ -57,24 +61,31 @@ def epoch_dag(
     spark_conn_id: str = SPARK,
     spark_submit: Mapping[str, Any] | None = None,
     patience: timedelta = PATIENCE,
+    pack: int | None = None,
     default_args: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
     tags: tuple[str, ...] | list[str] | set[str] = (),
     **dag_args: Any,
 ) -> DAG:
-    """The DAG that moves `pipeline`'s epochs: one run, one epoch.
+    """The DAG that moves `pipeline`'s epochs: one run, one epoch; with `pack`, one run, one task, up to so many epochs.
 
     `schedule`: a cron string or a timedelta makes real data intervals in UTC; `end_date` ends it, but no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
     `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before.
+    `pack`: for catching up and backfills. A run of an interval pipeline takes the intervals of the schedule that its
+    data interval is made of; one of a cursor pipeline goes on until there is nothing left to read. What fails is one
+    epoch, the others go on.
     `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Airflow finds the DAG
     whether the result is given a name or not. Raises `InvalidPipeline` when recovery would void attempts that are still
-    being retried, and inside another DAG.
+    being retried, for a `pack` that can't be, and inside another DAG.
     """
     require_no_dag_around("epoch_dag")
     defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": _describe(pipeline)}
-    timetable = timetable_of(pipeline, schedule, end_date)
+    if pack is not None:
+        _require_pack(pipeline, pack, schedule)
+        defaults["max_active_runs"] = 1
+    timetable = timetable_of(pipeline, schedule, end_date, pack)
     dag = DAG(
         dag_id or pipeline.name,
         schedule=timetable,
@@ -86,8 +97,44 @@ def epoch_dag(
         **{**defaults, **dag_args},
     )
     with dag:
-        _tasks(pipeline, spark_conn_id, spark_submit or {}, patience)
+        if pack is None:
+            _tasks(pipeline, spark_conn_id, spark_submit or {}, patience)
+        else:
+            _pack(pipeline, pack, schedule, spark_conn_id, spark_submit or {}, patience)
     return dag
+
+
+def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
+    if isinstance(pack, bool) or not isinstance(pack, int) or not 1 <= pack <= MOST:
+        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {pack!r}; it has to be a number from 1 to {MOST}")
+    if pipeline.identity is Identity.INTERVAL and not makes_intervals(pipeline, schedule):
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which says "
+            "what interval an epoch has. For a DAG that is only triggered give start_date and end_date of the past, "
+            "or leave it paused"
+        )
+
+
+def _pack(
+    pipeline: Pipeline,
+    pack: int,
+    schedule: Any,
+    spark_conn_id: str,
+    spark_submit: Mapping[str, Any],
+    patience: timedelta,
+) -> None:
+    task = PackOperator(
+        task_id="pack",
+        pipeline=pipeline,
+        most=pack,
+        schedule=schedule if pipeline.identity is Identity.INTERVAL else None,
+        assets={sink.name: asset_of(pipeline.name, sink.name) for sink in pipeline.sinks},
+        spark_conn_id=spark_conn_id,
+        spark_submit=spark_submit,
+        patience=patience,
+        doc_md=_DOCS["pack"],
+    )
+    require_hold(pipeline, [task])
 
 
 def _tasks(pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], patience: timedelta) -> None:

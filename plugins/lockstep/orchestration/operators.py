@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any
@@ -19,6 +19,7 @@ from lockstep.errors import (
     InvalidPipeline,
     KeysHeld,
     OutOfOrder,
+    PackUnfinished,
     PublishBusy,
     RecoveryIncomplete,
     Retryable,
@@ -29,10 +30,11 @@ from lockstep.errors import (
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.orchestration._connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
-from lockstep.orchestration._intervals import interval_of
-from lockstep.orchestration._launching import Launcher, launcher
+from lockstep.orchestration._intervals import cut, interval_of
+from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
+from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
@@ -165,6 +167,74 @@ class AbortOperator(EpochOperator):
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = abort(runtime, run, f"a task of run {run.run_id} failed before the commit")
         return _summarize(epoch) if epoch else {"epoch": None}
+
+
+class PackOperator(EpochOperator):
+    """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
+    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run."""
+
+    awaited = BeginOperator.awaited
+
+    def __init__(
+        self,
+        *,
+        most: int,
+        schedule: str | timedelta | None,
+        assets: Mapping[str, Asset],
+        spark_conn_id: str,
+        spark_submit: Mapping[str, Any],
+        **arguments: Any,
+    ) -> None:
+        super().__init__(outlets=list(assets.values()), **arguments)
+        self.most = most
+        self.schedule = schedule
+        self.assets = dict(assets)
+        self.spark_conn_id = spark_conn_id
+        self.spark_submit = dict(spark_submit)
+        self._launcher: PackLauncher | None = None
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        migrate(dsn_of(connection(LEDGER)))
+        runs = self._runs(context)
+        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit)
+        with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
+            members = move_pack(runtime, runs, self._launcher, self._launcher.reference, self._launcher.jobs)
+        try:
+            require_all_moved(members)
+        except PackUnfinished as unfinished:
+            missing = [member.error for member in members if member.error is not None]
+            if not all(isinstance(error, self.awaited) for error in missing):
+                raise
+            raise later(pause_after(unfinished, self, context, self.patience)) from None
+        self._tell_assets(members, context)
+        return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        raise NotImplementedError("a pack has many runs")
+
+    def _runs(self, context: Context) -> list[RunKey]:
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id)
+        span = interval_of(self.pipeline, context)
+        if span is None:
+            return [run.member(None, number) for number in range(1, self.most + 1)]
+        assert self.schedule is not None
+        return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
+
+    def _tell_assets(self, members: Sequence[Member], context: Context) -> None:
+        epochs = [member.epoch for member in members if member.epoch]
+        for sink in self.pipeline.sinks:
+            rows = [_rows(epoch, sink.outputs) for epoch in epochs]
+            context["outlet_events"][self.assets[sink.name]].extra = {
+                "pipeline": self.pipeline.name,
+                "sink": sink.name,
+                "epochs": [epoch.id for epoch in epochs],
+                "rows": {output: sum(one.get(output, 0) for one in rows) for output in sink.outputs},
+            }
+
+    def on_kill(self) -> None:
+        """As of `StageOperator`, for every job under way."""
+        if self._launcher is not None:
+            threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class ListPipelinesOperator(TellingOperator):

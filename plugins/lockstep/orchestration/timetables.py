@@ -1,66 +1,110 @@
-"""Schedules that end without taking the DAG's manual runs with them.
+"""Schedules that end without taking the DAG's manual runs with them, and whose runs may take several intervals at once.
 
 A DAG's own `end_date` goes to its tasks. Airflow leaves a task out of every run, even a manual one, whose logical date
 is after that, and the run ends green although nothing has moved. Here the end belongs to the schedule alone.
+
+A schedule of packs has a run for each interval as it ends. Of intervals that are over already, when it catches up or in
+a backfill, it puts as many as a pack may have into one run.
 
 `orchestration/plugin.py` registers these with Airflow, which looks a timetable up by name.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self, TypeAlias
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable, DeltaDataIntervalTimetable
 from pendulum import DateTime, instance
 
 
-class _Ending:
-    """The bound that both timetables share. `last`: no scheduled interval starts after it."""
+class _Intervals:
+    """What both timetables share. `last`: no scheduled interval starts after it. `pack`: at most so many in a run."""
 
-    _last: DateTime
+    _last: DateTime | None = None
+    _pack: int = 1
 
-    def ending(self, last: datetime) -> Any:
+    def ending(self, last: datetime) -> Self:
         self._last = instance(last)
+        return self
+
+    def packing(self, pack: int) -> Self:
+        self._pack = pack
         return self
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        latest = self._last if restriction.latest is None else min(self._last, restriction.latest)
-        bounded = restriction._replace(latest=latest)
+        bounds = [bound for bound in (self._last, restriction.latest) if bound is not None]
+        bounded = restriction._replace(latest=min(bounds, default=None))
+        found = self._next(last_automated_data_interval, bounded)
+        return found and self._gather(found, bounded._replace(catchup=True))
+
+    def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
         inherited: Any = super()
         found: DagRunInfo | None = inherited.next_dagrun_info(
-            last_automated_data_interval=last_automated_data_interval, restriction=bounded
+            last_automated_data_interval=last, restriction=restriction
         )
+        return found
+
+    def _gather(self, first: DagRunInfo, restriction: TimeRestriction) -> DagRunInfo:
+        """One run of what follows `first`, too, as far as that is over by now."""
+        whole = span = _span_of(first)
+        for _ in range(self._pack - 1):
+            following = self._next(span, restriction)
+            if following is None or _span_of(following).end > datetime.now(UTC):
+                break
+            span = _span_of(following)
+            whole = DataInterval(whole.start, span.end)
+        return first if whole == _span_of(first) else DagRunInfo.interval(*whole)
+
+    def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
+        """The schedule's own intervals from `start` on that start before `end`, no more than `most`."""
+        everything = TimeRestriction(instance(start), None, catchup=True)
+        found: list[DataInterval] = []
+        step = self._next(None, everything)
+        while step is not None and _span_of(step).start < end and len(found) < most:
+            found.append(_span_of(step))
+            step = self._next(found[-1], everything)
         return found
 
     def serialize(self) -> dict[str, Any]:
         inherited: Any = super()
-        return {**inherited.serialize(), "last": self._last.isoformat()}
+        last = {"last": self._last.isoformat()} if self._last is not None else {}
+        return {**inherited.serialize(), **last, **({"pack": self._pack} if self._pack > 1 else {})}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Any:
         inherited: Any = super()
-        return inherited.deserialize(data).ending(datetime.fromisoformat(data["last"]))
+        found: Any = inherited.deserialize(data).packing(data.get("pack", 1))
+        return found.ending(datetime.fromisoformat(data["last"])) if "last" in data else found
 
 
-class CronIntervals(_Ending, CronDataIntervalTimetable):
+def _span_of(run: DagRunInfo) -> DataInterval:
+    assert run.data_interval is not None  # as both timetables make runs
+    return run.data_interval
+
+
+class CronIntervals(_Intervals, CronDataIntervalTimetable):
     """Data intervals between the moments of a cron expression, in UTC."""
 
 
-class DeltaIntervals(_Ending, DeltaDataIntervalTimetable):
+class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
     """Data intervals of one length."""
 
 
-def intervals_until(schedule: str | timedelta, last: datetime) -> Any:
-    """A timetable of real data intervals in UTC, the last of which starts at `last` or before."""
-    if isinstance(schedule, timedelta):
-        return DeltaIntervals(schedule).ending(last)
-    return CronIntervals(schedule, timezone="UTC").ending(last)
+Intervals: TypeAlias = CronIntervals | DeltaIntervals
+
+
+def intervals_of_schedule(schedule: str | timedelta, last: datetime | None = None, pack: int = 1) -> Intervals:
+    """A timetable of real data intervals in UTC; the last of them starts at `last` or before, if that is given."""
+    found: Intervals = (
+        DeltaIntervals(schedule) if isinstance(schedule, timedelta) else CronIntervals(schedule, timezone="UTC")
+    )
+    return found.packing(pack) if last is None else found.packing(pack).ending(last)
 
 
 def ends(timetable: Any) -> bool:
     """Whether `timetable` knows its own end."""
-    return isinstance(timetable, _Ending)
+    return isinstance(timetable, _Intervals) and timetable._last is not None

@@ -1,0 +1,129 @@
+"""Packs in Airflow: which epochs a run takes, what is refused, and what the schedule puts into one run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pendulum
+import pytest
+
+from lockstep.epoch import Interval
+from lockstep.errors import IntervalMissing, InvalidPipeline
+from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def dag(**arguments: Any) -> Any:
+    from lockstep.orchestration.dag import epoch_dag
+
+    return epoch_dag(ORDERS, **{"schedule": "@daily", "pack": 7, **arguments})
+
+
+def cut(span: Interval, schedule: str | timedelta = "@daily", most: int = 7) -> list[Interval]:
+    from lockstep.orchestration import _intervals as intervals
+
+    return intervals.cut(ORDERS, span, schedule, most)
+
+
+def days(first: float, last: float) -> Interval:
+    return Interval(START + first * DAY, START + last * DAY)
+
+
+def test_a_pack_is_one_task_that_tells_every_asset() -> None:
+    made = dag()
+    assert [task.task_id for task in made.tasks] == ["pack"]
+    assert {asset.name for asset in made.get_task("pack").outlets} == {"orders.raw", "orders.copy"}
+    assert made.max_active_runs == 1
+
+
+@pytest.mark.parametrize("pack", [0, -1, True, 1.5, "7", 10_001])
+def test_what_is_no_size_of_a_pack_is_refused(pack: Any) -> None:
+    with pytest.raises(InvalidPipeline, match="a number from 1 to 10000"):
+        dag(pack=pack)
+
+
+@pytest.mark.parametrize("schedule", [None, "@once", "@continuous"])
+def test_intervals_need_a_schedule_that_says_how_long_they_are(schedule: Any) -> None:
+    with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
+        dag(schedule=schedule)
+
+
+def test_a_cursors_pack_needs_no_schedule() -> None:
+    from lockstep.orchestration.dag import epoch_dag
+
+    assert epoch_dag(pipeline_of(Numbers()), pack=3).task_ids == ["pack"]
+
+
+def test_a_run_is_cut_into_the_intervals_of_the_schedule() -> None:
+    assert cut(days(0, 3)) == [days(0, 1), days(1, 2), days(2, 3)]
+    assert cut(days(0, 1)) == [days(0, 1)]
+    assert cut(days(0, 3), timedelta(days=1)) == [days(0, 1), days(1, 2), days(2, 3)]
+    months = cut(Interval(START, datetime(2024, 4, 1, tzinfo=UTC)), "@monthly")
+    assert [one.start.month for one in months] == [1, 2, 3]
+
+
+def test_an_interval_within_one_of_the_schedules_stays_as_it_was_given() -> None:
+    assert cut(days(0.25, 0.5)) == [days(0.25, 0.5)]
+    assert cut(days(0.25, 1)) == [days(0.25, 1)]
+    assert cut(days(0, 0.5), timedelta(days=1)) == [days(0, 0.5)]
+
+
+@pytest.mark.parametrize("span", [days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)])
+def test_an_interval_across_the_schedules_is_refused(span: Interval) -> None:
+    with pytest.raises(IntervalMissing, match="isn't made of whole intervals"):
+        cut(span)
+
+
+def test_more_than_a_pack_is_refused() -> None:
+    assert len(cut(days(0, 7))) == 7
+    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
+        cut(days(0, 8))
+    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
+        cut(days(0, 4000))
+
+
+def test_a_schedule_that_catches_up_puts_a_pack_into_one_run() -> None:
+    runs = scheduled(dag(start_date=START, catchup=True, end_date=START + 9 * DAY).timetable)
+    assert runs == [days(0, 7), days(7, 10)]
+
+
+def test_a_schedule_of_now_has_a_run_for_each_interval() -> None:
+    from airflow.timetables.base import TimeRestriction
+
+    yesterday = pendulum.today("UTC").subtract(days=1)
+    restriction = TimeRestriction(yesterday, None, catchup=True)
+    timetable = dag().timetable
+    first = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
+    second = timetable.next_dagrun_info(last_automated_data_interval=first.data_interval, restriction=restriction)
+    assert (first.data_interval.start, first.data_interval.end) == (yesterday, yesterday.add(days=1))
+    assert (second.data_interval.start, second.data_interval.end) == (yesterday.add(days=1), yesterday.add(days=2))
+
+
+def test_a_backfill_of_some_intervals_takes_no_other() -> None:
+    runs = scheduled(dag(start_date=START).timetable, START + 2 * DAY, START + 11 * DAY)
+    assert runs == [days(2, 9), days(9, 12)]
+
+
+@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1)])
+@pytest.mark.parametrize("last", [None, START + 9 * DAY])
+def test_a_packing_schedule_is_the_same_when_it_was_serialized(schedule: Any, last: datetime | None) -> None:
+    timetable = dag(schedule=schedule, end_date=last).timetable
+    again = type(timetable).deserialize(timetable.serialize())
+    until = START + 9 * DAY
+    assert scheduled(again, START, until) == scheduled(timetable, START, until) == [days(0, 7), days(7, 10)]
+
+
+def scheduled(timetable: Any, earliest: datetime = START, latest: datetime | None = None) -> list[Interval]:
+    from airflow.timetables.base import TimeRestriction
+
+    until = pendulum.instance(latest) if latest else None
+    restriction = TimeRestriction(pendulum.instance(earliest), until, catchup=True)
+    found: list[Any] = []
+    while info := timetable.next_dagrun_info(
+        last_automated_data_interval=found[-1] if found else None, restriction=restriction
+    ):
+        found.append(info.data_interval)
+    return [Interval(one.start, one.end) for one in found]
