@@ -108,26 +108,40 @@ class LedgerConnection:
     def run(self, role: Role, work: Callable[[Transaction], T], reason: str | None = None) -> T:
         """Run `work` in one durable transaction. When the link is lost, even in the commit, it is run again: every
         work of the ledger is idempotent. Raises `LedgerUnavailable` after three tries, `LedgerRefused` at once."""
-        tries = Retrying(
-            retry=retry_if_exception_type(LedgerUnavailable),
-            stop=stop_after_attempt(3),
-            wait=wait_exponential(multiplier=0.2, max=2),
-            reraise=True,
-        )
-        result: T = tries(self._run_once, role, work, reason)
-        return result
+        return _patiently(lambda: self._run_once(role, work, reason))
 
     def _run_once(self, role: Role, work: Callable[[Transaction], T], reason: str | None) -> T:
         with self._transaction(role, reason) as transaction:
             return work(transaction)
 
+    def read(self, name: str, **parameters: Any) -> list[Row]:
+        """The rows of one statement that changes nothing: on its own, in one round trip. Raises as `run`."""
+
+        def work() -> list[Row]:
+            with self._cursor() as cursor:
+                return Transaction(cursor, self.actor).all(name, **parameters)
+
+        return _patiently(work)
+
     @contextmanager
     def _transaction(self, role: Role, reason: str | None) -> Iterator[Transaction]:
-        try:
-            connection = self._connected()
-            with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
+        with self._cursor() as cursor:
+            try:
                 self._open(cursor, role, reason)
                 yield Transaction(cursor, self.actor)
+            except BaseException:
+                self._roll_back(cursor)
+                raise
+            cursor.execute("COMMIT")
+            if cursor.statusmessage != "COMMIT":
+                raise IllegalTransition(f"the ledger answered COMMIT by {cursor.statusmessage}: nothing was changed")
+
+    @contextmanager
+    def _cursor(self) -> Iterator[RealDictCursor]:
+        """Outside any transaction, its errors by name."""
+        try:
+            with self._connected().cursor(cursor_factory=RealDictCursor) as cursor:
+                yield cursor
         except psycopg2.Error as error:
             named = _named(error)
             if isinstance(named, LedgerUnavailable):
@@ -136,33 +150,61 @@ class LedgerConnection:
                 raise
             raise named from error
 
+    def _roll_back(self, cursor: RealDictCursor) -> None:
+        """Or leave no transaction behind in another way."""
+        try:
+            cursor.execute("ROLLBACK")
+        except psycopg2.Error:
+            self.close()
+
     def _connected(self) -> Any:
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
-            self._require_schema()
+            connection = connect(self.dsn, "lockstep-ledger", **_SESSION)
+            try:
+                connection.autocommit = True  # transactions are begun with their first statement, not before it
+                require_schema(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
         return self._connection
 
-    def _require_schema(self) -> None:
-        """A schema of another version may follow other rules. Raises `LedgerRefused`."""
-        try:
-            with self._connection, self._connection.cursor() as cursor:
-                cursor.execute(statement("find_schema"))
-                found, known = cursor.fetchone()[0], migrations()[-1][0]
-            if found != known:
-                do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
-                raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
-        except BaseException:
-            self.close()
-            raise
-
     def _open(self, cursor: RealDictCursor, role: Role, reason: str | None) -> None:
-        cursor.execute(statement("open_transaction"), {"role": role.value, "actor": self.actor, "reason": reason or ""})
+        begin = f"BEGIN ISOLATION LEVEL READ COMMITTED;\n{statement('open_transaction')}"
+        cursor.execute(begin, {"role": role.value, "actor": self.actor, "reason": reason or ""})
         row: Row = dict(cursor.fetchone() or {})
         if row["replica"]:
             raise LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
-        for setting in ("fsync", "full_page_writes"):
-            if row[setting] == "off":
-                raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
+        _require_durable(row)
+
+
+def require_schema(connection: Connection) -> None:
+    """Another version's schema may follow other rules, and a server may lose what it says. Raises `LedgerRefused`."""
+    with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+        cursor.execute(statement("find_schema"))
+        row: Row = dict(cursor.fetchone() or {})
+    found, known = row["version"], migrations()[-1][0]
+    if found != known:
+        do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
+        raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
+    _require_durable(row)
+
+
+def _require_durable(row: Row) -> None:
+    for setting in ("fsync", "full_page_writes"):
+        if row[setting] == "off":
+            raise LedgerRefused(f"the ledger's server has {setting} = off: a decision could be lost; set it on")
+
+
+def _patiently(work: Callable[[], T]) -> T:
+    tries = Retrying(
+        retry=retry_if_exception_type(LedgerUnavailable),
+        stop=stop_after_attempt(3),
+        wait=wait_exponential(multiplier=0.2, max=2),
+        reraise=True,
+    )
+    result: T = tries(work)
+    return result
 
 
 def _named(error: psycopg2.Error) -> LockstepError | None:

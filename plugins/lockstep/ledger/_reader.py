@@ -224,7 +224,8 @@ class LedgerReader:
         return {row["token"] for row in rows}
 
     def _find_one(self, name: str, **parameters: object) -> Row | None:
-        return self._connection.run(Role.OPERATOR, lambda tx: tx.one(name, **parameters))
+        found = self._find_all(name, **parameters)
+        return found[0] if found else None
 
     def _find_all(self, name: str, **parameters: object) -> list[Row]:
-        return self._connection.run(Role.OPERATOR, lambda tx: tx.all(name, **parameters))
+        return self._connection.read(name, **parameters)

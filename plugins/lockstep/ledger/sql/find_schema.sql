@@ -1,1 +1,3 @@
-SELECT coalesce(max(version), 0) FROM lockstep.migration
+SELECT coalesce(max(version), 0) AS version, current_setting('fsync') AS fsync,
+       current_setting('full_page_writes') AS full_page_writes
+FROM lockstep.migration
