@@ -125,13 +125,21 @@ class Bench:
     def _next(self, number: int) -> tuple[str, Path, RunKey, Interval | None]:
         """The pipeline's name, a file for its next epoch, that epoch's run and interval."""
         name = self.size.name(number)
-        ordinal = self._begun[name] = self._begun.get(name, self.size.each) + 1
+        if name not in self._begun:
+            self._begun[name] = self._last(name)
+        ordinal = self._begun[name] = self._begun[name] + 1
         start = _FIRST + timedelta(minutes=ordinal - 1)
         interval = Interval(start, start + timedelta(minutes=1)) if number % 2 else None
         file = self.folder / name / f"{start:%Y-%m-%dT%H-%M}.csv"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("id\n1\n")
         return name, file, RunKey(name, f"run {ordinal}", interval), interval
+
+    def _last(self, name: str) -> int:
+        ledger = Ledger(self.dsn, "bench")
+        last = ledger.last_epoch(name)
+        ledger.close()
+        return last.id if last else 0
 
     def status(self) -> None:
         """Of all pipelines."""
@@ -186,6 +194,7 @@ def main(
         int, typer.Option(min=100, help="Epochs, and claims, of the ledger that it is compared with.")
     ] = 1_000,
     rounds: Annotated[int, typer.Option(min=1, help="New epochs of four pipelines in each ledger.")] = 100,
+    status_rounds: Annotated[int, typer.Option(help="How often all pipelines' status is asked for.")] = 3,
     load_seconds: Annotated[
         float, typer.Option(help="How long pipelines begin an epoch a second; 0: not at all.")
     ] = 600,
@@ -203,7 +212,7 @@ def main(
     server = PostgresServer(folder / "postgres", passfile=folder / "pgpass", settings={**SETTINGS, **SAFE})
     try:
         benches = _ledgers(server, folder, sizes)
-        load = _measure(benches, rounds, load_pipelines, load_seconds)
+        load = _measure(benches, rounds, status_rounds, load_pipelines, load_seconds)
     finally:
         if keep is None:
             server.remove()
@@ -260,7 +269,9 @@ def _slim(plan: Any) -> Any:
     return plan
 
 
-def _measure(benches: list[Bench], rounds: int, load_pipelines: int, load_seconds: float) -> dict[str, Any]:
+def _measure(
+    benches: list[Bench], rounds: int, status_rounds: int, load_pipelines: int, load_seconds: float
+) -> dict[str, Any]:
     chance = random.Random(1)
     for number in range(-3, rounds):
         if number == 0:  # what came before has warmed caches up
@@ -273,7 +284,7 @@ def _measure(benches: list[Bench], rounds: int, load_pipelines: int, load_second
                 bench.recovery(pipeline)
         if number % 20 == 0:
             _err.print(f"round {number} of {rounds}")
-    for _ in range(3):
+    for _ in range(status_rounds):
         for bench in benches:
             bench.status()
     if not load_seconds:

@@ -286,3 +286,14 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
+
+
+def test_prune_says_what_goes_and_what_stays(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    said = lockstep("prune", "--keep", 30, "--dry-run")
+    assert said.exit_code == 0, said.output
+    assert "nothing would be dropped" in said.stdout
+    assert "kept: transition_from_the_start, from the start to " in said.stdout
+    done = _json(lockstep("prune", "--json"))
+    assert (done["dry_run"], done["dropped"], done["held_by"], len(done["kept"])) == (False, [], None, 2)
+    assert lockstep("prune", "--keep", 0).exit_code == 2

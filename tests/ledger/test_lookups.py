@@ -107,9 +107,10 @@ def full(memory_server: PostgresServer) -> Iterator[Sql]:
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
     pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
-    full._cursor.execute("EXPLAIN (ANALYZE, TIMING off) " + statement(name), {**PARAMETERS, "pipeline": pipeline})
+    of = {"pipeline": pipeline, "pipelines": [pipeline], "epochs": [LAST]}
+    full._cursor.execute("EXPLAIN (ANALYZE, TIMING off) " + statement(name), {**PARAMETERS, **of})
     plan = "\n".join(row[0] for row in full._cursor.fetchall())
-    assert not re.search(r"Seq Scan on (?!pipeline)", plan), plan
+    assert not re.search(r"Seq Scan on (?!pipeline|transition_from_2)", plan), plan
     rows = [int(float(count)) for count in re.findall(r"actual rows=([\d.]+)", plan)]
     assert rows, plan
     assert max(rows) <= 40, plan

@@ -31,6 +31,7 @@ from lockstep.cli._tables import (
     show_history,
     show_overrides,
     show_problems,
+    show_pruning,
     show_renumbering,
     show_savepoint,
     show_verifications,
@@ -41,6 +42,8 @@ from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, R
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
+from lockstep.ledger.retention import KEEP
+from lockstep.ledger.retention import prune as prune_history
 from lockstep.operations.override import clear_override
 from lockstep.operations.override import override as override_sink
 from lockstep.operations.redefine import redefine as redefine_pipeline
@@ -368,6 +371,21 @@ def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
     with _reported(as_json):
         applied = migrate_ledger(ledger)
         typer.echo(json.dumps(applied) if as_json else f"applied: {', '.join(applied) or 'nothing, it is up to date'}")
+
+
+@app.command(epilog="For instance: lockstep prune --keep 400 --dry-run")
+def prune(
+    ledger: LedgerOption,
+    keep: Annotated[int, typer.Option(min=1, help="Days of history that are kept.")] = KEEP.days,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Drop old history of the ledger, by whole months; as the owner of its tables.
+
+    Epochs, votes, claims and tokens stay, and so does all history from the oldest epoch on that isn't finished.
+    """
+    with _reported(as_json):
+        _print(as_json, prune_history(ledger, timedelta(days=keep), dry_run=dry_run), show_pruning)
 
 
 @app.command(epilog='For instance: eval "$(lockstep env)"')

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from lockstep.epoch import Interval, Json, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
+from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
 from lockstep.operations.renumber import Renumbering
 from lockstep.operations.verify import Verification
@@ -160,6 +161,26 @@ def show_renumbering(found: Renumbering) -> None:
     for left in found.left:
         _say(f"left as it is, commit it or take it away by hand: {escape(left.name)}")
     _say(f"epochs of {found.pipeline} go on above {found.epoch}, tokens above {found.token}")
+
+
+def show_pruning(found: Pruning) -> None:
+    """`lockstep prune`: what went, what stays and why."""
+    would = "would be " if found.dry_run else ""
+    for part in found.dropped:
+        _say(f"{would}dropped: {part.name}, {_times(part)}, {part.bytes / 1e6:.1f} MB")
+    if not found.dropped:
+        _say(f"nothing {would}dropped: no part of the history ends before {found.before.date()} and may go")
+    if found.held_by is not None:
+        _say(f"older parts stay for {escape(found.held_by)}, which isn't finished")
+    if found.begun is not None:
+        _say(f"{would}begun: a new part of the history{f', {found.begun}' if found.begun else ''}")
+    for part in found.kept:
+        _say(f"kept: {part.name}, {_times(part)}, {part.bytes / 1e6:.1f} MB")
+
+
+def _times(part: HistoryPart) -> str:
+    since = f"from {part.starts.date()}" if part.starts else "from the start"
+    return f"{since} to {part.ends.date()}" if part.ends else since
 
 
 def _say(line: str) -> None:

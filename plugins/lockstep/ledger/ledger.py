@@ -27,6 +27,7 @@ from lockstep.ledger._rows import require_row, to_epoch
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 
 _NONE: Mapping[str, Json] = MappingProxyType({})
+_COUNT_EVERY = 256  #: epochs that `lockstep status` may have to count
 
 
 class Ledger(LedgerReader):
@@ -343,7 +344,10 @@ class Ledger(LedgerReader):
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
-        return self._connection.run(role, work)
+        cleaned = self._connection.run(role, work)
+        if cleaned.id % _COUNT_EVERY == 0:
+            self._connection.run(role, lambda tx: tx.do("count_finished", pipeline=epoch.pipeline))
+        return cleaned
 
     # --- what a person may do: it all stands in the history ---
 

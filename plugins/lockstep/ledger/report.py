@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from lockstep import remedies
 from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Participant
@@ -15,6 +16,7 @@ from lockstep.ledger._rows import to_epoch, to_participant
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
+_AT_ONCE = 200  #: pipelines of one question: their plans are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,11 @@ class Report(LedgerReader):
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
         `patience` (a retry may come).
         """
-        return [self._pipeline(row, limit, patience) for row in self._find_all("list_pipelines")]
+        rows = iter(self._find_all("list_pipelines"))
+        found: list[PipelineStatus] = []
+        while some := list(islice(rows, _AT_ONCE)):
+            found += self._pipelines(some, limit, patience)
+        return found
 
     def recoverable(self) -> list[str]:
         """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
@@ -104,7 +110,7 @@ class Report(LedgerReader):
     def pipeline(self, name: str, *, limit: int = 20, patience: timedelta = PATIENCE) -> PipelineStatus | None:
         """One pipeline, or None if the ledger doesn't know it."""
         row = self._find_one("find_pipeline", pipeline=name)
-        return self._pipeline(row, limit, patience) if row else None
+        return self._pipelines([row], limit, patience)[0] if row else None
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
@@ -113,39 +119,55 @@ class Report(LedgerReader):
         ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
-    def _pipeline(self, row: Row, limit: int, patience: timedelta) -> PipelineStatus:
-        name = row["name"]
-        counts = {EpochState(r["state"]): int(r["epochs"]) for r in self._find_all("count_states", pipeline=name)}
-        holes = self._find_all("find_holes", pipeline=name) if row["identity"] == Identity.INTERVAL else []
-        epochs = self._find_all("list_epochs", pipeline=name, limit=limit)
-        return PipelineStatus(
-            name,
-            Identity(row["identity"]),
-            row["last_epoch"],
-            counts,
-            tuple(Interval(hole["start"], hole["end"]) for hole in holes),
-            tuple(self._status(epoch, patience) for epoch in epochs),
-            guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
-        )
+    def _pipelines(self, rows: Sequence[Row], limit: int, patience: timedelta) -> list[PipelineStatus]:
+        """As many questions of all of them as of one."""
+        names = [row["name"] for row in rows]
+        counts = _by_pipeline(self._find_all("count_states", pipelines=names))
+        intervals = [row["name"] for row in rows if row["identity"] == Identity.INTERVAL]
+        holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals) if intervals else [])
+        epochs = _by_pipeline(self._find_all("list_epochs", pipelines=names, limit=limit))
+        publishers: dict[tuple[str, int], list[Row]] = {}
+        of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
+        for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
+            publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
+        return [
+            PipelineStatus(
+                row["name"],
+                Identity(row["identity"]),
+                row["last_epoch"],
+                {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
+                tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
+                tuple(
+                    _status(one, publishers.get((row["name"], one["id"]), ()), patience)
+                    for one in epochs.get(row["name"], ())
+                ),
+                guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
+            )
+            for row in rows
+        ]
 
-    def _status(self, row: Row, patience: timedelta) -> EpochStatus:
-        epoch = to_epoch(row)
-        found = self._find_all("list_publishers", pipeline=epoch.pipeline, epoch=epoch.id)
-        participants = tuple(to_participant(participant) for participant in found)
-        silent = any(one["silence"] > patience for one in found if one["state"] != ParticipantState.PUBLISHED)
-        before = (
-            self._find_one("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id) if row["span"] is None else None
-        )
-        return EpochStatus(
-            epoch,
-            row["age"],
-            row["attempt_age"],
-            f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
-            row["leased"],
-            participants,
-            _stuck(epoch, row, participants, to_epoch(before) if before else None, patience, silent),
-            row["attempts"],
-        )
+
+def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["pipeline"], []).append(row)
+    return found
+
+
+def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochStatus:
+    epoch = to_epoch(row)
+    participants = tuple(map(to_participant, publishers))
+    silent = any(one["silence"] > patience for one in publishers if one["state"] != ParticipantState.PUBLISHED)
+    return EpochStatus(
+        epoch,
+        row["age"],
+        row["attempt_age"],
+        f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
+        row["leased"],
+        participants,
+        _stuck(epoch, row, participants, patience, silent),
+        row["attempts"],
+    )
 
 
 def to_json(value: object) -> Json:
@@ -168,34 +190,29 @@ def to_json(value: object) -> Json:
 
 
 def _stuck(
-    epoch: Epoch,
-    row: Row,
-    participants: tuple[Participant, ...],
-    before: Epoch | None,
-    patience: timedelta,
-    silent: bool,
+    epoch: Epoch, row: Row, participants: tuple[Participant, ...], patience: timedelta, silent: bool
 ) -> str | None:
     if epoch.state in UNDECIDED:
-        return _stuck_undecided(epoch, row, participants, before, patience)
+        return _stuck_undecided(epoch, row, participants, patience)
     if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
-        waits = f"; epoch {before.id} before it is {before.state}" if before and before.state in _UNPUBLISHED else ""
+        unpublished = row["before_state"] in _UNPUBLISHED
+        waits = f"; epoch {row['before_id']} before it is {row['before_state']}" if unpublished else ""
         return f"decided, not published in {', '.join(missing)}{waits}: {remedies.recover(epoch.pipeline)} publishes it"
     if epoch.state is EpochState.PUBLISHED and row["age"] > patience:
         return f"its WAL is not deleted: {remedies.recover(epoch.pipeline)} deletes it"
     return None
 
 
-def _stuck_undecided(
-    epoch: Epoch, row: Row, participants: tuple[Participant, ...], before: Epoch | None, patience: timedelta
-) -> str | None:
+def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ...], patience: timedelta) -> str | None:
     if row["leased"] or (row["owner_run"] is not None and row["silence"] <= patience):
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
     again = remedies.clear(row["last_dag"], row["last_run"])
-    if before is not None and before.state in UNDECIDED:
-        return f"{lacks}; waits for epoch {before.id}, which is {before.state}: once that is decided {again} goes on"
+    if row["before_state"] in UNDECIDED:
+        waits = f"waits for epoch {row['before_id']}, which is {row['before_state']}"
+        return f"{lacks}; {waits}: once that is decided {again} goes on"
     ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
     why = f" ({epoch.reason})" if epoch.reason else ""
     give_up = remedies.void(epoch.pipeline, epoch.id)

@@ -1,1 +1,11 @@
-SELECT state, count(*) AS epochs FROM lockstep.epoch WHERE pipeline = %(pipeline)s GROUP BY state ORDER BY state
+-- What is finished below a number was counted once; see count_finished.
+SELECT p.name AS pipeline, s.state, sum(s.epochs)::bigint AS epochs
+FROM unnest(%(pipelines)s::text[]) p (name)
+LEFT JOIN lockstep.finished f ON f.pipeline = p.name
+CROSS JOIN LATERAL (
+    SELECT 'cleaned' AS state, f.cleaned AS epochs
+    UNION ALL SELECT 'void', f.void
+    UNION ALL SELECT state, count(*) FROM lockstep.epoch
+    WHERE pipeline = p.name AND id >= coalesce(f.below, 0) GROUP BY state
+) s
+WHERE s.epochs > 0 GROUP BY p.name, s.state ORDER BY p.name, s.state

@@ -1,4 +1,10 @@
 -- What is missing between the first interval and the last. A void epoch is no hole: a person gave it up.
-SELECT lower(hole) AS start, upper(hole) AS "end"
-FROM unnest((SELECT tstzmultirange(tstzrange(min(lower(span)), max(upper(span)))) - range_agg(span)
-             FROM lockstep.epoch WHERE pipeline = %(pipeline)s)) AS hole
+SELECT p.name AS pipeline, lower(hole) AS start, upper(hole) AS "end"
+FROM unnest(%(pipelines)s::text[]) p (name)
+LEFT JOIN lockstep.finished f ON f.pipeline = p.name
+CROSS JOIN LATERAL (
+    SELECT coalesce(f.covered, '{}') + coalesce(range_agg(span), '{}') AS spans FROM lockstep.epoch
+    WHERE pipeline = p.name AND id >= coalesce(f.below, 0)
+) c
+CROSS JOIN LATERAL unnest(tstzmultirange(range_merge(c.spans)) - c.spans) AS hole
+ORDER BY 1, 2

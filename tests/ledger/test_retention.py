@@ -1,0 +1,308 @@
+"""The history in partitions: an older ledger's comes over whole, is guarded as ever, and goes by the oldest part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import psycopg2
+import psycopg2.errors
+import pytest
+
+from lockstep.epoch import Identity
+from lockstep.errors import LedgerRefused, LedgerUnavailable
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import migrations as migrating
+from lockstep.ledger._statements import migrations
+from lockstep.ledger.report import Report
+from lockstep.ledger.retention import prune
+from lockstep.states import EpochState, Role
+from stack.postgres import PostgresServer
+from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, cleaned, planned, published
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def dsn(memory_server: PostgresServer) -> Iterator[str]:
+    yield memory_server.create_database("pruned")
+    memory_server.drop_database("pruned")
+
+
+@pytest.fixture
+def by_hand(dsn: str) -> Iterator[Sql]:
+    connection = psycopg2.connect(dsn)
+    yield Sql(connection)
+    connection.close()
+
+
+@pytest.fixture
+def kept(dsn: str) -> Iterator[Ledger]:
+    migrate(dsn)
+    ledger = Ledger(dsn)
+    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    yield ledger
+    ledger.close()
+
+
+def shift(sql: Sql, days: int) -> None:
+    """So much time passes: what is written was written so long ago, in the parts of that time."""
+    bounds = sql(
+        "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+        " WHERE i.inhparent = 'lockstep.transition'::regclass"
+    )
+    with sql.unwatched():
+        for name, _ in bounds:
+            sql(f"ALTER TABLE lockstep.transition DETACH PARTITION lockstep.{name}")
+            sql(f"UPDATE lockstep.{name} SET at = at - interval '{days} days'")
+        for name, bound in bounds:
+            for text in {one for one in bound.split("'") if one[:2] == "20"}:
+                bound = bound.replace(text, str(datetime.fromisoformat(text) - days * DAY))
+            new = name
+            if name != "transition_from_the_start":
+                new = f"transition_of_{days}_ago_{name[-8:]}"  # as it would be called
+                sql(f"ALTER TABLE lockstep.{name} RENAME TO {new}")
+            sql(f"ALTER TABLE lockstep.transition ATTACH PARTITION lockstep.{new} {bound}")
+    sql.commit()
+
+
+def names(parts: tuple[Any, ...]) -> list[str]:
+    return [part.name for part in parts]
+
+
+def finish(ledger: Ledger, *numbers: int) -> None:
+    for number in numbers:
+        cleaned(ledger, planned(ledger, number))
+
+
+# --- what an older ledger has ---
+
+
+def migrated_up_to(dsn: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "migrations", lambda: migrations()[:version])
+        migrate(dsn)
+
+
+OLD_ROWS = [
+    "INSERT INTO lockstep.pipeline VALUES ('flights', 'interval', 7)",
+    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
+    " SELECT 'flights', n, CASE n WHEN 4 THEN 'void' WHEN 6 THEN 'published' ELSE 'cleaned' END, n,"
+    """ '{"format": 1, "sources": {}, "sinks": {}}', 'w',"""
+    " repeat('a', 64), tstzrange(day + n * interval '1 d', day + (n + 1) * interval '1 d')"
+    " FROM (VALUES ('2013-01-01'::timestamptz)) d (day), generate_series(1, 7) n WHERE n <> 3",
+    "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, attempt)"
+    " SELECT 'flights', n, 'planned', 'begin', 'tester', n FROM generate_series(1, 7) n",
+]
+
+
+def test_the_history_of_an_older_ledger_comes_over_whole(
+    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrated_up_to(dsn, 10, monkeypatch)
+    with by_hand.unwatched():
+        for insert in OLD_ROWS:
+            by_hand(insert)
+    told = (
+        "SELECT id, pipeline, epoch, sink, target_state, attempt, role, actor, at FROM lockstep.transition ORDER BY id"
+    )
+    before = by_hand(told)
+    by_hand.commit()
+    migrate(dsn)
+    assert by_hand(told) == before
+    by_hand.commit()
+    found = Report(dsn).pipeline(FLIGHTS)
+    assert found is not None
+    assert {state.value: count for state, count in found.counts.items()} == {"cleaned": 4, "void": 1, "published": 1}
+    assert [(hole.start.day, hole.end.day) for hole in found.holes] == [(4, 5)]
+    ledger = Ledger(dsn)
+    cleaned(ledger, planned(ledger, 20))
+    after = by_hand(told)
+    assert after[: len(before)] == before
+    assert [row[0] for row in after] == sorted(row[0] for row in after)
+
+
+def test_rights_on_the_history_stay_as_they_were(dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
+    migrated_up_to(dsn, 10, monkeypatch)
+    by_hand("DO $$ BEGIN CREATE ROLE task LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    by_hand("ALTER DEFAULT PRIVILEGES IN SCHEMA lockstep GRANT ALL ON TABLES TO task")
+    by_hand("GRANT SELECT, INSERT ON lockstep.transition TO task")
+    by_hand("GRANT SELECT, UPDATE ON lockstep.participant TO task")
+    by_hand.commit()
+    migrate(dsn)
+    has = "SELECT r FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) r"
+    has += " WHERE has_table_privilege('task', %s, r)"
+    assert by_hand(has, "lockstep.transition") == [("SELECT",), ("INSERT",)]
+    assert by_hand(has, "lockstep.finished") == [("SELECT",), ("UPDATE",)]
+    parts = by_hand(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'lockstep.transition'::regclass"
+    )
+    assert len(parts) == 2
+    assert not any(by_hand(has, part) for (part,) in parts)
+    by_hand("DROP OWNED BY task")
+    by_hand("DROP ROLE task")
+    by_hand.commit()
+
+
+def test_a_row_of_a_clock_that_was_ahead_does_not_stop_the_migration(
+    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrated_up_to(dsn, 10, monkeypatch)
+    with by_hand.unwatched():
+        by_hand(
+            "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, at)"
+            " VALUES ('flights', 1, 'planned', 'begin', 'tester', now() + interval '5 days')"
+        )
+    migrate(dsn)
+    assert by_hand.one("SELECT count(*) FROM lockstep.transition") == 1
+
+
+# --- what nobody may do to it ---
+
+
+@pytest.mark.parametrize("change", ["UPDATE {} SET reason = 'x'", "DELETE FROM {}", "TRUNCATE {}"])
+def test_no_part_of_the_history_can_be_changed(kept: Ledger, dsn: str, by_hand: Sql, change: str) -> None:
+    planned(kept, 1)
+    shift(by_hand, 40)
+    prune(dsn)
+    parts = by_hand(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'lockstep.transition'::regclass"
+    )
+    assert len(parts) == 3
+    by_hand.commit()
+    for (table,) in [("lockstep.transition",), *parts]:
+        with pytest.raises(psycopg2.Error, match="what the ledger has recorded stays"):
+            by_hand(change.format(table))
+        by_hand.rollback()
+
+
+# --- what goes ---
+
+
+def test_what_is_old_goes_by_whole_parts_and_the_rest_stays(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+    finish(kept, 1)
+    shift(by_hand, 40)
+    assert prune(dsn).begun is not None
+    finish(kept, 2)
+    said = prune(dsn, 30 * DAY, dry_run=True)
+    done = prune(dsn, 30 * DAY)
+    assert names(said.dropped) == names(done.dropped) == ["transition_from_the_start"]
+    history = Report(dsn)
+    assert (history.history(FLIGHTS, 1), len(history.history(FLIGHTS, 2))) == ([], 11)
+    assert kept.epoch(FLIGHTS, 1).state is EpochState.CLEANED
+    assert kept.participants(FLIGHTS, 1).keys() == {"warehouse", "delays"}
+    assert prune(dsn, 30 * DAY).dropped == ()
+    finish(kept, 3)
+
+
+def test_a_dry_run_changes_nothing(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+    finish(kept, 1)
+    shift(by_hand, 500)
+    before = by_hand("SELECT * FROM lockstep.transition ORDER BY id")
+    by_hand.commit()
+    said = prune(dsn, dry_run=True)
+    assert (names(said.dropped), said.begun) == (["transition_from_the_start"], "")
+    assert by_hand("SELECT * FROM lockstep.transition ORDER BY id") == before
+
+
+@pytest.mark.parametrize("state", ["planned", "staged", "committed", "published"])
+def test_the_history_of_an_epoch_that_is_not_finished_stays(kept: Ledger, dsn: str, by_hand: Sql, state: str) -> None:
+    finish(kept, 1)
+    with by_hand.unwatched():
+        planned(kept, 2)
+        by_hand("UPDATE lockstep.epoch SET state = %s, wal = 'w', manifest_hash = repeat('a', 64) WHERE id = 2", state)
+    shift(by_hand, 500)
+    done = prune(dsn)
+    assert (done.dropped, done.held_by) == ((), f"{FLIGHTS} epoch 2")
+    assert Report(dsn).history(FLIGHTS, 1)
+
+
+def test_what_a_task_writes_finds_a_part_whatever_the_clock_says(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+    finish(kept, 1)
+    shift(by_hand, 500)
+    assert prune(dsn).dropped
+    insert = "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, at)"
+    for time in ("1970-01-01", "2013-05-05", "now", "2100-01-01"):
+        by_hand(insert + " VALUES ('flights', 1, 'planned', 'begin', 'tester', %s)", time)
+
+
+def test_only_the_owner_prunes(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+    finish(kept, 1)
+    shift(by_hand, 500)
+    by_hand("DO $$ BEGIN CREATE ROLE somebody LOGIN PASSWORD 'x'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    by_hand("GRANT USAGE ON SCHEMA lockstep TO somebody")
+    by_hand("GRANT ALL ON ALL TABLES IN SCHEMA lockstep TO somebody")
+    by_hand.commit()
+    with pytest.raises(LedgerRefused, match="as the owner of the ledger's schema"):
+        prune(psycopg2.extensions.make_dsn(dsn, user="somebody", password="x"))
+    by_hand("DROP OWNED BY somebody")
+    by_hand("DROP ROLE somebody")
+    by_hand.commit()
+    assert Report(dsn).history(FLIGHTS, 1)
+
+
+def test_whoever_holds_the_history_is_not_waited_for_long(
+    kept: Ledger, dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.ledger.retention._LOCK_SECONDS", 0.1)
+    finish(kept, 1)
+    shift(by_hand, 500)
+    by_hand("LOCK TABLE lockstep.transition IN ROW EXCLUSIVE MODE")
+    with pytest.raises(LedgerUnavailable, match="nothing was pruned"):
+        prune(dsn)
+    by_hand.rollback()
+    assert Report(dsn).history(FLIGHTS, 1)
+    finish(kept, 2)
+
+
+# --- what is counted once ---
+
+
+def counted(dsn: str, sql: Sql) -> tuple[Any, Any]:
+    """What status tells, with what was counted once, and without."""
+    told = []
+    for forget in (False, True):
+        if forget:
+            sql("DELETE FROM lockstep.finished")
+            sql.commit()
+        found = Report(dsn).pipeline(FLIGHTS)
+        assert found is not None
+        told.append((found.counts, found.holes))
+    return told[0], told[1]
+
+
+def test_what_is_finished_is_counted_once_and_status_tells_the_same(
+    kept: Ledger, dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.ledger.ledger._COUNT_EVERY", 2)
+    finish(kept, 1, 2, 4)
+    planned(kept, 7)
+    kept.void_epoch(FLIGHTS, 4, "given up")
+    finish(kept, 9, 12)
+    stuck = published(kept, planned(kept, 20))
+    finish(kept, 21, 23)
+    assert by_hand.one("SELECT below FROM lockstep.finished") == stuck.id
+    by_hand.commit()
+    first, again = counted(dsn, by_hand)
+    assert first == again
+    kept.record_cleanup(stuck, Role.CLEANUP)
+    finish(kept, 30)
+    first, again = counted(dsn, by_hand)
+    assert first == again
+    assert len(first[1]) == 7
+
+
+def test_an_epoch_that_is_not_finished_is_never_counted_as_one(
+    kept: Ledger, dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.ledger.ledger._COUNT_EVERY", 1)
+    old = planned(kept, 1)
+    finish(kept, 2, 3)
+    assert by_hand("SELECT below FROM lockstep.finished") == []
+    by_hand.commit()
+    kept.raise_attempt(FLIGHTS, old.id, Role.OPERATOR)
+    kept.void_epoch(FLIGHTS, old.id, "given up")
+    assert attempt_of(kept.epoch(FLIGHTS, old.id)).token > old.attempt
+    finish(kept, 4)
+    assert by_hand("SELECT below, cleaned, void FROM lockstep.finished") == [(5, 3, 1)]
