@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -24,15 +25,14 @@ app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 
 #: What is measured: given a broker, an empty folder and the number of rows, its ways while their servers run.
-PARTS: dict[str, Callable[[KafkaBroker, Path, int], AbstractContextManager[list[Way]]]] = {
-    "source": kafka_source.ways,
-    "sink": kafka_sink.ways,
-}
+Part = Callable[[KafkaBroker, Path, int], AbstractContextManager[list[Way]]]
+PARTS = ("source", "sink")
 
 
 @app.command()
 def main(
     rows: Annotated[int, typer.Option(min=1000, help="Records of 100 bytes.")] = 1_000_000,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of the topic that is read.")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
     only: Annotated[str | None, typer.Option(help=f"Measure this alone: {', '.join(PARTS)}.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -42,23 +42,26 @@ def main(
         raise typer.BadParameter(f"{only!r} is none of {', '.join(PARTS)}", param_hint="--only")
     folder = Home.from_environment().root / f"bench-kafka-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
+    parts: dict[str, Part] = {"source": partial(kafka_source.ways, partitions=partitions), "sink": kafka_sink.ways}
     try:
         with ExitStack() as stack:
             broker = stack.enter_context(KafkaBroker(folder / "broker", optimised=True).for_a_while())
-            ways = _measured(stack, broker, folder, rows, rounds, [only] if only else list(PARTS))
+            ways = _measured(
+                stack, broker, folder, rows, rounds, {name: parts[name] for name in ([only] if only else PARTS)}
+            )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     show(ways, rows, f"{rows:,} records", as_json)
 
 
 def _measured(
-    stack: ExitStack, broker: KafkaBroker, folder: Path, rows: int, rounds: int, parts: list[str]
+    stack: ExitStack, broker: KafkaBroker, folder: Path, rows: int, rounds: int, parts: dict[str, Part]
 ) -> list[Way]:
     ways = []
-    for part in parts:
-        _err.print(f"{part}: making {rows:,} records …")
-        (folder / part).mkdir(parents=True)
-        ways += stack.enter_context(PARTS[part](broker, folder / part, rows))
+    for name, part in parts.items():
+        _err.print(f"{name}: making {rows:,} records …")
+        (folder / name).mkdir(parents=True)
+        ways += stack.enter_context(part(broker, folder / name, rows))
     measure(ways, rounds, _err.print)
     return ways
 

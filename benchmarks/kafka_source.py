@@ -30,7 +30,7 @@ from stack.kafka import KafkaBroker
 from stack.processes import Processes
 from stack.spark import ConnectServer
 
-TOPIC, PARTITIONS = "bench-in", 4
+TOPIC = "bench-in"
 WARM_UP = 2  #: times that each way runs before it is measured: Java is still compiling in the second
 SCHEMA = "id BIGINT, origin STRING, at STRING, delay DOUBLE, carrier STRING"
 DEPLOYMENT = "00000000-0000-4000-8000-000000000000"
@@ -55,6 +55,21 @@ class Place:
         frame = raw.option("kafka.isolation.level", "read_committed").option("subscribe", TOPIC).load()
         frame.selectExpr(*columns.split("; ")).write.options(**_WRITE).parquet(target.as_uri())
         return time.perf_counter() - started
+
+    def planned(self) -> float:
+        """Seconds of what begin and the check before a read ask of the brokers, connecting included."""
+        started = time.perf_counter()
+        source = KafkaSource(TOPIC, connection="kafka")
+        with source.opened(
+            SourceContext("bench", "events", lambda paths: set(), {"kafka": self.broker.bootstrap})
+        ) as live:
+            end = live.latest(None, None)
+            live.latest(end, None)
+            planned = time.perf_counter() - started
+            live.check(None, end)
+        if sum(last for _, last in end["topics"][TOPIC]["partitions"].values()) != self.rows:
+            raise SystemExit(f"{end}, {self.rows} were sent")
+        return planned
 
     def staged(self, transform: Callable[..., Any], *, seal: bool = False, **source: Any) -> float:
         """Seconds of a stage job, its counts compared with what was sent; with `seal`, of what the task adds too."""
@@ -110,9 +125,9 @@ def flat(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @contextmanager
-def ways(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
+def ways(broker: KafkaBroker, folder: Path, rows: int, partitions: int) -> Iterator[list[Way]]:
     """The topic filled, Spark warm."""
-    _fill(broker, rows)
+    _fill(broker, rows, partitions)
     processes = Processes(folder / "processes.json")
     server = ConnectServer(processes, folder / "spark")
     others = "topic; partition; offset; timestamp"
@@ -127,6 +142,7 @@ def ways(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
             Way("JSON", "Spark alone", lambda: place.plainly(parsed)),
             Way("JSON", "KafkaSource, stage job", lambda: place.staged(flat, value="json", value_schema=SCHEMA)),
         ]
+        found.append(Way("planning", "an epoch twice: the first and the next", place.planned))
         for way in found * WARM_UP:
             way.run()
         yield found
@@ -135,11 +151,11 @@ def ways(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
         processes.stop()
 
 
-def _fill(broker: KafkaBroker, rows: int) -> None:
+def _fill(broker: KafkaBroker, rows: int, partitions: int) -> None:
     """JSON of about 100 bytes."""
     settings = {"bootstrap.servers": broker.bootstrap}
     cluster = Cluster(settings, Asker("bench", SourceUnavailable, SourceRefused))
-    cluster.create_topic(TOPIC, PARTITIONS, {})
+    cluster.create_topic(TOPIC, partitions, {})
     cluster.close()
     producer = Producer({**settings, "linger.ms": 50, "queue.buffering.max.messages": 500_000})
     for number in range(rows):
@@ -147,7 +163,7 @@ def _fill(broker: KafkaBroker, rows: int) -> None:
         value, key = json.dumps(row, separators=(",", ":")).ljust(100), str(number % 1000)
         while True:
             try:
-                producer.produce(TOPIC, value.encode(), key=key.encode(), partition=number % PARTITIONS)
+                producer.produce(TOPIC, value.encode(), key=key.encode(), partition=number % partitions)
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -34,6 +34,7 @@ from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, cap
+from lockstep.sources.kafka._records import tasks_of
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete, until
 
@@ -388,3 +389,22 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
 def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidPipeline):
         KafkaSource(connection="kafka", **wrong)
+
+
+# --- reading many small ranges ---
+
+
+@pytest.mark.parametrize(
+    ("ranges", "tasks"),
+    [
+        ([1000] * 100, 8),  # small ones share tasks, and not all of them one
+        ([10_000] * 100, 20),
+        ([100_000] * 100, None),  # each worth a task of its own
+        ([1] * 8, None),
+        ([5_000_000, *[10] * 99], None),  # one that is large leaves the others theirs
+        ([1_000_000, *[10] * 99], 21),
+        ([7], None),
+    ],
+)
+def test_small_ranges_share_tasks(ranges: list[int], tasks: int | None) -> None:
+    assert tasks_of(ranges) == tasks

@@ -66,6 +66,18 @@ def test_aborted_and_later_records_are_not_read(topics: Topics, session: SparkSe
     assert [row.value for row in rows] == ["0/0", "0/1", "0/2", "2/0", "2/1", "2/2"]
 
 
+def test_a_topic_of_many_small_partitions_is_read_by_few_tasks(topics: Topics, session: SparkSession) -> None:
+    topic = topics.create("a", 30)
+    for number in range(30):
+        topics.send(topic, number, range(number % 3))
+    source = topics.source(topic, value="string")
+    found = source.read(session, None, source.latest(None, None))
+    rows = found.selectExpr("partition", "offset", "value", "spark_partition_id() AS task").collect()
+    assert Counter(row.partition for row in rows) == {number: number % 3 for number in range(30) if number % 3}
+    assert len({row.task for row in rows}) == 8
+    assert len({(row.partition, row.task) for row in rows}) == 20  # none is read by two
+
+
 AVRO = json.dumps(
     {
         "type": "record",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.sources.kafka._decoding import Decoding
@@ -20,6 +20,7 @@ _RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
+_OFFSETS_A_TASK, _FEWEST_TASKS = 50_000, 8
 #: After every poll Spark asks for the partition's ends, which drops what was fetched ahead: with 500 records a poll, as
 #: by default, brokers send most records many times. And the question waits behind a fetch at the partition's end. More
 #: records cost memory: Spark keeps each partition's last poll for five minutes. `java.…` of the connection goes first.
@@ -70,7 +71,7 @@ def _raw(spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping
     taken = {name: partitions for name, partitions in taken.items() if partitions}
     if not taken:
         return spark.createDataFrame([], _RAW)
-    return (
+    frame = (
         spark.read.format("kafka")
         .options(**options)
         .option("kafka.isolation.level", "read_committed")
@@ -80,6 +81,18 @@ def _raw(spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping
         .option("endingOffsets", _offsets({name: {n: e for n, (_, e) in p.items()} for name, p in taken.items()}))
         .load()
     )
+    tasks = tasks_of([end - first for partitions in taken.values() for first, end in partitions.values()])
+    return frame if tasks is None else frame.coalesce(tasks)
+
+
+def tasks_of(offsets: Sequence[int]) -> int | None:
+    """How many tasks read ranges of so many offsets each; None: one each, as Spark does it.
+
+    A task costs some hundredths of a second, and leaves a file an output: small ranges share one. Never so few that a
+    small cluster would stand idle.
+    """
+    tasks = max(_FEWEST_TASKS, -(-sum(offsets) // _OFFSETS_A_TASK))
+    return tasks if tasks < len(offsets) else None
 
 
 def _offsets(found: Mapping[str, Mapping[int, int]]) -> str:
