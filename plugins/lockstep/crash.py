@@ -43,6 +43,7 @@ class CrashPoint(StrEnum):
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
     PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch
+    PREPARE_AFTER_MANIFEST = "prepare.after_manifest"  # loaded before the seal: the marker names the manifest now
     PREPARE_BEFORE_PRE_COMMIT = "prepare.before_pre_commit"
     PREPARE_AFTER_COUNTS = "prepare.after_counts"  # Postgres: the marker carries the rows of each output
     PREPARE_AFTER_PRE_COMMIT = "prepare.after_pre_commit"

@@ -28,6 +28,7 @@ from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, SHOWN
+from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 
@@ -185,9 +186,10 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
 
 def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
     try:
-        epoch = stage(runtime, run, launch)
-        for sink in epoch.plan.sinks:
-            prepare(runtime, run, sink)
+        with EarlyLoads() as early:
+            epoch = stage(runtime, run, launch, early=early)
+            for sink in epoch.plan.sinks:
+                prepare(runtime, run, sink, early)
         commit(runtime, run)
     except Exception as error:
         try:

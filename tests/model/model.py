@@ -79,6 +79,7 @@ class Knockout(StrEnum):
     MARKER_BEFORE_HANDLE = "publish looks for the marker before the handle"
     ROW_COUNT_UNCHECKED = "a writer that got no marker row writes its rows nevertheless"
     NO_SESSION_ENDED = "a lock timeout at the marker doesn't end sessions of lower tokens"
+    LOADED_UNPROVEN = "what was loaded before the seal is prepared without being compared with what is sealed"
     VOID_KEEPS_WAL = "void leaves epoch.wal set"
 
 
@@ -89,6 +90,8 @@ class Step(StrEnum):
     SEAL = "stage: seal"
     ASK_TOKEN = "prepare: take a token"
     INSERT = "prepare: insert the marker and the rows"
+    INSERT_EARLY = "prepare: insert the marker and rows of a folder that isn't sealed"
+    PROVE = "prepare: compare what was loaded with what is sealed"
     PREPARE = "prepare: PREPARE TRANSACTION"
     VOTE = "prepare: vote"
     DECIDE = "commit: lock, count, decide"
@@ -113,7 +116,7 @@ Arrow = Transition[EpochState] | Transition[ParticipantState]
 S = TypeVar("S", bound=StrEnum)
 
 LAST_STEPS = {Step.SEAL, Step.VOTE, Step.RECORD, Step.ROLL_BACK, Step.REMOVE, Step.ROLL_BACK_LOWER}
-HOLDS_MARKER = {Step.PREPARE, Step.COMMIT_REDO}  #: an open transaction with the marker's row in it
+HOLDS_MARKER = {Step.PROVE, Step.PREPARE, Step.COMMIT_REDO}  #: an open transaction with the marker's row in it
 
 
 class Protocol:
@@ -140,6 +143,8 @@ class Protocol:
             Step.SEAL: self.seal,
             Step.ASK_TOKEN: self.ask_token,
             Step.INSERT: self.insert,
+            Step.INSERT_EARLY: self.insert,
+            Step.PROVE: self.prove,
             Step.PREPARE: self.prepare,
             Step.VOTE: self.vote,
             Step.DECIDE: self.decide,
@@ -258,6 +263,12 @@ class Protocol:
         if ledger.state is E.PLANNED and len(world.folders) < self.most_folders:
             token = world.fresh_token()
             yield "stage: take a token", world.plus(Process(Step.WRITE_FOLDER, attempt=ledger.attempt, token=token))
+        if ledger.state is E.PLANNED:
+            for folder in world.folders:
+                early = Process(Step.ASK_TOKEN, VOTING, ledger.attempt, wal=folder)
+                for label, after, process in self.ask_token(world, early):
+                    if process:
+                        yield f"{label} before the seal", after.plus(process._replace(step=Step.INSERT_EARLY))
         if ledger.state is E.STAGED:
             for sink in SINKS:
                 late = Process(Step.ASK_TOKEN, sink, ledger.attempt, wal=ledger.wal)
@@ -320,7 +331,7 @@ class Protocol:
     # --- prepare -----------------------------------------------------------------------------------------------------
 
     def ask_token(self, world: World, me: Process) -> Moves:
-        """One ledger transaction under the epoch row's lock: staged, attempt current; then take and register a token.
+        """One ledger transaction under the epoch row's lock: undecided, attempt current; then take, register a token.
 
         From here on no smaller execution of this sink can vote, and a smaller one's vote no longer counts: so its
         branch will never be decided and may be rolled back.
@@ -330,7 +341,7 @@ class Protocol:
             return [("prepare: no token, fenced", world, None)]
         token = ledger.attempt if self.knockout is Knockout.NO_EXECUTION_TOKEN else world.fresh_token()
         unregistered = (Knockout.EXECUTION_NOT_REGISTERED, Knockout.NO_EXECUTION_TOKEN, Knockout.TOKEN_WITHOUT_ATTEMPT)
-        if self.knockout not in unregistered and ledger.state is E.STAGED:
+        if self.knockout not in unregistered and ledger.state in UNDECIDED:
             world = world.with_participant(name, world.participant(name)._replace(execution=token))
         then = Step.INSERT if me.sink == VOTING else Step.VOTE  # a redoing sink validates, which leaves nothing behind
         return [(f"prepare {name}: take a token", world, me._replace(step=then, token=token))]
@@ -342,7 +353,7 @@ class Protocol:
             case Knockout.TOKEN_AFTER_DECISION if ledger.state in DECIDED:
                 return True
             case _:
-                return ledger.state is E.STAGED and attempt == ledger.attempt
+                return ledger.state in UNDECIDED and attempt == ledger.attempt
 
     def insert(self, world: World, me: Process) -> Moves:
         """The marker is the first row of the branch. A lock timeout at it rolls back branches of lower tokens."""
@@ -356,7 +367,18 @@ class Protocol:
                 return [("prepare: roll back the lower token's branch", self.without(world, branch), me)]
         if self.open_session(world, me.sink):
             return []
-        return [("prepare: insert the marker and the rows", world, me._replace(step=Step.PREPARE))]
+        then = Step.PROVE if me.step == Step.INSERT_EARLY else Step.PREPARE
+        return [("prepare: insert the marker and the rows", world, me._replace(step=then))]
+
+    def prove(self, world: World, me: Process) -> Moves:
+        """What was loaded before the seal waits for it, and is rolled back unless it is what is sealed."""
+        if world.ledger.state is E.PLANNED and me.attempt == world.ledger.attempt:
+            return []
+        if self.knockout is Knockout.LOADED_UNPROVEN:
+            return [("prepare: prepare what was loaded, whatever is sealed", world, me._replace(step=Step.PREPARE))]
+        if world.ledger.wal == me.wal != NOTHING:
+            return [("prepare: what was loaded is sealed", world, me._replace(step=Step.PREPARE))]
+        return [("prepare: other files are sealed: roll back", world, None)]
 
     def prepare(self, world: World, me: Process) -> Moves:
         branches = tuple(sorted((*world.voting.branches, Branch(me.token, me.wal))))

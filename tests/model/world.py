@@ -82,6 +82,11 @@ class Process(NamedTuple):
         """Whether it compares others' tokens with the attempt it knows, however old that is."""
         return self.step.startswith(("roll back", "abort"))
 
+    @property
+    def is_early(self) -> bool:
+        """Whether `wal` is a folder of which it waits to see whether it will be the sealed one."""
+        return self.step.startswith(("prepare: insert the marker and rows of", "prepare: compare"))
+
 
 class World(NamedTuple):
     ledger: Ledger = Ledger()
@@ -201,7 +206,7 @@ def _names(attempts: set[int], tokens: list[int]) -> dict[int, int]:
 def _forget(world: World) -> World:
     """Drop what nobody will be compared with: old attempts, old WALs, executions that no younger one can meet."""
     ledger, sealed = world.ledger, world.ledger.wal
-    processes = tuple([_without_old(process, ledger) for process in world.processes])
+    processes = tuple([_without_old(process, world) for process in world.processes])
     if processes != world.processes:
         world = world._replace(processes=processes)
     for name in SinkName:
@@ -221,8 +226,10 @@ def _forget(world: World) -> World:
     return world
 
 
-def _without_old(process: Process, ledger: Ledger) -> Process:
-    if process.wal not in (NOTHING, ledger.wal):
+def _without_old(process: Process, world: World) -> Process:
+    ledger = world.ledger
+    may_be_sealed = process.is_early and ledger.state is EpochState.PLANNED and process.wal in world.folders
+    if process.wal not in (NOTHING, ledger.wal) and not may_be_sealed:
         process = process._replace(wal=NOTHING)
     if 0 < process.attempt < ledger.attempt and not process.bounds:
         process = process._replace(attempt=NOTHING)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import closing
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
+from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected, SinkUnavailable
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import DECIDED, Role
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.early_load import EarlyLoad, EarlyLoads
 from lockstep.steps.lease import hold_lease
 from lockstep.steps.sweep import sweep_sink
 from lockstep.steps.wording import describe_rows
@@ -23,8 +25,9 @@ from lockstep.wal.reading import SealedWal
 _log = logging.getLogger(__name__)
 
 
-def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
-    """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already.
+def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | None = None) -> Vote | None:
+    """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already. `early`: those of this run's
+    `stage`, in the same process.
 
     Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
     `SinkUnavailable`, `WalCorrupt`.
@@ -38,7 +41,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
     runtime.ledger.require_predecessor_decided(epoch)
     try:
         return confirm_alarm(
-            partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name)),
+            partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name), early),
             partial(runtime.ledger.require_running, attempt),
         )
     except AlreadyDecided as late:
@@ -46,10 +49,42 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
         return None
 
 
-def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink) -> Vote:
-    with hold_lease(runtime.ledger, attempt, Role.PREPARE), runtime.opened(described) as sink:
-        voted = _standing_vote(runtime, attempt, epoch, sink)
-        return voted or _vote(runtime, attempt, epoch, sink)
+def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink, early: EarlyLoads | None) -> Vote:
+    with hold_lease(runtime.ledger, attempt, Role.PREPARE):
+        loaded = early.take(described.name) if early else None
+        if loaded and (vote := _vote_early(runtime, attempt, epoch, loaded)):
+            return vote
+        with runtime.opened(described) as sink:
+            voted = _standing_vote(runtime, attempt, epoch, sink)
+            return voted or _vote(runtime, attempt, epoch, sink)
+
+
+def _vote_early(runtime: Runtime, attempt: Attempt, epoch: Epoch, load: EarlyLoad) -> Vote | None:
+    """Vote for what was loaded while Spark still wrote; None where that isn't proven to be what is sealed."""
+    with closing(load):
+        wal = open_wal(runtime.staging, epoch)
+        if load.sink is None or not load.holds(wal.manifest):
+            _log.info("%s: %s takes what is sealed: other files were loaded early", epoch, load.described.name)
+            return None
+        return confirm_alarm(
+            partial(_vote_for_load, runtime, attempt, epoch, load.sink, load, wal),
+            partial(runtime.ledger.require_running, attempt, load.described.name, load.token),
+        )
+
+
+def _vote_for_load(
+    runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: TwoPhaseCommitSink, load: EarlyLoad, wal: SealedWal
+) -> Vote | None:
+    began = time.monotonic()
+    told = runtime.sink_epoch(epoch, load.token)
+    sink.refuse_shown(told)
+    try:
+        txn = load.name_manifest(told)
+    except SinkUnavailable as lost:
+        _log.info("%s: %s takes what is sealed, its early load was lost: %s", epoch, sink.name, lost)
+        return None
+    vote = sink.vote_for(txn)
+    return _bring_in(runtime, attempt, epoch, sink, wal, vote, began)
 
 
 def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
@@ -88,6 +123,12 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     sink.refuse_shown(told)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
     vote = sink.prepare(told, wal.outputs(sink.outputs))
+    return _bring_in(runtime, attempt, epoch, sink, wal, vote, began)
+
+
+def _bring_in(
+    runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, vote: Vote, began: float
+) -> Vote:
     _require_all_rows(epoch, sink, vote, {name: wal.manifest.outputs[name].rows for name in sink.outputs})
     reach(CrashPoint.PREPARE_BEFORE_VOTE)
     runtime.ledger.record_vote(attempt, sink.name, vote)

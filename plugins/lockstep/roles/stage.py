@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 from lockstep import remedies
@@ -16,19 +16,21 @@ from lockstep.roles.restage import restage_if_needed
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.keyed_state import BaseState, find_base_state
 from lockstep.steps.lease import hold_lease
-from lockstep.steps.stage_job import Launch, write_wal
+from lockstep.steps.stage_job import Beside, Launch, write_wal
 from lockstep.steps.wording import describe_outputs
 
 _log = logging.getLogger(__name__)
 
 
-def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") -> Epoch:
+def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", early: EarlyLoads | None = None) -> Epoch:
     """Stage and seal this run's epoch, unless it is staged already; a decided one whose WAL is damaged and wanted is
     staged again, see `restage`.
 
-    `reference`: where another process imports the pipeline, `module:name`. Trusts the manifest that it makes and never
+    `reference`: where another process imports the pipeline, `module:name`. `early`: where this process prepares, too:
+    sinks may begin to load what Spark has finished. Trusts the manifest that it makes and never
     the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
@@ -37,7 +39,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "") ->
         return restage_if_needed(runtime, staged, launch, reference)
     try:
         return confirm_alarm(
-            partial(_stage_once, runtime, attempt, launch, reference), partial(_meanwhile, runtime, attempt)
+            partial(_stage_once, runtime, attempt, launch, reference, early), partial(_meanwhile, runtime, attempt)
         )
     except AlreadyDecided:
         return runtime.epoch_of(attempt)
@@ -59,14 +61,14 @@ def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
     return _find_staged(runtime, attempt)
 
 
-def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str) -> Epoch:
+def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str, early: EarlyLoads | None) -> Epoch:
     epoch = runtime.epoch_of(attempt)
     before = find_base_state(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(attempt, Role.STAGE)
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
-        return _stage(runtime, attempt, epoch, token, launch, reference, before)
+        return _stage(runtime, attempt, epoch, token, launch, reference, before, early)
 
 
 def _stage(
@@ -77,9 +79,11 @@ def _stage(
     launch: Launch,
     reference: str,
     before: BaseState | None,
+    early: EarlyLoads | None,
 ) -> Epoch:
     began = time.monotonic()
-    written = write_wal(runtime, epoch, token, launch, reference, before)
+    beside: Beside = partial(early.beside, runtime, attempt, epoch) if early else nullcontext
+    written = write_wal(runtime, epoch, token, launch, reference, before, beside=beside)
     manifest = written.manifest
     reach(CrashPoint.STAGE_BEFORE_SEAL)
     sealed = runtime.ledger.seal_epoch(

@@ -111,6 +111,11 @@ class Sink(ABC):
         return self.guarantee is not Guarantee.EXACTLY_ONCE
 
     @property
+    def loads_early(self) -> bool:
+        """Whether `TwoPhaseCommitSink.begin_early` may open a transaction before it is known what is sealed."""
+        return False
+
+    @property
     def holds_keys(self) -> bool:
         """Whether a vote makes other epochs with the same keys wait until it is published or taken back."""
         return False

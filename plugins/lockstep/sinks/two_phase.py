@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from typing import Protocol
+
+import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
@@ -15,6 +18,23 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Publication, SinkEpoch, Txn
 
 _log = logging.getLogger(__name__)
+
+
+class EarlyTransaction(Protocol):
+    """An open transaction for rows of a WAL that nobody has sealed yet: its marker names no manifest."""
+
+    def write(self, batches: Batches) -> None:
+        """Write one file's rows."""
+
+    def keep_alive(self) -> None:
+        """Tell the target that somebody still is at it. Raises `SinkUnavailable` if the transaction is gone."""
+
+    def name_manifest(self, epoch: SinkEpoch) -> Txn:
+        """Say in the marker of which manifest the rows are, once the caller has compared every file that it wrote with
+        the sealed one: from here on it is what `begin_transaction` and `write` would have left."""
+
+    def close(self) -> None:
+        """Roll back what wasn't pre-committed."""
 
 
 class TwoPhaseCommitSink(OpenSink):
@@ -50,6 +70,11 @@ class TwoPhaseCommitSink(OpenSink):
     @abstractmethod
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
         """Publish from the WAL in one transaction whose first row is the marker; False if the marker was taken."""
+
+    def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
+        """`begin_transaction` before the seal, for an `epoch` whose manifest nobody knows yet; None: nothing was begun,
+        rows of this epoch are loaded when they are sealed. Asked only of a sink whose description `loads_early`."""
+        return None
 
     def recover_and_commit(self, txn: Txn) -> bool:
         """Commit `txn` if its handle is there; False when it is gone, which proves nothing by itself."""
@@ -104,6 +129,10 @@ class TwoPhaseCommitSink(OpenSink):
         reach(CrashPoint.PREPARE_AFTER_MARKER)
         for batches in wal:
             self.write(txn, batches)
+        return self.vote_for(txn)
+
+    def vote_for(self, txn: Txn) -> Vote:
+        """Pre-commit what was written."""
         reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
         vote = self.pre_commit(txn)
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)

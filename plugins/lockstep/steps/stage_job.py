@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from lockstep.crash import CrashPoint, reach
@@ -16,6 +17,8 @@ from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]
+#: What goes on while the job writes into a folder.
+Beside = Callable[[str], AbstractContextManager[object]]
 _TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason 'planned anew'`, or "
 
 
@@ -37,6 +40,7 @@ def write_wal(
     before: BaseState | None,
     *,
     keeps_state: bool = True,
+    beside: Beside = nullcontext,
 ) -> WrittenWal:
     """Have the epoch's frozen ranges staged by execution `token`. `keeps_state` False: the state it makes is rubbish.
 
@@ -52,7 +56,7 @@ def write_wal(
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    with blame_state(runtime, before), staging.digesting_early(folder, request.outputs) as early:
+    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, request.outputs) as early:
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))

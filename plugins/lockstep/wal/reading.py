@@ -91,6 +91,31 @@ class OutputBatches:
         raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
 
 
+class UnsealedFile:
+    """The rows of one file of an output that isn't sealed yet; satisfies `lockstep.sinks.base.Batches`.
+
+    They come from the bytes that `file` names. Whether these are the output's rows nobody knows before the seal: `file`
+    is to be compared with the manifest. Raises `WalCorrupt` for what is no Parquet file, `StagingUnavailable`.
+    """
+
+    def __init__(self, storage: Storage, folder: str, output: str, name: str) -> None:
+        self.output = output
+        self._storage, self._path = storage, f"{folder}/{output}/{name}"
+        with naming_errors("read", self._path):
+            self._hashed = fingerprint(storage, self._path)
+        with self._parsed() as rows:
+            self.schema: pa.Schema = bare(rows.schema)
+            self.rows: int = rows.rows
+        self.file = WalFile(name, self._hashed.size, self.rows, self._hashed.sha256)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with self._parsed() as rows:
+            yield from rows.batches(self.schema)
+
+    def _parsed(self) -> ParquetRows:
+        return ParquetRows(self._storage, self._path, self._hashed)
+
+
 def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:
     """The file's fingerprint, if it has so many bytes and hashes to that. Raises `WalCorrupt`."""
     try:

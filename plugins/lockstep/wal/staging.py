@@ -23,10 +23,10 @@ from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
-from lockstep.wal._storage import Entry, Kind, Storage, naming_errors
+from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
 from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.manifest import Manifest, SourceCount, canonical
-from lockstep.wal.reading import SealedWal, naming_damage
+from lockstep.wal.reading import SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import QUARANTINE, seal_outputs
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
@@ -103,6 +103,20 @@ class Staging:
     def digesting_early(self, folder: str, outputs: Iterable[str]) -> AbstractContextManager[EarlyDigests]:
         """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest."""
         return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs))
+
+    def finished(self, folder: str, output: str, least: int = 0) -> list[str]:
+        """Names of the files of at least so many bytes that a job, which may still run, has finished of `output`. None
+        where looking often isn't for nothing."""
+        if not self._storage.shows_files_whole:
+            return []
+        with naming_errors("list", folder), suppress(FileNotFoundError):
+            paths = finished_files(self._storage, f"{folder}/{output}", least)
+            return [path.rpartition("/")[2] for path in paths]
+        return []
+
+    def unsealed(self, folder: str, output: str, name: str) -> UnsealedFile:
+        """The rows of a file that `finished` has named. Raises `WalCorrupt`, `StagingUnavailable`."""
+        return UnsealedFile(self._storage, folder, output, name)
 
     def seal(
         self,

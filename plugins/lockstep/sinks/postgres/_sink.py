@@ -38,6 +38,10 @@ class PostgresSink(TableSink):
 
     default_schema = "public"
 
+    @property
+    def loads_early(self) -> bool:
+        return self.protocol == "two_phase" and not self.replaces
+
     def _spelled(self, table: str) -> str:
         return str(self._relation(table))
 

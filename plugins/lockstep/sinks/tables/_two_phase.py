@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
@@ -11,7 +14,7 @@ from lockstep.errors import KeysHeld, PublishBlocked, SinkRejected, SinkUnavaila
 from lockstep.sinks.base import Sink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableClaim, TableTarget
-from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.two_phase import EarlyTransaction, TwoPhaseCommitSink
 from lockstep.sinks.values import Batches, SinkEpoch, Txn
 
 Cursor = TypeVar("Cursor")
@@ -36,9 +39,31 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
     # --- before the decision ---
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
-        handle = self._branches.handle(epoch)
-        self._open[handle] = self._target.claim_to_vote(epoch, handle)
-        return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], handle)
+        txn = self._txn(epoch)
+        self._open[txn.handle] = self._target.claim_to_vote(epoch, txn.handle)
+        return txn
+
+    def _txn(self, epoch: SinkEpoch) -> Txn:
+        return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self._branches.handle(epoch))
+
+    def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
+        """Only where nobody waits for the rows: keys that other epochs' rows could have, too, are held from the first
+        row on."""
+        if self._may_collide(schemas):
+            return None
+        return _EarlyBranch(self, self._target.claim_to_vote(epoch))
+
+    def _may_collide(self, schemas: Mapping[str, pa.Schema]) -> bool:
+        with self._target.database.transaction("looking for unique keys") as cursor:
+            keys = [table.unique_keys(cursor, schemas[output]) for output, table in self._target.outputs.items()]
+        return any(not key.by_epoch for found in keys for key in found)
+
+    def adopt(self, claim: TableClaim[Cursor], epoch: SinkEpoch) -> Txn:
+        """Go on with a claim whose rows were loaded before the manifest was known."""
+        self._target.name_manifest(claim, epoch)
+        txn = self._txn(epoch)
+        self._open[txn.handle] = claim
+        return txn
 
     def write(self, txn: Txn, batches: Batches) -> None:
         try:
@@ -116,3 +141,26 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
                 reach(CrashPoint.PUBLISH_AFTER_WRITE)
             self._markers.commit_checkpoint(epoch, claim)
         return True
+
+
+@dataclass
+class _EarlyBranch(Generic[Cursor]):
+    """See `EarlyTransaction`."""
+
+    sink: TwoPhaseTableSink[Cursor]
+    claim: TableClaim[Cursor]
+
+    def write(self, batches: Batches) -> None:
+        self.sink._target.load_more(self.claim, batches, SinkRejected)
+        reach(CrashPoint.PREPARE_AFTER_WRITE)
+
+    def keep_alive(self) -> None:
+        self.sink._target.keep_alive(self.claim)
+
+    def name_manifest(self, epoch: SinkEpoch) -> Txn:
+        txn = self.sink.adopt(self.claim, epoch)
+        reach(CrashPoint.PREPARE_AFTER_MANIFEST)
+        return txn
+
+    def close(self) -> None:
+        self.claim.close()

@@ -57,6 +57,7 @@ _UPDATE_ROWS = (
     "UPDATE {markers} SET {rows} = %s WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch = %s "
     "AND token = %s"
 )
+_UPDATE_MANIFEST = _UPDATE_ROWS.replace("{rows}", "manifest_hash")
 _SELECT_SHARED = "SELECT shared FROM {targets} WHERE relation = %s AND deployment = %s AND pipeline = %s AND sink = %s"
 _INSERT_OWNER = "INSERT INTO {targets} (shared, relation, deployment, pipeline, sink) VALUES (%s, %s, %s, %s, %s)"
 _UPDATE_OWNER = (
@@ -223,6 +224,10 @@ class OwnTables(ABC, Generic[Cursor]):
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
         self._change_marker(cursor, _UPDATE_ROWS.replace("{rows}", self.rows_column), epoch, json.dumps(dict(rows)))
+
+    def name_manifest(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        """Note the manifest in the marker that this transaction has inserted without knowing it."""
+        self._change_marker(cursor, _UPDATE_MANIFEST, epoch, epoch.manifest_hash)
 
     def _change_marker(self, cursor: Cursor, statement: str, epoch: SinkEpoch, *values: object) -> None:
         """Change the marker that this transaction has inserted; `values` stand before its key."""

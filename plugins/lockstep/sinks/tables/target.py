@@ -135,6 +135,17 @@ class TableTarget(ABC, Generic[Cursor]):
                 self._require_no_holders(claim.epoch, error)
             raise
 
+    def load_more(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
+        """`load` of a part of an output's rows."""
+        before = claim.rows.get(batches.output, 0)
+        self.load(claim, batches, rejected)
+        claim.rows[batches.output] += before
+
+    def keep_alive(self, claim: TableClaim[Cursor]) -> None:
+        """Use the claim's session, which the server would end if it stood still. Raises `SinkUnavailable`."""
+        with self.database.naming("keeping a transaction open", SinkUnavailable):
+            self.own.target_id(claim.cursor)
+
     def try_encoding(self, claim: TableClaim[Cursor], batches: Batches) -> None:
         """Compare types, values and counts, and send nothing. Raises `SinkRejected`."""
         claim.rows[batches.output] = self._writer(claim, batches).try_encoding(claim.cursor, batches)
@@ -154,6 +165,12 @@ class TableTarget(ABC, Generic[Cursor]):
             ) from error
 
     # --- the end of a transaction ---
+
+    def name_manifest(self, claim: TableClaim[Cursor], epoch: SinkEpoch) -> None:
+        """Have the claim be one of `epoch`, whose manifest wasn't known when the marker was claimed."""
+        with self.database.naming("naming the manifest in the marker", SinkUnavailable):
+            self.own.name_manifest(claim.cursor, epoch)
+        claim.epoch = epoch
 
     def record_rows(self, claim: TableClaim[Cursor], doing: str, rejected: type[LockstepError] = SinkRejected) -> None:
         """Note in the marker how many rows the claim has sent."""
