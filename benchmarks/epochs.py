@@ -35,6 +35,7 @@ LIMIT, SINK, SINK_WAL, EPOCH, JDBC = (
     "whole epoch",
     "Spark JDBC append",
 )
+PARQUET, BARE, BARE_PARQUET = "whole epoch, Parquet", "bare Spark + COPY", "bare Spark + COPY, Parquet"
 SMALL, MANY = "one 100k epoch", "30 epochs of 100k"
 GROUP, DAG_RUNS = "epochs", "DAG runs"
 _MEANING = {
@@ -42,10 +43,16 @@ _MEANING = {
     SINK: "PostgresSink from a sealed WAL: prepare + publish",
     SINK_WAL: "the same by write_ahead: validate + publish",
     EPOCH: "run_epoch: CSV → Spark → WAL → Postgres, warm",
+    BARE: "Spark reads the same CSV, writes Parquet; then the copy limit",
+    PARQUET: "run_epoch: Parquet → Spark → WAL → Postgres, warm",
+    BARE_PARQUET: "the same of the same Parquet",
     JDBC: "Spark reads the same CSV, appends by JDBC; promises nothing",
     SMALL: "run_epoch, warm",
     MANY: "run_epoch thirty times, warm",
 }
+
+
+_LIMITS = ((EPOCH, BARE), (PARQUET, BARE_PARQUET))
 
 
 @dataclass
@@ -88,7 +95,7 @@ class Bench:
         """What the aims speak of. Larger is better but for the DAG's."""
         found = {
             f"{path} / {base}, speed": self.rate(path) / self.rate(base)
-            for path, base in ((SINK, LIMIT), (SINK_WAL, LIMIT), (EPOCH, JDBC))
+            for path, base in ((SINK, LIMIT), (SINK_WAL, LIMIT), (EPOCH, JDBC), (PARQUET, JDBC), *_LIMITS)
             if path in self.seconds and base in self.seconds
         }
         if self.dag:
@@ -134,6 +141,7 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
     table = data.flights(bench.rows)
     csv = data.write_csv(table, folder / "flights.csv")
     small_csv = data.write_csv(table.slice(0, 100_000), folder / "small.csv")
+    parquet = data.write_parquet(table, folder / "flights.parquet")
     encoded = data.write_encoded(table, folder / "flights.bin", 1)
     wal = seal(table, folder, 1)
     small_wal = seal(table.slice(0, min(100_000, bench.rows)), folder, 2)
@@ -148,6 +156,9 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
             bench.measure(SINK, partial(paths.sink_from_wal, place, wal, bench.rows, "two_phase"))
             bench.measure(SINK_WAL, partial(paths.sink_from_wal, place, wal, bench.rows, "write_ahead"))
             bench.measure(EPOCH, partial(paths.whole_epoch, place, csv, bench.rows))
+            bench.measure(BARE, partial(paths.bare_spark, place, csv, encoded, bench.rows))
+            bench.measure(PARQUET, partial(paths.whole_epoch, place, parquet, bench.rows, "parquet_rows"))
+            bench.measure(BARE_PARQUET, partial(paths.bare_spark, place, parquet, encoded, bench.rows))
             if place.jdbc is not None:
                 bench.measure(JDBC, partial(paths.jdbc_append, place, csv, bench.rows))
             bench.measure(SMALL, partial(paths.whole_epoch, place, small_csv, 100_000))

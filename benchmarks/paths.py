@@ -130,6 +130,23 @@ def one_epoch(place: Place, file: Path, table: str, spark: Any = None) -> int:
     return report.rows["flights"]
 
 
+def bare_spark(place: Place, file: Path, encoded: Path, rows: int) -> Timing:
+    """What nobody gets around: Spark reads the same file and writes Parquet, then the same rows go in by `copy_limit`.
+
+    Nothing is counted, sealed, checked or decided.
+    """
+    source = _pipeline("bare", file.parent, file.suffix).sources["flights"]
+    assert isinstance(source, FileSource)
+    reader = place.spark.read.schema(SPARK_SCHEMA).options(**source.options)
+    frame = reader.csv(str(file), header=True) if file.suffix == ".csv" else reader.parquet(str(file))
+
+    def write() -> int:
+        frame.write.mode("overwrite").parquet(str(place.folder / "bare"))
+        return rows
+
+    return Timing(timed(write).seconds + copy_limit(place, encoded, rows).seconds, rows)
+
+
 def jdbc_append(place: Place, csv: Path, rows: int) -> Timing:
     """(d) What users do today: Spark reads the same file and appends by JDBC. A retry doubles the rows."""
     fresh_table(place.warehouse, "jdbc_rows")
