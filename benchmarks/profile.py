@@ -89,6 +89,8 @@ class Meters:
         self._logs = place.logs
         self._events = events
         self._forks = forks
+        self._seen: Counter[str] = Counter()
+        self._ends: Counter[Path] = Counter()  # as far as each log was counted
 
     def read(self) -> Spent:
         cpu = {name: _cpu_of(process) for name, process in self._servers.items()}
