@@ -102,6 +102,11 @@ class Balances:
             raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
         self.made[balance.name] = balance
 
+    def shares_parts(self, frames: Collection[DataFrame]) -> bool:
+        """Whether two of `frames` read one part: whichever is written first then counts it, so they go one by one."""
+        parts = [part for balance in self.made.values() for part in balance.written]
+        return any(sum(part.counted.observed.uses_in(frame) for frame in frames) > 1 for part in parts)
+
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
         """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
 

@@ -6,8 +6,10 @@ Nothing here is believed: the task that asked for it checks the sources again, l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +29,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
-from lockstep.spark.session import is_remote, run_in_session, tag_operations
+from lockstep.spark.session import cancel, is_remote, run_in_session, tag_operations
 from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
@@ -117,7 +119,11 @@ def stage_epoch(
         planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
         inputs, frames = _plan_inputs(spark, pipeline, request, planned, states, balances)
         early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
-        rows = {name: _write(frames.outputs[name], f"{request.folder}/{name}", store) for name in request.outputs}
+        writes = {
+            name: partial(_write, frames.outputs[name], f"{request.folder}/{name}", store) for name in request.outputs
+        }
+        in_turn = len(writes) == 1 or states or balances.shares_parts(frames.by_name().values())
+        rows = {n: writes[n]() for n in writes} if in_turn else _write_at_once(spark, request.token, writes)
         folder = request.state.folder if request.state else ""
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
@@ -292,6 +298,25 @@ def _count_inputs(spark: SparkSession, inputs: list[Input], request: StageReques
     for found in inputs:
         settle(found, counts[found.name], request.folder)
     return counts
+
+
+def _write_at_once(spark: SparkSession, token: int, writes: Mapping[str, Callable[[], int]]) -> dict[str, int]:
+    """The rows of each, written side by side; the first one that fails ends the others, and is told."""
+
+    def tagged(write: Callable[[], int]) -> int:
+        with tag_operations(spark, token):  # a tag is its thread's
+            return write()
+
+    with ThreadPoolExecutor(len(writes), "lockstep-write") as threads:
+        rows = {name: threads.submit(tagged, write) for name, write in writes.items()}
+        try:
+            for one in as_completed(rows.values()):
+                one.result()
+        except BaseException:
+            with suppress(Exception):  # what failed matters more
+                cancel(spark, token)
+            raise
+    return {name: one.result() for name, one in rows.items()}
 
 
 def _write(frame: DataFrame, path: str, store: JobFiles | None) -> int:
