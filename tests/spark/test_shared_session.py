@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -98,6 +99,22 @@ def catching(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": inputs["input"]}
 
 
+def uploading(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    spark: Any = inputs["input"].sparkSession
+    with tempfile.TemporaryDirectory() as folder:
+        module = Path(folder) / "left_behind.py"
+        module.write_text("")
+        spark.addArtifacts(str(module), pyfile=True)
+    return {"rows": inputs["input"]}
+
+
+def joining_many(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    """With rows of its own, so many that they aren't sent in the plan."""
+    spark = inputs["input"].sparkSession
+    spark_rows = [(number, "x" * 1000) for number in range(5000)]
+    return {"rows": inputs["input"].join(spark.createDataFrame(spark_rows, "id BIGINT, more STRING"), "id")}
+
+
 def asking(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     spark = inputs["input"].sparkSession
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
@@ -106,12 +123,22 @@ def asking(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 
 
 def test_epochs_of_a_pipeline_run_in_one_session(epochs: Epochs) -> None:
-    assert [len(epochs.stage()), len(epochs.stage(asking))] == [2, 2]
-    assert epochs.sessions == [epochs.shared] * 2
+    assert [len(epochs.stage()), len(epochs.stage(asking)), len(epochs.stage(joining_many))] == [2, 2, 2]
+    assert epochs.sessions == [epochs.shared] * 3
+
+
+def test_rows_of_its_own_beyond_a_bound_take_a_session_of_its_own(
+    epochs: Epochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.spark.shared_session.UPLOADED", 1_000_000)
+    assert len(epochs.stage(joining_many)) == 2
+    assert [found == epochs.shared for found in epochs.sessions] == [True, False]
 
 
 @pytest.mark.parametrize(
-    "transform", [setting, viewing, viewing_in_sql, registering, stopping, caching, catching], ids=lambda t: t.__name__
+    "transform",
+    [setting, viewing, viewing_in_sql, registering, stopping, caching, catching, uploading],
+    ids=lambda t: t.__name__,
 )
 def test_a_transform_that_changes_its_session_gets_one_of_its_own(epochs: Epochs, transform: Transform) -> None:
     assert len(epochs.stage(transform)) == 2

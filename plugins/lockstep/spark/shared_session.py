@@ -13,7 +13,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,6 +26,8 @@ from lockstep.version import __version__
 
 #: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
 LIFETIME = 1800
+#: Bytes of local frames that one execution may leave there as long as the session stands.
+UPLOADED = 16_000_000
 _NAMESPACE = uuid.UUID("9a1c5f0e-5d0b-4c57-9f0a-1c0d6f5b7e21")
 _SESSION_ID = "session_id"
 _FORGET = "remove_cached_remote_relation_command"
@@ -90,6 +92,7 @@ class _Guard(  # grpc has no types
         self._permitted = permitted
         self._touched: str | None = None
         self._kept: set[str] = set()
+        self._uploaded = 0
         self._lock = threading.Lock()
 
     def kept(self) -> set[str]:
@@ -106,7 +109,9 @@ class _Guard(  # grpc has no types
         return self._noting(continuation(details, request))
 
     def intercept_stream_unary(self, continuation: Callable[..., Any], details: Any, requests: Any) -> Any:
-        self._refuse("artifacts")
+        uploads = list(requests)
+        self._require_harmless(uploads)
+        return continuation(details, iter(uploads))
 
     def _require_harmless(self, request: Any) -> None:
         if isinstance(request, _ALWAYS) or self._forgets(request) or _interrupts_own(request):
@@ -148,7 +153,16 @@ class _Guard(  # grpc has no types
             return self._change_of_settings(request.operation)
         if isinstance(request, pb2.ArtifactStatusesRequest):
             return ""
-        return type(request).__name__
+        return self._change_of_artifacts(request) if isinstance(request, list) else type(request).__name__
+
+    def _change_of_artifacts(self, uploads: Sequence[Any]) -> str:
+        """Rows of a local frame are found by their hash, so that they can only be these rows; nothing else is."""
+        self._uploaded += sum(one.ByteSize() for one in uploads)
+        if self._uploaded > UPLOADED:
+            return "rows of local frames, too many to keep"
+        names = [artifact.name for one in uploads for artifact in one.batch.artifacts]
+        names += [one.begin_chunk.name for one in uploads if one.HasField("begin_chunk")]
+        return "" if all(name.startswith("cache/") for name in names) else f"artifacts {', '.join(names)}"
 
     def _change_of_settings(self, operation: pb2.ConfigRequest.Operation) -> str:
         kind = operation.WhichOneof("op_type") or ""
