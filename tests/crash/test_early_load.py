@@ -176,18 +176,31 @@ def test_a_lost_session_is_made_up_for(world: World, points: list[CrashPoint]) -
     finish(world, run, day)
 
 
-def test_keys_that_other_epochs_may_want_are_not_held_while_spark_writes(
-    world: World, points: list[CrashPoint]
+HOLDING = {
+    "a unique key": (
+        "CREATE UNIQUE INDEX wanted ON public.numbers (day, number, label) WHERE number > 0",
+        "INDEX wanted",
+    ),
+    "a foreign key": (
+        "CREATE TABLE public.days (day bigint PRIMARY KEY); INSERT INTO public.days SELECT generate_series(0, 999); "
+        "ALTER TABLE public.numbers ADD CONSTRAINT of_days FOREIGN KEY (day) REFERENCES public.days",
+        "TABLE public.days CASCADE",
+    ),
+}
+
+
+@pytest.mark.parametrize(("made", "dropped"), HOLDING.values(), ids=HOLDING)
+def test_what_others_may_want_is_not_held_while_spark_writes(
+    world: World, points: list[CrashPoint], made: str, dropped: str
 ) -> None:
-    index = "CREATE UNIQUE INDEX wanted ON public.numbers (day, number, label) WHERE number > 0"
-    world.execute(world.warehouse_dsn, index)
+    world.execute(world.warehouse_dsn, made)
     try:
         run, day = begun(world)
         decide(world, run, day, Job())
         finish(world, run, day)
         assert P.PREPARE_AFTER_WRITE in points and P.PREPARE_AFTER_MANIFEST not in points
     finally:
-        world.execute(world.warehouse_dsn, "SET LOCAL lock_timeout = '30s'; DROP INDEX wanted")
+        world.execute(world.warehouse_dsn, f"SET LOCAL lock_timeout = '30s'; DROP {dropped}")
 
 
 def _hits(world: World) -> list[Hit]:

@@ -54,10 +54,12 @@ class EarlyLoads:
     def beside(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, folder: str) -> Iterator[None]:
         """Around the job that writes into `folder`."""
         for name in epoch.plan.sinks:
-            described = runtime.sink_of(epoch, name)
-            if described.loads_early:
-                self._loads[name] = load = EarlyLoad(runtime, attempt, epoch, described, folder)
-                load.start()
+            with suppress(LockstepError):  # `prepare` raises it
+                described = runtime.sink_of(epoch, name)
+                if described.loads_early:
+                    self._loads[name] = EarlyLoad(runtime, attempt, epoch, described, folder)
+        for load in self._loads.values():
+            load.start()
         try:
             yield
         except BaseException:
@@ -164,6 +166,8 @@ class EarlyLoad:
         own = replace(self.runtime, ledger=self.runtime.ledger.clone())
         try:
             own.ledger.require_predecessor_decided(self.epoch)
+            if own.epoch_of(self.attempt).wal is not None:  # another execution's, for which a sink may have voted
+                return False
             sink = self.described.open(own.sink_context())
             assert isinstance(sink, TwoPhaseCommitSink)
             self.sink = sink

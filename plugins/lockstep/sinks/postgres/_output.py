@@ -13,7 +13,7 @@ from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres._copy import Copy
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._read import read_rows
-from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys
+from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys, has_triggers
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, UniqueKey
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
@@ -41,6 +41,10 @@ class PostgresOutput(TableOutput[Cursor]):
 
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
+
+    def holds_others_up(self, cursor: Cursor, schema: pa.Schema) -> bool:
+        """By unique keys, or by what triggers lock, those of foreign keys among them."""
+        return super().holds_others_up(cursor, schema) or has_triggers(cursor, self.relation)
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
         copy = Copy(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)

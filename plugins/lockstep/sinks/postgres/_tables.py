@@ -38,6 +38,11 @@ _COLUMNS = """
 
 
 # a partition's part of a parent's index is that index; an exclusion may take any two rows for alike
+_TRIGGERS = """
+    WITH target (oid) AS (SELECT to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text)))
+    SELECT COALESCE(bool_or(c.relhastriggers), false) FROM pg_class c
+    WHERE c.oid IN (SELECT oid FROM target UNION SELECT p.relid FROM target, pg_partition_tree(target.oid) p)
+"""
 _UNIQUE_KEYS = """
     SELECT i.indexrelid::regclass::text, NOT i.indisexclusion AND bool_or(a.attname = %(epoch_column)s)
     FROM (SELECT to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text))) t (oid)
@@ -110,6 +115,12 @@ def find_unique_keys(
         },
     )
     return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
+
+
+def has_triggers(cursor: Cursor, relation: Relation) -> bool:
+    """Whether the table or a partition of it has any, foreign keys included."""
+    cursor.execute(_TRIGGERS, {"schema": relation.schema, "table": relation.table})
+    return cursor.fetchone() == (True,)
 
 
 def create_table(

@@ -47,16 +47,10 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
         return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self._branches.handle(epoch))
 
     def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
-        """Only where nobody waits for the rows: keys that other epochs' rows could have, too, are held from the first
-        row on."""
-        if self._may_collide(schemas):
-            return None
-        return _EarlyBranch(self, self._target.claim_to_vote(epoch))
-
-    def _may_collide(self, schemas: Mapping[str, pa.Schema]) -> bool:
-        with self._target.database.transaction("looking for unique keys") as cursor:
-            keys = [table.unique_keys(cursor, schemas[output]) for output, table in self._target.outputs.items()]
-        return any(not key.by_epoch for found in keys for key in found)
+        """Only where nobody else has to wait for rows that aren't committed for as long as the job takes."""
+        with self._target.database.transaction("looking for keys and triggers") as cursor:
+            held = [table.holds_others_up(cursor, schemas[name]) for name, table in self._target.outputs.items()]
+        return None if any(held) else _EarlyBranch(self, self._target.claim_to_vote(epoch))
 
     def adopt(self, claim: TableClaim[Cursor], epoch: SinkEpoch) -> Txn:
         """Go on with a claim whose rows were loaded before the manifest was known."""

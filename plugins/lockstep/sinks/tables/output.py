@@ -76,6 +76,10 @@ class TableOutput(ABC, Generic[Cursor]):
     def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
         """Those of the table that rows of `schema` may meet twice; not those that the server numbers itself."""
 
+    def holds_others_up(self, cursor: Cursor, schema: pa.Schema) -> bool:
+        """Whether others may have to wait for a transaction that has written rows into the table."""
+        return any(not key.by_epoch for key in self.unique_keys(cursor, schema))
+
     @abstractmethod
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> RowWriter[Cursor]:
         """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
