@@ -22,8 +22,9 @@ class ReadAgain(BaseException):
 
 @dataclass
 class Readings:
-    """The frames that jobs have read while the transform ran, on behalf of Lockstep itself."""
+    """The frames that jobs of Lockstep's own have read while the transform ran. `once`: the inputs aren't kept."""
 
+    once: bool
     frames: list[DataFrame] = field(default_factory=list)
 
 
@@ -31,9 +32,9 @@ _readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
 
 
 @contextmanager
-def reading_once() -> Iterator[Readings]:
-    """While this lasts the inputs aren't kept."""
-    readings = Readings()
+def noting_reads(*, once: bool) -> Iterator[Readings]:
+    """While this lasts, one run of a transform, it is noted what reads its inputs; `once`: they aren't kept."""
+    readings = Readings(once)
     token = _readings.set(readings)
     try:
         yield readings
@@ -49,5 +50,5 @@ def note_read(frame: DataFrame) -> None:
 
 def require_kept(why: str) -> None:
     """Somebody has to read the inputs a second time. Raises `ReadAgain` if they aren't kept."""
-    if _readings.get() is not None:
+    if (readings := _readings.get()) is not None and readings.once:
         raise ReadAgain(why)

@@ -19,7 +19,7 @@ from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
 from lockstep.compute._inputs import Input, ObservedFrame
 from lockstep.compute._local_rows import note_written, rows_in
-from lockstep.compute._reading_once import ReadAgain, reading_once
+from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
@@ -213,10 +213,10 @@ def _plan_inputs(
     else:
         inputs = [found.materialize() if found.quarantines else found for found in planned]
     enrichments = Enrichments()
-    with collecting_enrichments(enrichments), collecting_balances(balances):
+    with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=False) as readings:
         frames = _transform(pipeline, request, inputs, states)  # plans; of a source nothing is read yet
     every = frames.by_name().values()
-    uses = {found.name: found.uses(every) for found in inputs if states or not found.quarantines}
+    uses = {found.name: found.uses([*every, *readings.frames]) for found in inputs if states or not found.quarantines}
     _require_used(pipeline, inputs, uses)
     twice = not states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared(every) is None:
@@ -241,7 +241,7 @@ def _read_once(
     if any(found.quarantines for found in planned):
         raise ReadAgain("records may go to quarantine")
     enrichments = Enrichments()
-    with collecting_enrichments(enrichments), collecting_balances(balances), reading_once() as readings:
+    with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=True) as readings:
         frames = _transform(pipeline, request, planned, states)
     every = [*frames.by_name().values(), *readings.frames]
     if enrichments.first_shared(every) is not None:
