@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from lockstep.epoch import Identity
 from lockstep.errors import Retryable
@@ -13,7 +14,7 @@ from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.states import UNDECIDED
 from tests.simulation import invariants
 from tests.simulation.baton import Order, Process
-from tests.simulation.dag_run import DagRun, Status
+from tests.simulation.dag_run import DagRun, Status, decide_together
 from tests.simulation.invariants import Violation, Watch
 from tests.simulation.misfortunes import Fortune, Taste
 from tests.simulation.servers import Server
@@ -53,6 +54,7 @@ class Chaos:
     trace: list[str] = field(default_factory=list)
     living: list[Living] = field(default_factory=list)
     runs: list[DagRun] = field(default_factory=list)
+    packs: bool = False  #: whether the epochs of runs that are about to decide are decided together
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -76,13 +78,18 @@ class Chaos:
 
     def start(self, task: str, run: DagRun) -> None:
         run.start(task)
-        self.live(f"{run.name} {task}", run.work(self.world, task), run, task)
+        together = [other.key for other in self.runs if other is not run and other.ready() == ["commit"]]
+        if self.packs and task == "commit" and together:
+            work: Callable[[], object] = partial(decide_together, self.world, run.key, together)
+        else:
+            work = run.work(self.world, task)
+        self.live(f"{run.name} {task}", work, run, task)
 
     def live(self, name: str, work: Callable[[], object], run: DagRun | None = None, task: str = "") -> None:
         self.living.append(Living(Process(f"«{name}» {self._next()}", work), task, run))
 
     def step(self, living: Living, order: Order = Order.GO) -> None:
-        deciding = living.process.place == "ledger: commit_epoch"
+        deciding = living.process.place in ("ledger: commit_epoch", "ledger: commit_epochs")
         living.process.step(order)
         if deciding:
             self.watch.on_decision()

@@ -6,16 +6,27 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from lockstep.epoch import Interval, RunKey
+from lockstep.errors import LockstepError
 from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
+from lockstep.roles.commit import commit, commit_together
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.stage import stage
 from tests.simulation.world import World, spark_job
 
 MOST_TRIES = 5
+
+
+def decide_together(world: World, own: RunKey, others: list[RunKey]) -> object:
+    """The commit of a pack: what becomes of the own epoch is this task's, the others' tasks find theirs decided."""
+    runtime = world.runtime()
+    known = [other for other in others if runtime.ledger.find_run(other) is not None]
+    found = commit_together(runtime, [own, *known])[0]
+    if isinstance(found, LockstepError):
+        raise found
+    return found
 
 
 class Status(StrEnum):

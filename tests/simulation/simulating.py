@@ -20,8 +20,9 @@ class SimulationFailed(AssertionError):
     """The seed, what is broken, and how it came to that."""
 
 
-def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE) -> list[str]:
-    """The trace of what happened. `taste`: beside the seed's own. Raises `SimulationFailed`."""
+def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE, *, packs: bool = False) -> list[str]:
+    """The trace of what happened. `taste`: beside the seed's own. `packs`: epochs are decided together where they can.
+    Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
     identity = Identity.CURSOR if seed % 3 == 0 else Identity.INTERVAL
@@ -32,7 +33,7 @@ def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE) -> list[str
     SERVERS.clear()
     SERVERS.update(servers)
     world.on_discard = watch.on_discard
-    chaos = Chaos(seed, world, servers, watch, taste)
+    chaos = Chaos(seed, world, servers, watch, taste, packs=packs)
     try:
         chaos.unfold()
     except Exception as error:

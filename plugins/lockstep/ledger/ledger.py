@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
@@ -283,7 +282,10 @@ class Ledger(LedgerReader):
         `LedgerConflict` when the epoch's state wasn't made from that epoch's.
         """
 
-        return self._connection.run(Role.COMMIT, partial(_decide, attempt=attempt))
+        def work(tx: Transaction) -> Epoch:
+            return _decide(tx, attempt)
+
+        return self._connection.run(Role.COMMIT, work)
 
     def commit_epochs(self, pack: Sequence[Attempt]) -> list[Epoch | LockstepError]:
         """Decide several epochs of one pipeline in one transaction, in their order: for each the epoch, or why it isn't
