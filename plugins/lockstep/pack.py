@@ -80,6 +80,8 @@ def move_pack(
     begun for nothing to read but the first; those of a pipeline with state are staged one by one, too. The members
     that were begun, in the order of `runs`.
     """
+    if jobs is not None and jobs < 1:
+        raise InvalidPipeline(f"pipeline {runtime.pipeline}: a pack needs at least one job, not {jobs}")
     return _Pack(runtime, iter(runs), launch, reference, jobs or jobs_side_by_side()).move()
 
 
@@ -123,6 +125,7 @@ class _Pack:
         self._room = threading.Semaphore(most)
         self._turn = threading.Lock()  #: to take, and begin, the next one
         self._ended = threading.Event()  #: nothing more is begun
+        self._broken = threading.Event()  #: nobody will finish what was begun
         self._ready: SimpleQueue[Member | BaseException | None] = SimpleQueue()
         self._begun: list[Member] = []
         self._settled = 0  #: of a cursor's
@@ -138,12 +141,19 @@ class _Pack:
                 for ready in self._batches(len(workers)):
                     self._finish(runtime, ready)
             except BaseException:
-                self._ended.set()
-                self._room.release(len(workers) + len(self._begun))  # they end by themselves, and begin nothing more
+                self._give_up(len(workers))
                 raise
         for worker in workers:
             worker.join()
         return self._begun
+
+    def _give_up(self, workers: int) -> None:
+        """The workers end by themselves, and begin nothing more. No lease is held: others may take the epochs over."""
+        self._ended.set()
+        self._broken.set()
+        self._room.release(workers)
+        for member in list(self._begun):
+            member._lease.close()
 
     # --- the workers: begin and stage ---
 
@@ -152,6 +162,8 @@ class _Pack:
             with self._runtime.beside() as runtime:
                 while (member := self._next(runtime)) is not None:
                     self._bring(runtime, member)
+                    if self._broken.is_set():
+                        member._lease.close()
                     self._ready.put(member)
             self._ready.put(None)
         except BaseException as error:  # raised again where it is waited for

@@ -9,8 +9,11 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import BadRecords, EpochBusy, LockstepError, PackFailed
+from lockstep.errors import BadRecords, EpochBusy, LockstepError, PackFailed, TargetFull
 from lockstep.pack import Member, require_all_moved
+from lockstep.roles.prepare import prepare
+from lockstep.runtime import Runtime
+from lockstep.states import UNDECIDED
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.request import read_request
 from tests.crash.packs import PACK, days_of_pack, is_harmless, move, move_all
@@ -104,5 +107,46 @@ def test_a_pack_that_is_moved_again_finds_its_epochs_shown(world: World) -> None
     assert [member.already for member in first] == [False] * PACK
     assert [member.already for member in second] == [True] * PACK
     assert [member.epoch.id for member in first if member.epoch] == [m.epoch.id for m in second if m.epoch]
+    for day in days:
+        world.require_exactly_once(day)
+
+
+def test_what_has_no_room_is_prepared_when_others_of_the_pack_are_shown(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = days_of_pack(world)
+    voted: set[str] = set()
+
+    def prepare_with_room_for_one(runtime: Runtime, run: RunKey, sink: str) -> object:
+        runs = [one for one in voted if one != run.run_id and _undecided(runtime, RunKey(run.dag_id, one))]
+        if runs:
+            raise TargetFull(f"{runs} take all the room")
+        voted.add(run.run_id)
+        return prepare(runtime, run, sink)
+
+    monkeypatch.setattr("lockstep.pack.prepare", prepare_with_room_for_one)
+    move_all(world, RunKey("packs", f"room for one {days[0]}"), days)
+    for day in days:
+        world.require_exactly_once(day)
+
+
+def _undecided(runtime: Runtime, run: RunKey) -> bool:
+    return runtime.epoch_of(runtime.attempt_of(run)).state in UNDECIDED
+
+
+def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
+    days = days_of_pack(world)
+
+    def interrupted(request_uri: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        move(world, RunKey("packs", f"interrupted {days[0]}"), days, interrupted)
+    for thread in threading.enumerate():
+        if thread.name in ("pack", "lease"):
+            thread.join(timeout=30)
+            assert not thread.is_alive()
+    world.expire_leases()
+    move_all(world, RunKey("packs", f"after the interrupt {days[0]}"), days)
     for day in days:
         world.require_exactly_once(day)
