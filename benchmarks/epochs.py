@@ -36,7 +36,7 @@ LIMIT, SINK, SINK_WAL, EPOCH, JDBC = (
     "Spark JDBC append",
 )
 PARQUET, BARE, BARE_PARQUET = "whole epoch, Parquet", "bare Spark + COPY", "bare Spark + COPY, Parquet"
-SMALL, MANY = "one 100k epoch", "30 epochs of 100k"
+SMALL, MANY, PACKED = "one 100k epoch", "30 epochs of 100k", "30 epochs of 100k, packed"
 GROUP, DAG_RUNS = "epochs", "DAG runs"
 _MEANING = {
     LIMIT: "COPY BINARY of a pre-encoded file, one session",
@@ -49,6 +49,7 @@ _MEANING = {
     JDBC: "Spark reads the same CSV, appends by JDBC; promises nothing",
     SMALL: "run_epoch, warm",
     MANY: "run_epoch thirty times, warm",
+    PACKED: "run_epochs once, for thirty intervals, warm",
 }
 
 
@@ -163,6 +164,7 @@ def _measure_paths(bench: Bench, folder: Path, jdbc: bool) -> None:
                 bench.measure(JDBC, partial(paths.jdbc_append, place, csv, bench.rows))
             bench.measure(SMALL, partial(paths.whole_epoch, place, small_csv, 100_000))
         bench.measure(MANY, partial(_many, place, small_csv))
+        bench.measure(PACKED, partial(paths.packed_epochs, place, small_csv, "packed_rows", 30))
         if bench.only:
             return
         for protocol in ("two_phase", "write_ahead"):

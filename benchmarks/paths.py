@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
 from benchmarks.data import SPARK_SCHEMA, TABLE
-from lockstep import Pipeline, run_epoch
+from lockstep import Pipeline, run_epoch, run_epochs
 from lockstep.epoch import Interval
 from lockstep.sinks import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
@@ -145,6 +146,29 @@ def bare_spark(place: Place, file: Path, encoded: Path, rows: int) -> Timing:
         return rows
 
     return Timing(timed(write).seconds + copy_limit(place, encoded, rows).seconds, rows)
+
+
+def packed_epochs(place: Place, file: Path, table: str, count: int) -> Timing:
+    """As many days' epochs, each of a copy of `file`, by one call of run_epochs."""
+    fresh_table(place.warehouse, table)
+    landing = place.folder / "landing" / table
+    landing.mkdir(parents=True, exist_ok=True)
+    days = [START + timedelta(days=next(_days)) for _ in range(count)]
+    for day in days:
+        shutil.copyfile(file, landing / f"{day:%Y-%m-%d}{file.suffix}")
+
+    def run() -> int:
+        reports = run_epochs(
+            _pipeline(table, landing, file.suffix),
+            intervals=[(day, day + timedelta(days=1)) for day in days],
+            ledger=place.ledger,
+            staging=str(place.folder / "staging"),
+            spark=place.url,
+            connections={"warehouse": place.warehouse},
+        )
+        return sum(report.rows["flights"] for report in reports)
+
+    return timed(run)
 
 
 def jdbc_append(place: Place, csv: Path, rows: int) -> Timing:
