@@ -54,6 +54,37 @@ def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(place: 
     place.expect_refusal(PreflightRefused, "other is unique too", given, sealed(3, row(3)))
 
 
+def test_where_a_collation_takes_texts_for_the_same_the_server_says_which_keys_are_alike(
+    place: UpsertedDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def held(*_: object) -> None:
+        raise AssertionError("told without the server")
+
+    given = place.sink(key=["name"], validate="schema")
+    place.send(given, sealed(1, row(1, "a")))
+    monkeypatch.setattr("lockstep.sinks.tables.load.hold", held)
+    with pytest.raises(AssertionError, match="told without the server"):
+        place.prepare(given, sealed(2, row(2, "b")))
+    place.execute("CREATE COLLATION odd (provider = libc, locale = 'C')")
+    place.execute("ALTER TABLE target ALTER COLUMN name TYPE text COLLATE odd")
+    place.execute("UPDATE pg_collation SET collisdeterministic = false WHERE collname = 'odd'")  # as ICU's may be
+    place.send(given, sealed(2, row(2, "b"), row(3, "a")))
+    assert place.shown() == {2: ("b", 1, False), 3: ("a", 1, False)}
+    place.expect_refusal(SinkRejected, "stands more than once", given, sealed(3, row(1, "c"), row(2, "c")))
+
+
+def test_keys_that_start_with_a_text_go_in_by_the_servers_order(place: UpsertedDatabase) -> None:
+    given = place.sink(key=["name", "id"], order="column:version")
+    place.send(given, sealed(1, row(2, "é"), row(1, "z"), row(1, "Z", 5), row(1, "Z", 7)))
+    place.send(given, sealed(2, row(2, "é", 3), row(1, "a")))
+    assert place.execute('SELECT name, version FROM target ORDER BY name COLLATE "C"') == [
+        ("Z", 7),
+        ("a", 1),
+        ("z", 1),
+        ("é", 3),
+    ]
+
+
 def test_keys_are_counted_through_the_partitions_of_a_table(place: UpsertedDatabase) -> None:
     place.execute(
         "CREATE TABLE target (id bigint PRIMARY KEY, name text, version bigint, lockstep_epoch bigint NOT NULL, "

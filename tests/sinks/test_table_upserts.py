@@ -22,6 +22,8 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetOwned,
 )
+from lockstep.sinks.mariadb._upsert import Upsert as MariaDbUpsert
+from lockstep.sinks.postgres._upsert import Upsert as PostgresUpsert
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import SealedRows
@@ -88,6 +90,64 @@ def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
         place.send(place.sink(protocol), one)
     assert place.shown() == applied(epochs)
     assert place.left_over() == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("guess", [True, False])
+def test_however_wrong_the_guess_is_that_keys_are_new_the_table_is_the_same(
+    place: UpsertedDatabase, protocol: ProtocolName, guess: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is when somebody else is faster than who has looked."""
+    for kind in (PostgresUpsert, MariaDbUpsert):
+        monkeypatch.setattr(kind, "_is_free", lambda *_: guess)
+    epochs = random_epochs(7)
+    for one in random.Random(7).sample(epochs, len(epochs)):
+        place.send(place.sink(protocol), one)
+    assert place.shown() == applied(epochs)
+    assert place.left_over() == []
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_keys_beyond_those_of_the_table_need_no_table_in_between(
+    place: UpsertedDatabase, protocol: ProtocolName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def created(*_: object) -> None:
+        raise AssertionError("a table in between")
+
+    given = place.sink(protocol)
+    place.send(given, sealed(1, row(5), row(3)))
+    place.send(given, sealed(2, row(4), row(5, "newer")))
+    for kind in (PostgresUpsert, MariaDbUpsert):
+        monkeypatch.setattr(kind, "_create", created)
+    place.send(given, sealed(3, row(9), row(6), row(7)))
+    place.send(given, sealed(4, row(1), row(2)))
+    with pytest.raises(AssertionError, match="a table in between"):
+        place.send(given, sealed(5, row(8)))  # between 6 and 9, for all that was asked
+        place.send(given, sealed(6, row(2), row(8)))
+    assert place.shown()[5][0] == "newer"
+    assert set(place.shown()) == {1, 2, 3, 4, 5, 6, 7, 8, 9}
+
+
+@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+def test_an_epoch_too_large_to_be_held_is_upserted_alike(
+    place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.sinks.tables.load.MOST_BYTES", 0)
+    given = place.sink(**arguments)
+    place.send(given, sealed(1, row(2), row(1)))
+    place.send(given, sealed(2, row(2, "newer"), row(3)))
+    assert {key: found[0] for key, found in place.shown().items()} == {1: "a", 2: "newer", 3: "a"}
+    place.expect_refusal(SinkRejected, "stands more than once", given, sealed(3, row(7), row(7, "b")))
+    assert place.left_over() == []
+
+
+def test_text_that_the_server_would_refuse_is_refused_before_the_decision(place: UpsertedDatabase) -> None:
+    text, long = 'text COLLATE "C"' if place.text == "text" else "varchar(3) CHARACTER SET utf8mb4", "a\0" * 9
+    columns = f"id bigint PRIMARY KEY, name {text}, version bigint, {OURS}, lockstep_order bigint NOT NULL"
+    place.execute(f"CREATE TABLE target ({columns})")
+    given = place.sink(create=False, validate="schema")
+    place.expect_refusal(SinkRejected, "name|0x00", given, sealed(1, row(1), row(2, long)))
+    place.send(given, sealed(2, row(1, "abc")))
 
 
 def test_epochs_of_a_cursor_go_by_their_number(place: UpsertedDatabase) -> None:

@@ -46,7 +46,7 @@ class Load(TableLoad[Cursor, "LoadText"]):
         with closing(_ahead(encoding.pieces(batches))) as pieces:
             for piece in pieces:
                 total += self._load(cursor, statement, piece)
-        self._require_whole(total, batches)
+        self.require_whole(total, batches)
         return total
 
     def _load(self, cursor: Cursor, statement: str, piece: Piece) -> int:
@@ -107,6 +107,9 @@ class LoadText:
             for start in range(0, batch.num_rows, _ROWS):
                 piece = batch.slice(start, _ROWS)
                 yield self.lines(piece), piece.num_rows
+
+    def check(self, batches: Batches) -> int:
+        return sum(rows for _, rows in self.pieces(batches))
 
     def lines(self, batch: pa.RecordBatch) -> memoryview:
         columns = [self._column(batch, name, kind) for name, kind in self.fields]

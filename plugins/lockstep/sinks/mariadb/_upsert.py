@@ -15,9 +15,11 @@ from lockstep.mariadb.sql import columns, compose, identifier
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
 from lockstep.sinks.mariadb._load import LoadText, loader_of
-from lockstep.sinks.mariadb._tables import Table
+from lockstep.sinks.mariadb._tables import Table, find_table
 from lockstep.sinks.mariadb._types import KEY_COLLATION
+from lockstep.sinks.tables.held_rows import HeldRows
 from lockstep.sinks.tables.load import TableUpsert
+from lockstep.sinks.tables.text_and_bytes import longest
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
 _STAGING = "lockstep_upsert"
@@ -27,6 +29,10 @@ _UNIQUE = """
     SELECT index_name, GROUP_CONCAT(column_name ORDER BY seq_in_index SEPARATOR '\\0'), MAX(sub_part IS NOT NULL)
     FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s AND non_unique = 0
     GROUP BY index_name
+"""
+_LEADING = """
+    SELECT column_name FROM information_schema.statistics
+    WHERE table_schema = %s AND table_name = %s AND non_unique = 0 AND seq_in_index = 1
 """
 
 
@@ -53,11 +59,32 @@ class Upsert(TableUpsert[Cursor, LoadText]):
         if found := [row if len(row) > 1 else row[0] for row in cursor.fetchall()]:
             raise self.load.rejected(self.upserts.duplicates(self.load.output, found))
 
+    def _tells_apart_by_bytes(self, cursor: Cursor) -> bool:
+        """Preflight lets no other collation be."""
+        return True
+
+    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
+        """Types were compared; what is left is the length of text and bytes."""
+        table, lengths = find_table(cursor, self.load.relation, self.load.database.where), longest(held.table)
+        if table is None or lengths is None:
+            return False
+        return all(length <= table.columns[name].surely_holds for name, length in lengths.items())
+
+    def _leading(self, cursor: Cursor) -> str | None:
+        """Preflight lets the table have no other unique index."""
+        cursor.execute(_LEADING, self.load.relation.names)
+        return next((str(name) for (name,) in cursor.fetchall()), None)
+
+    def _is_free(self, cursor: Cursor, column: str, span: tuple[object, object]) -> bool:
+        statement = "SELECT COALESCE((SELECT MIN({column}) FROM {table} WHERE {column} >= %s) > %s, TRUE)"
+        cursor.execute(compose(statement, column=column, table=self.load.relation.names), span)
+        return cursor.fetchone() == (1,)
+
     def _merge(self, cursor: Cursor, staging: Relation, encoding: LoadText, rows: int) -> int:
-        cursor.execute(self._insert(staging, encoding))
+        cursor.execute(self._insert_or_update(staging, encoding))
         return loader_of(cursor).last_insert().new
 
-    def _insert(self, staging: Relation, encoding: LoadText) -> str:
+    def _insert_or_update(self, staging: Relation, encoding: LoadText) -> str:
         """The order is assigned last and the epoch before it: assignments see what those before them have done."""
         start = compose("INSERT INTO {table} ", table=self.load.relation.names)
         source = compose(" FROM {table} ORDER BY ", table=staging.names)

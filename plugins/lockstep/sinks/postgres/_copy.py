@@ -19,7 +19,8 @@ from lockstep.disclosure import cause, describe_error
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
-from lockstep.sinks.postgres._encoders import copy_options, encoder_of
+from lockstep.sinks.postgres._encoders import Encoder, copy_options, encoder_of
+from lockstep.sinks.postgres._harmless import takes_text, takes_what_fits
 from lockstep.sinks.postgres._tables import Table, find_table
 from lockstep.sinks.postgres._types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.load import TableLoad
@@ -57,6 +58,13 @@ class Copy(TableLoad[Cursor, "Encoding"]):
             if stream.failure is not None:  # what broke off the stream is the cause, the server only echoes it
                 raise stream.failure from None
             raise
+
+    def _takes_what_fits(self, cursor: Cursor, encoding: Encoding) -> bool:
+        return takes_what_fits(cursor, self.relation, encoding.names)
+
+    def _is_harmless(self, cursor: Cursor, encoding: Encoding, batch: pa.RecordBatch) -> bool:
+        nulls = any(column.not_null and batch[name].null_count for name, _, column in encoding.fields)
+        return not nulls and takes_text(cursor, batch)
 
     def _lock(self, cursor: Cursor) -> None:
         # the lock that COPY takes, taken before looking: no column changes its type in between
@@ -103,14 +111,26 @@ class Encoding:
             wired = self.wire(batch)
             for start in range(0, wired.num_rows, _ROWS):
                 piece = wired.slice(start, _ROWS)
-                try:
-                    data = encoder.write_batch(piece)
-                except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-                    raise SinkRejected(f"{self.where}: the rows can't be encoded: {describe_error(error)}") from cause(
-                        error, True
-                    )
-                yield data, piece.num_rows
+                yield self._encoded(encoder, piece), piece.num_rows
         yield encoder.finish(), 0
+
+    def check(self, batches: Batches) -> int:
+        """Rows, of which each is made fit for the encoder; it is tried with the first of each batch, as its types
+        decide what it takes."""
+        encoder, rows = encoder_of(self.schema), 0
+        encoder.write_header()
+        for batch in batches:
+            self._encoded(encoder, self.wire(batch).slice(0, _ROWS))
+            rows += batch.num_rows
+        return rows
+
+    def _encoded(self, encoder: Encoder, piece: pa.RecordBatch) -> bytes:
+        try:
+            return encoder.write_batch(piece)
+        except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+            raise SinkRejected(f"{self.where}: the rows can't be encoded: {describe_error(error)}") from cause(
+                error, True
+            )
 
     def wire(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [

@@ -18,7 +18,9 @@ from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.postgres._copy import Encoding
+from lockstep.sinks.postgres._harmless import takes_text
 from lockstep.sinks.postgres._tables import Table
+from lockstep.sinks.tables.held_rows import HeldRows
 from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
@@ -46,6 +48,19 @@ _OTHERS = f"""
     WHERE i.indrelid = {_TABLE} AND (i.indisunique OR i.indisexclusion)
     GROUP BY i.indexrelid HAVING bool_or(i.indisexclusion) OR NOT array_agg(a.attname::text) @> %(key)s ORDER BY 1
 """  # noqa: S608
+_BY_BYTES = f"""
+    SELECT coalesce(bool_and(c.collisdeterministic), true)
+    FROM pg_attribute a LEFT JOIN pg_collation c ON c.oid = a.attcollation
+    WHERE a.attrelid = {_TABLE} AND a.attname = ANY (%(key)s)
+"""  # noqa: S608
+# what the unique index on just the key has first
+_LEADING = f"""
+    SELECT min(a.attname::text) FILTER (WHERE a.attnum = i.indkey[0])
+    FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey[0:i.indnkeyatts - 1])
+    WHERE i.indrelid = {_TABLE} AND i.indisunique AND i.indisvalid AND i.indimmediate
+      AND i.indpred IS NULL AND i.indexprs IS NULL
+    GROUP BY i.indexrelid HAVING array_agg(a.attname::text) <@ %(key)s AND count(*) = cardinality(%(key)s)
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -69,14 +84,39 @@ class Upsert(TableUpsert[Cursor, Encoding]):
 
     def _merge(self, cursor: Cursor, staging: Relation, encoding: Encoding, rows: int) -> int:
         before = self._growth(cursor)
-        cursor.execute(self._insert(staging, encoding))
+        cursor.execute(self._insert_or_update(staging, encoding, by_bytes=self._tells_apart_by_bytes(cursor)))
         if cursor.rowcount != rows:  # else each was put in
             self._require_all(cursor, staging, encoding)
         return self._growth(cursor) - before
 
+    def _tells_apart_by_bytes(self, cursor: Cursor) -> bool:
+        """Not where a collation takes different texts for the same."""
+        cursor.execute(_BY_BYTES, self._named)
+        return cursor.fetchone() == (True,)
+
+    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
+        return takes_text(cursor, held.table)
+
+    def _leading(self, cursor: Cursor) -> str | None:
+        cursor.execute(_LEADING, self._named)
+        return next((str(name) for (name,) in cursor.fetchall()), None)
+
+    def _is_free(self, cursor: Cursor, column: str, span: tuple[object, object]) -> bool:
+        statement = sql.SQL(
+            "SELECT (SELECT min({column}) FROM {table} WHERE {column} >= {least}) <= {most} IS NOT TRUE"
+        )
+        least, most = map(sql.Literal, span)
+        names = {"column": sql.Identifier(column), "table": _table(self.load.relation)}
+        cursor.execute(statement.format(**names, least=least, most=most))
+        return cursor.fetchone() == (True,)
+
+    @property
+    def _named(self) -> dict[str, object]:
+        return {"schema": self.load.relation.schema, "table": self.load.relation.table, "key": self._key}
+
     def _growth(self, cursor: Cursor) -> int:
         """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
-        cursor.execute(_GROWN, {"schema": self.load.relation.schema, "table": self.load.relation.table})
+        cursor.execute(_GROWN, self._named)
         (grown,) = cursor.fetchone() or (0,)
         return int(grown)
 
@@ -92,19 +132,26 @@ class Upsert(TableUpsert[Cursor, Encoding]):
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
             raise self.load.rejected(self.upserts.duplicates(self.load.output, [found])) from cause(error, True)
 
-    def _insert(self, staging: Relation, encoding: Encoding) -> sql.Composable:
+    def _insert_or_update(self, staging: Relation, encoding: Encoding, *, by_bytes: bool) -> sql.Composable:
+        """`by_bytes`: sorted as held rows are, so that those who insert and those who update don't deadlock."""
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN
-        newest = sql.SQL("DISTINCT ON ({})").format(key) if by_column else sql.SQL("")
+        texts = {name for name, kind, _ in encoding.fields if kind.name == "text" and by_bytes}
+        sorted_by = sql.SQL(", ").join(
+            sql.SQL('{} COLLATE "C"' if name in texts else "{}").format(sql.Identifier(name)) for name in self._key
+        )
+        newest = sql.SQL("DISTINCT ON ({})").format(sorted_by) if by_column else sql.SQL("")
         replaced = [name for name in encoding.names if name not in self._key]
         return sql.SQL(
-            "INSERT INTO {table} AS t ({columns}) SELECT {newest} {columns} FROM {staging} ORDER BY {key}{descending} "
-            "ON CONFLICT ({key}) DO UPDATE SET {replaced} WHERE {age_here} < {age_given}"
+            "INSERT INTO {table} AS t ({columns}) SELECT {newest} {columns} FROM {staging} "
+            "ORDER BY {sorted_by}{descending} ON CONFLICT ({key}) "
+            "DO UPDATE SET {replaced} WHERE {age_here} < {age_given}"
         ).format(
             table=_table(self.load.relation),
             columns=_names(encoding.names),
             newest=newest,
             staging=_table(staging),
             key=key,
+            sorted_by=sorted_by,
             descending=sql.SQL(", {} DESC").format(sql.Identifier(ORDER_COLUMN)) if by_column else sql.SQL(""),
             replaced=sql.SQL(", ").join(
                 sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in replaced

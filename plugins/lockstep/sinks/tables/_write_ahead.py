@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers.outside import OutsideCommitter
@@ -109,7 +109,7 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
     # --- rows ---
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """With `try_rows` it writes as many rows as the epoch has, and rolls back."""
+        """With `try_rows` it writes the rows that the tables could refuse, and rolls back."""
         try:
             return self._try(epoch, wal)
         except SinkUnavailable as error:
@@ -131,7 +131,7 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
         if not self._try_rows:
             self._target.try_encoding(claim, batches)
             return
-        self._target.load(claim, batches, SinkRejected)
+        self._target.try_rows(claim, batches)
         reach(CrashPoint.PREPARE_AFTER_WRITE)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -13,9 +13,16 @@ import pyarrow as pa
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
+from lockstep.sinks.tables.held_rows import MOST_BYTES, HeldRows, hold
 from lockstep.sinks.tables.own_tables import OwnTables
-from lockstep.sinks.tables.upserts import Upserts
+from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
+
+
+class TransactionCursor(Protocol):
+    """What of a cursor is the same in every database."""
+
+    def execute(self, statement: Any, /) -> object: ...
 
 
 class RowEncoding(Protocol):
@@ -28,8 +35,37 @@ class RowEncoding(Protocol):
     def pieces(self, batches: Batches) -> Iterator[tuple[Any, int]]:
         """What is sent, and how many rows each piece has. Raises `SinkRejected` for values that would change."""
 
+    def check(self, batches: Batches) -> int:
+        """As `pieces`, where nothing is to be sent; returns the rows counted."""
 
-Cursor = TypeVar("Cursor")
+
+@dataclass
+class HarmlessBatches:
+    """Satisfies `Batches`. `harmless`: whether all that were read so far are."""
+
+    batches: Batches
+    is_harmless: Callable[[pa.RecordBatch], bool]
+    harmless: bool = True
+
+    @property
+    def output(self) -> str:
+        return self.batches.output
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.batches.schema
+
+    @property
+    def rows(self) -> int:
+        return self.batches.rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            self.harmless = self.harmless and self.is_harmless(batch)
+            yield batch
+
+
+Cursor = TypeVar("Cursor", bound=TransactionCursor)
 Encoding = TypeVar("Encoding", bound=RowEncoding)
 
 
@@ -69,6 +105,29 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
         with self.database.naming(self.what, self.rejected):
             return self.send(cursor, self.encoding(cursor, batches.schema), self.relation, batches)
 
+    def try_rows(self, cursor: Cursor, batches: Batches) -> int:
+        """Let the server try all rows; the cursor's transaction is to be rolled back. Where nothing of the table could
+        refuse rows whose types fit, nor anything of their values, none is sent. Returns the rows counted."""
+        with self.database.naming(self.what, self.rejected):
+            encoding = self.encoding(cursor, batches.schema)
+            if not self._takes_what_fits(cursor, encoding):
+                return self.send(cursor, encoding, self.relation, batches)
+        looked_at = HarmlessBatches(batches, lambda batch: self._is_harmless(cursor, encoding, batch))
+        rows = encoding.check(looked_at)
+        if not looked_at.harmless:
+            return self.write(cursor, batches)
+        self.require_whole(rows, batches)
+        return rows
+
+    def _takes_what_fits(self, cursor: Cursor, encoding: Encoding) -> bool:
+        """Whether there is nothing about the table that could refuse a row, or change it: neither constraint nor
+        trigger, for example."""
+        return False
+
+    def _is_harmless(self, cursor: Cursor, encoding: Encoding, batch: pa.RecordBatch) -> bool:
+        """Whether such a table surely takes these rows: no null where none may be, no text that it lacks."""
+        return False
+
     def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
         """How `schema` is encoded for the table, now and until the transaction ends. Raises `PreflightRefused`."""
         self._lock(cursor)
@@ -78,11 +137,11 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
         """Check types, values and count without sending a row; returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
             encoding = self._compare(cursor, batches.schema)
-        rows = sum(rows for _, rows in encoding.pieces(batches))
-        self._require_whole(rows, batches)
+        rows = encoding.check(batches)
+        self.require_whole(rows, batches)
         return rows
 
-    def _require_whole(self, rows: int, batches: Batches) -> None:
+    def require_whole(self, rows: int, batches: Batches) -> None:
         if rows != batches.rows:
             raise self.rejection(f"the WAL gave {rows} rows, the manifest has {batches.rows}")
 
@@ -129,23 +188,89 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
     def _drop(self, cursor: Cursor, staging: Relation) -> None:
         """Take the table in between away, and its room."""
 
+    @abstractmethod
+    def _tells_apart_by_bytes(self, cursor: Cursor) -> bool:
+        """Whether two keys are alike for the server only where they are for Arrow."""
+
+    @abstractmethod
+    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
+        """Whether the table in between would refuse no value, so that nothing needs to be sent to know."""
+
+    @abstractmethod
+    def _leading(self, cursor: Cursor) -> str | None:
+        """The column that the table's index on the key starts with."""
+
+    @abstractmethod
+    def _is_free(self, cursor: Cursor, column: str, span: tuple[object, object]) -> bool:
+        """Whether no row has a value within `span` there: by the first one from its beginning on, which is one step
+        down the index, however large the table is."""
+
     # --- what is the same ---
 
     def write(self, cursor: Cursor, batches: Batches) -> int:
         """Put all rows in within the cursor's transaction; returns how many there are, older ones included."""
-        with self._stage(cursor, batches) as (staging, encoding):
-            new = self._merge(cursor, staging, encoding, batches.rows)
+        with self.load.database.naming(self.load.what, self.load.rejected):
+            encoding, rows = self._read(cursor, batches)
+            new = self._put(cursor, encoding, rows)
             self.own.count_keys(cursor, self.epoch, self.load.relation, new)
         return batches.rows
 
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self._stage(cursor, batches):
+        with self.load.database.naming(self.load.what, self.load.rejected):
+            encoding, rows = self._read(cursor, batches)
+        if isinstance(rows, HeldRows) and self._surely_takes(cursor, rows):
+            self.load.require_whole(encoding.check(rows), rows)
+            return rows.rows
+        with self._stage(cursor, encoding, rows):
             return batches.rows
+
+    def _read(self, cursor: Cursor, batches: Batches) -> tuple[Encoding, Batches]:
+        """How the rows are encoded, and they as the table has them: of a small epoch they are held, and the keys, and
+        what tells rows of one key apart, are known to stand there once."""
+        stored = self.upserts.stored(batches, self.epoch)
+        encoding = self.load.encoding(cursor, stored.schema)
+        by_column = self.upserts.order is Order.COLUMN
+        order = [(name, "ascending") for name in self._key] + [(ORDER_COLUMN, "descending")] * by_column
+        held = hold(stored, order, MOST_BYTES) if self._tells_apart_by_bytes(cursor) else None
+        if held is not None and (found := held.repeated([name for name, _ in order])):
+            raise self.load.rejected(self.upserts.duplicates(self.load.output, found))
+        return encoding, held or stored
+
+    def _put(self, cursor: Cursor, encoding: Encoding, rows: Batches) -> int:
+        """Returns how many keys are new in the table."""
+        once = isinstance(rows, HeldRows) and not (self.upserts.order is Order.COLUMN and rows.repeated(self._key))
+        if isinstance(rows, HeldRows) and once and self._insert(cursor, encoding, rows):
+            return rows.rows
+        with self._stage(cursor, encoding, rows) as staging:
+            return self._merge(cursor, staging, encoding, rows.rows)
+
+    def _insert(self, cursor: Cursor, encoding: Encoding, held: HeldRows) -> bool:
+        """Put rows in at once, each with a key of its own, if the table seems to have none of the keys. False: it may,
+        and nothing was put in."""
+        leading = self._leading(cursor)
+        span = held.span(leading) if leading is not None else None
+        if leading is None or span is None or not self._is_free(cursor, leading, span):
+            return False
+        cursor.execute("SAVEPOINT lockstep_upsert")
+        try:
+            self.load.send(cursor, encoding, self.load.relation, held)
+        except self.load.rejected:  # somebody else was faster with a key; or whatever is wrong will be said again
+            cursor.execute("ROLLBACK TO SAVEPOINT lockstep_upsert")
+            return False
+        cursor.execute("RELEASE SAVEPOINT lockstep_upsert")
+        return True
+
+    def try_rows(self, cursor: Cursor, batches: Batches) -> int:
+        """Put all rows in; the cursor's transaction is to be rolled back."""
+        return self.write(cursor, batches)
 
     def standing(self, cursor: Cursor, batches: Batches) -> Standing:
         """Look for each row by its key. The cursor's transaction is to be rolled back."""
-        with self._stage(cursor, batches) as (staging, encoding):
+        stored = self.upserts.stored(batches, self.epoch)
+        with self.load.database.naming(self.load.what, self.load.rejected):
+            encoding = self.load.encoding(cursor, stored.schema)
+        with self._stage(cursor, encoding, stored) as staging:
             return Standing(*(int(number or 0) for number in self._look(cursor, staging, encoding)))
 
     @property
@@ -153,13 +278,13 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         return list(self.upserts.keys[self.load.output])
 
     @contextmanager
-    def _stage(self, cursor: Cursor, batches: Batches) -> Iterator[tuple[Relation, Encoding]]:
+    def _stage(self, cursor: Cursor, encoding: Encoding, rows: Batches) -> Iterator[Relation]:
         """All rows in a table of our own, with unique keys."""
-        stored, staging = self.upserts.stored(batches, self.epoch), self._staging()
+        staging = self._staging()
         with self.load.database.naming(self.load.what, self.load.rejected):
-            encoding = self.load.encoding(cursor, stored.schema)
             self._create(cursor, staging, encoding)
-            self.load.send(cursor, encoding, staging, stored)
-            self._require_unique(cursor, staging)
-            yield staging, encoding
+            self.load.send(cursor, encoding, staging, rows)
+            if not isinstance(rows, HeldRows):
+                self._require_unique(cursor, staging)
+            yield staging
             self._drop(cursor, staging)

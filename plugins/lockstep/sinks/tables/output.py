@@ -43,6 +43,10 @@ class RowWriter(Protocol[Cursor_contra]):
     def write(self, cursor: Cursor_contra, batches: Batches) -> int:
         """Put all rows in; returns how many there are, which the server has confirmed."""
 
+    def try_rows(self, cursor: Cursor_contra, batches: Batches) -> int:
+        """Have the server try all rows, in a transaction that is rolled back, unless it surely takes them; returns how
+        many there are."""
+
     def try_encoding(self, cursor: Cursor_contra, batches: Batches) -> int:
         """Check types, values and count without touching the table; returns the rows counted."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -126,8 +126,19 @@ class TableTarget(ABC, Generic[Cursor]):
 
     def load(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
         """Send an output's rows. Raises `rejected` for what the server refuses, `KeysHeld`, `SinkUnavailable`."""
-        try:
+        with self._held_off(claim):
             claim.rows[batches.output] = self._writer(claim, batches, rejected).write(claim.cursor, batches)
+
+    def try_rows(self, claim: TableClaim[Cursor], batches: Batches) -> None:
+        """As `load`, in a claim that is never committed: rows that the server surely takes are not sent."""
+        with self._held_off(claim):
+            claim.rows[batches.output] = self._writer(claim, batches).try_rows(claim.cursor, batches)
+
+    @contextmanager
+    def _held_off(self, claim: TableClaim[Cursor]) -> Iterator[None]:
+        """Say who holds what the rows want."""
+        try:
+            yield
         except SinkUnavailable as error:
             claim.close()
             if self.database.is_locked_out(error):
