@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -357,3 +358,23 @@ def test_a_failing_function_fails_the_execution_with_its_own_words(session: Spar
 
     with pytest.raises(StageFailed, match="no luck with 1"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
+
+
+@pytest.mark.parametrize(
+    ("master", "algorithm"),
+    [
+        ("local", "2"),
+        ("local[2]", "2"),
+        ("local-cluster[2,1,512]", "1"),
+        ("spark://host:7077", "1"),
+        ("yarn", "1"),
+        ("", "1"),
+    ],
+)
+def test_a_task_puts_its_file_in_place_by_itself_only_where_no_executor_can_be_lost(
+    master: str, algorithm: str
+) -> None:
+    from lockstep.compute.stage import committing
+
+    settings: Any = SimpleNamespace(conf={"spark.master": master})
+    assert committing(settings) == {"mapreduce.fileoutputcommitter.algorithm.version": algorithm}

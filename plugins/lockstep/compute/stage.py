@@ -38,8 +38,6 @@ from lockstep.window_definition import only_windows
 _WRITE = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # a file shows up when its task is done, not when all are: it is digested meanwhile, and hashed again by the seal
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
     # every reader takes all rows once, so nothing is repaid of what looking for repeated values and bounds costs
     "parquet.enable.dictionary": "false",
     "parquet.column.statistics.enabled": "false",
@@ -319,13 +317,25 @@ def _write_at_once(spark: SparkSession, token: int, writes: Mapping[str, Callabl
     return {name: one.result() for name, one in rows.items()}
 
 
+def committing(spark: SparkSession) -> dict[str, str]:
+    """With the second algorithm of Hadoop's committer a file shows up when its task is done, not when all are: it is
+    digested meanwhile, and hashed again by the seal.
+
+    Not where an executor can be lost: it may still live, and would put its task's file in the place of another
+    attempt's, after the seal.
+    """
+    master = spark.conf.get("spark.master", "") or ""
+    alone = master == "local" or master.startswith("local[")
+    return {"mapreduce.fileoutputcommitter.algorithm.version": "2" if alone else "1"}
+
+
 def _write(frame: DataFrame, path: str, store: JobFiles | None) -> int:
     if store is not None and (held := rows_in(frame)) is not None:
         store.write(path, held)
         note_written(frame)
         return len(held)
     observed = ObservedFrame.of(frame, rows="count(1)")
-    observed.frame.write.mode("error").options(**_WRITE).parquet(path)
+    observed.frame.write.mode("error").options(**_WRITE, **committing(frame.sparkSession)).parquet(path)
     counts = observed.counts()
     if not counts:
         raise StageFailed(f"Spark wrote {path} and didn't say how many rows")
