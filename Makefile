@@ -87,6 +87,7 @@ bench: setup ## every benchmark, and each aim beside what was reached; the last 
 
 bench-rivals: setup ## Flink, Structured Streaming, Spark JDBC and dlt on the same work; then their rows under faults (JDK, Maven)
 	@$(BIN)/python -m benchmarks.rivals speed
+	@$(BIN)/python -m benchmarks.windows --flink
 	@$(BIN)/python -m benchmarks.rivals faults
 
 clean: down ## stop the stack, delete its data and .venv

@@ -26,7 +26,7 @@ app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 RESULTS = Path(__file__).parent / "results"
 #: Modules, each a part of the run; `python -m benchmarks.PART --help` tells more of one.
-PARTS = ("epochs", "sinks", "state", "kafka")
+PARTS = ("epochs", "sinks", "state", "windows", "kafka")
 
 
 @app.command()

@@ -88,6 +88,13 @@ AIMS = (
     Aim("sinks", "stdout", "StdoutSink", Kind.RATE, 200_000),
     Aim("sinks", "TCP", "TcpSink", Kind.RATE, 200_000),
     Aim("sinks", "HTTP", "HttpSink", Kind.RATE, 200_000),
+    Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 1.0, "Structured Streaming, 1 batches"),
+    Aim("windows", "cut in 10", "Lockstep, 10 epochs", Kind.TIME, 1.2, "Structured Streaming, 10 batches"),
+    Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 2.0, "Flink 2.2.0, exactly once"),
+    Aim("kafka", "KafkaSink", "exactly_once", Kind.SPEED, 0.90, "at_least_once"),
+    Aim("kafka", "KafkaSink", "exactly_once, JSON", Kind.SPEED, 0.95, "at_least_once, JSON"),
+    Aim("kafka", "bytes", "KafkaSource, stage job", Kind.SPEED, 1.0, "Spark alone"),
+    Aim("kafka", "JSON", "KafkaSource, stage job", Kind.SPEED, 1.0, "Spark alone"),
     Aim("state", "1,000 keys touched", "a state of 1,000 keys, 16 buckets", Kind.TIME, 1.5, "no state"),
     Aim("state", "10 keys touched", "a state of 1,000 keys, 256 buckets", Kind.TIME, 1.5, "no state"),
 )

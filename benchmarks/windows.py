@@ -11,7 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -45,6 +45,7 @@ from stack.spark import ConnectServer
 app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 PARTITIONS = 4
+_CHECKPOINT_MS = 500
 SCHEMA = "id BIGINT, origin STRING, at TIMESTAMP, delay INT, carrier STRING"
 CLOSING = "ZZZ"  #: origin of the records that close every window before them; not compared
 _YEAR, _STEP = 336_776, 364 * 24 * 3600 * 1_000_000
@@ -166,6 +167,35 @@ def _batches(place: Place, batches: int) -> Callable[[str], Callable[[], None]]:
     return make
 
 
+def _flink(stack: ExitStack, place: Place) -> Way:
+    """A streaming job over all records that are there, by a warm Flink, exactly once."""
+    from benchmarks.rivals.speed.flink_session import VERSION, flink_session, program
+
+    work = Home.from_environment().root / "rivals"
+    built = program(work)
+    built.set_up()
+    session = stack.enter_context(flink_session(built, place.folder))
+    place.trees = {**place.trees, "flink": session.pid}
+
+    def make(out: str) -> Callable[[], None]:
+        def job() -> None:
+            session.run(
+                "win",
+                bootstrap=place.broker.bootstrap,
+                **{"in": "events"},
+                out=out,
+                prefix=out,
+                mode="eo",
+                checkpoints=place.folder / "checkpoints-flink",
+                interval=_CHECKPOINT_MS,
+                reuse="true",
+            )
+
+        return job
+
+    return place.way(f"{VERSION}, exactly once", "cut in 1", make)
+
+
 @contextmanager
 def _running(folder: Path, rows: int, jobs: bool) -> Iterator[Place]:
     folder.mkdir(parents=True)
@@ -236,12 +266,16 @@ def _events(rows: int) -> Iterator[dict[str, Any]]:
     for copy in count():
         for origin, carrier, delay, micros in zip(*columns, base, strict=True):
             if sent == rows - PARTITIONS:
-                for _ in range(PARTITIONS):
-                    yield {"origin": CLOSING, "at": "2099-06-01T00:00:00Z", "delay": 0, "carrier": "XX"}
+                for _ in range(PARTITIONS):  # a broker refuses a result of the future, Flink's has its window's time
+                    yield {"origin": CLOSING, "at": _time(micros + copy * _STEP + _STEP), "delay": 0, "carrier": "XX"}
                 return
-            at = datetime.fromtimestamp((micros + copy * _STEP) / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            at = _time(micros + copy * _STEP)
             yield {"origin": origin, "at": at, "delay": delay, "carrier": carrier}
             sent += 1
+
+
+def _time(micros: int) -> str:
+    return datetime.fromtimestamp(micros / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _sums(broker: KafkaBroker, topic: str) -> Sums:
@@ -278,18 +312,22 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
     warm: Annotated[int, typer.Option(min=0, help="How often each way runs before that.")] = 1,
     only: Annotated[str, typer.Option(help="Measure ways whose name holds this.")] = "",
+    flink: Annotated[bool, typer.Option(help="Measure Flink's job too: it needs a JDK and Maven.")] = False,
     jobs: Annotated[bool, typer.Option(help="Tell Spark's jobs too, by its event log, which costs time.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure each way in turn, print seconds, shares of Structured Streaming, and CPU seconds of all processes."""
     folder = Home.from_environment().root / f"bench-windows-{os.getpid()}"
     try:
-        with _running(folder, rows, jobs) as place:
+        with ExitStack() as stack:
+            place = stack.enter_context(_running(folder, rows, jobs))
             ways = []
             for cut in map(int, cuts.split(",")):
                 theirs, ours = f"Structured Streaming, {cut} batches", f"Lockstep, {cut} epochs"
                 ways.append(place.way(theirs, f"cut in {cut}", _batches(place, cut)))
                 ways.append(place.way(ours, f"cut in {cut}", _epochs(place, cut)))
+            if flink:
+                ways.append(_flink(stack, place))
             ways = [way for way in ways if only in way.name]
             _warm(place, ways, warm, jobs)
             measure(ways, rounds, _err.print)

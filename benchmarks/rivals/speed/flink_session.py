@@ -28,6 +28,10 @@ class FlinkSession:
         self._started, self._log = started, log
         self._answer()
 
+    @property
+    def pid(self) -> int:
+        return self._started.pid
+
     def run(self, job: str, **options: object) -> float:
         """Seconds from the request to the answer, with the job's start in them. Raises `WayFailed`."""
         assert self._started.stdin is not None
