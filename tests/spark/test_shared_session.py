@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,9 @@ from lockstep.compute.stage import launch_request
 from lockstep.errors import StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.spark import session as sessions
-from lockstep.spark.session import REQUIRED, cancel
+from lockstep.spark.session import REQUIRED, cancel, tag_operations
 from lockstep.spark.shared_session import SharedSession, session_id
-from lockstep.wal.request import ERROR, RESULT
+from lockstep.wal.request import ERROR, RESULT, read_request
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of, rows_in
 from tests.spark.test_drivers import GOOD, asked, slowly, until
@@ -227,6 +228,29 @@ def test_epochs_that_run_at_once_are_cancelled_one_by_one(epochs: Epochs) -> Non
     assert (cancelled / ERROR).exists()
     assert not (cancelled / RESULT).exists()
     assert len(rows_in(finished / "rows")) == 2
+
+
+def test_an_execution_that_leaves_takes_what_it_still_runs_with_it(
+    epochs: Epochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def leave_behind(request_uri: str, spark: Any, pipeline: Pipeline, connections: Mapping[str, str]) -> None:
+        def run() -> None:
+            with tag_operations(spark, read_request(request_uri).token), suppress(PySparkException):
+                slowly(200)({"input": spark.range(1)})["rows"].collect()
+            ended.set()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while not spark.client._get_operation_statuses().operation_statuses:
+            assert thread.is_alive()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lockstep.compute.stage.run_request", leave_behind)
+    with pytest.raises(KeyboardInterrupt):
+        epochs.stage()
+    assert ended.wait(100)
 
 
 def test_a_session_that_the_user_chose_is_left_alone(epochs: Epochs) -> None:

@@ -60,7 +60,14 @@ def launch_request(
 
     def run(spark: SparkSession) -> StageResult:
         started(spark, request.token)
-        return run_request(request_uri, spark, pipeline, connections)
+        try:
+            return run_request(request_uri, spark, pipeline, connections)
+        except BaseException:
+            with suppress(
+                Exception
+            ):  # a shared session lives on, and so would what still runs in it for this execution
+                cancel(spark, request.token)
+            raise
 
     return run_in_session(target, _home(request), run)
 

@@ -73,10 +73,10 @@ class SharedSession:
 
     def forget(self, spark: SparkSession) -> None:
         """Let the server forget what this process still keeps there: it would stay as long as the session."""
-        for relation in self._guard.kept():
-            request = spark.client._execute_plan_request_with_metadata()
-            getattr(request.plan.command, _FORGET).relation.relation_id = relation
-            with suppress(grpc.RpcError):
+        with suppress(Exception):  # it goes with the session otherwise
+            for relation in self._guard.kept():
+                request = spark.client._execute_plan_request_with_metadata()
+                getattr(request.plan.command, _FORGET).relation.relation_id = relation
                 for _ in spark.client._stub.ExecutePlan(request, metadata=spark.client._builder.metadata()):
                     pass
 
