@@ -30,7 +30,6 @@ CONFIGURATION: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns, PostgreSQL refuses it
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.shuffle.partitions": "4",
-    "spark.sql.files.openCostInBytes": "1m",  # a small epoch's one file in pieces of one size, not in 6 MB and 2 MB
     "spark.sql.files.minPartitionNum": "8",  # four tasks a core: what one has finished is sealed while others are read
     "spark.sql.adaptive.coalescePartitions.enabled": "true",
 }
