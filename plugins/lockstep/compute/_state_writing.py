@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._key_hash import buckets_of, can_hash
-from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, rows_in
+from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
@@ -88,11 +88,28 @@ class StateWriter:
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
         return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
 
+    def collect(self, changes: DataFrame) -> None:
+        """Have this process hold the rows of changes that are an output as well, if they are few: one job for both."""
+        if rows_in(changes) is not None or not self._hashes():
+            return
+        declared = {field.name: field.dataType for field in self._schema.fields}
+        self._typed(changes)  # refuses what doesn't fit
+        if {field.name: field.dataType for field in changes.schema.fields} == declared:
+            table = collect_few(changes)
+            if table is not None:
+                remember(changes, table)
+
+    def _hashes(self) -> bool:
+        """Whether this process may write, and finds the buckets of such keys."""
+        arrow = arrow_schema(self._schema)
+        known = all(can_hash(arrow.field(name).type) for name in self._declared.key)
+        return self._before.store is not None and most_rows() > 0 and known
+
     def _write_few(self, changes: DataFrame, folder: str) -> WrittenState | None:
         """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
         store, key = self._before.store, self._declared.key
         arrow = arrow_schema(self._schema)
-        if store is None or most_rows() == 0 or not all(can_hash(arrow.field(name).type) for name in key):
+        if store is None or not self._hashes():
             return None
         table = rows_in(changes)
         if table is None:

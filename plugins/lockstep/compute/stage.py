@@ -124,6 +124,9 @@ def stage_epoch(
         planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
         inputs, frames = _plan_inputs(spark, pipeline, request, planned, states, balances)
         early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
+        for name, changes in frames.changes.items():
+            if any(changes is output for output in frames.outputs.values()):
+                StateWriter(states[name]).collect(changes)
         writes = {
             name: partial(_write, frames.outputs[name], f"{request.folder}/{name}", store) for name in request.outputs
         }

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows
+from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.keyed_state import DELETED, KeyedState
 from lockstep.spark.ddl import struct_of
@@ -28,6 +28,7 @@ TIMES = "lockstep_times"  #: how many rows of a key a transform returned
 _OWN = (DELETED, BUCKET, TIMES)
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
+_SENT = 20_000  #: rows of a state that are sooner sent to Spark than read by it
 _FEW = 32  #: files of such a state: to open each of many costs more than to ask
 
 
@@ -54,6 +55,7 @@ class StateRows:
         #: of the version before, each with its URI
         self.files = list(zip(before.files, uris, strict=True)) if before else []
         self._frame: DataFrame | None = None
+        self._local: DataFrame | None = None  #: all rows, where they are few
         self.store = store if store is not None and all(store.holds(uri) for uri in uris) else None
         self.read: set[int] = set()  #: buckets of the version before that somebody asked for
 
@@ -66,7 +68,10 @@ class StateRows:
 
     def rows(self) -> DataFrame:
         """Every row."""
-        return self.read_files(self.files)
+        if self._local is None and self._frame is None and sum(file.rows for file, _ in self.files) <= _SENT:
+            table = self.few()
+            self._local = frame_of(self.spark, table) if table is not None else None
+        return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
         """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
@@ -78,6 +83,9 @@ class StateRows:
         # as they are declared: another type has another hash
         wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.key))
         found = self._holding(wanted)
+        if found is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
+            found = wanted.distinct().join(F.broadcast(found), list(self.declared.key))
+            return found.select(*self.schema.names)
         return found.join(wanted, list(self.declared.key), "left_semi").select(*self.schema.names)
 
     def _holding(self, wanted: DataFrame) -> DataFrame:
