@@ -106,6 +106,7 @@ def _shared(url: str, name: str) -> Iterator[SparkSession]:
         yield spark
     finally:
         shared.forget(cast(Any, spark))
+        shared.leave(cast(Any, spark))
         _leave(spark)
 
 

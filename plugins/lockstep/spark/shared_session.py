@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any
 
@@ -71,6 +72,11 @@ class SharedSession:
         spark.release_session_on_close = False
         return spark
 
+    def leave(self, spark: SparkSession) -> None:
+        """To be called before the session is closed, also while other threads still ask something of it."""
+        wait(set(spark.client._release_futures), _SECONDS)
+        self._guard.leave()
+
     def forget(self, spark: SparkSession) -> None:
         """Let the server forget what this process still keeps there: it would stay as long as the session."""
         with suppress(Exception):  # it goes with the session otherwise
@@ -79,6 +85,9 @@ class SharedSession:
                 getattr(request.plan.command, _FORGET).relation.relation_id = relation
                 for _ in spark.client._stub.ExecutePlan(request, metadata=spark.client._builder.metadata()):
                     pass
+
+
+_SECONDS = 10.0  #: for what begins to be sent; what waits for its answer then is cancelled
 
 
 class _Guard(  # grpc has no types
@@ -93,25 +102,45 @@ class _Guard(  # grpc has no types
         self._touched: str | None = None
         self._kept: set[str] = set()
         self._uploaded = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._sending = 0
+        self._left = False
 
     def kept(self) -> set[str]:
         """Ids of what was checkpointed and not forgotten."""
         with self._lock:
             return set(self._kept)
 
+    def leave(self) -> None:
+        """Send nothing from now on: gRPC crashes the process where a call begins on a channel that was closed."""
+        with self._lock:
+            self._left = True
+            self._lock.wait_for(lambda: self._sending == 0, _SECONDS)
+
+    def _send(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
+        with self._lock:
+            if self._left:
+                raise RuntimeError("the shared session was left")
+            self._sending += 1
+        try:
+            return continuation(details, request)
+        finally:
+            with self._lock:
+                self._sending -= 1
+                self._lock.notify_all()
+
     def intercept_unary_unary(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
         self._require_harmless(request)
-        return continuation(details, request)
+        return self._send(continuation, details, request)
 
     def intercept_unary_stream(self, continuation: Callable[..., Any], details: Any, request: Any) -> Any:
         self._require_harmless(request)
-        return self._noting(continuation(details, request))
+        return self._noting(self._send(continuation, details, request))
 
     def intercept_stream_unary(self, continuation: Callable[..., Any], details: Any, requests: Any) -> Any:
         uploads = list(requests)
         self._require_harmless(uploads)
-        return continuation(details, iter(uploads))
+        return self._send(continuation, details, iter(uploads))
 
     def _require_harmless(self, request: Any) -> None:
         if isinstance(request, _ALWAYS) or self._forgets(request) or _interrupts_own(request):
