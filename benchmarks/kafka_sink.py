@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,9 @@ class Place:
             more["committer"] = str(self.folder / "sent")
         sink = KafkaSink("rows", output="flights", topic=self.topic(), connection="to", **more)
         sealed = Staging(str(self.folder / "staging")).open(*self.wals[wal])
-        epoch = SinkEpoch(next(_numbers), 1, self.wals[wal][1], START, Interval(START, START.replace(day=2)))
+        number = next(_numbers)
+        start = START + timedelta(days=number)  # a range is shown once
+        epoch = SinkEpoch(number, 1, self.wals[wal][1], START, Interval(start, start + timedelta(days=1)))
         with sink.opened(SinkContext(DEPLOYMENT, "bench", {"to": self.broker.bootstrap})) as live:
             live.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
             begun = time.perf_counter()
