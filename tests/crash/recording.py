@@ -123,6 +123,7 @@ class _Connection(psycopg2.extensions.connection):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
         self.changes: list[str] = []
+        self.begun = False  # by a BEGIN of its own, on a connection that commits each statement otherwise
 
     def cursor(self, *arguments: Any, **keywords: Any) -> Any:
         default: Any = self.cursor_factory  # None until somebody sets it, whatever its stub says
@@ -143,13 +144,18 @@ class _Connection(psycopg2.extensions.connection):
         found = _VERB.match(statement)
         verb = re.sub(r"\s+", " ", found[1].upper()) if found else ""
         what = " ".join(statement.split())[:60]
-        if verb in _AT_ONCE or (self.autocommit and verb.split()[0:1] and verb.split()[0] in _CHANGES):
+        at_once = self.autocommit and not self.begun
+        if verb in ("BEGIN", "COMMIT", "ROLLBACK", *_AT_ONCE):
+            self.begun = verb == "BEGIN"
+        if verb in _AT_ONCE or (at_once and verb.split()[0:1] and verb.split()[0] in _CHANGES):
             self.recording.effect(what)
             self.changes.clear()
         elif verb.split()[0:1] and verb.split()[0] in _CHANGES:
             self.changes.append(what)
         elif verb == "COMMIT" and self.changes:
             self.recording.effect(f"commit of {', '.join(dict.fromkeys(self.changes))}")
+            self.changes.clear()
+        elif verb == "ROLLBACK":
             self.changes.clear()
 
 
