@@ -25,7 +25,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from tests.cover import Cover
 from tests.crash.test_kill_and_zombie import RESUMES
-from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.crash.victims import Action, Hit, Victim, hits_of, sacrifice
 from tests.crash.world import ROWS, Row, World, failing_as_spark_does, rows_of_day
 
 HALF = ROWS // 2
@@ -201,16 +201,26 @@ def test_what_others_may_want_is_not_held_while_spark_writes(
         assert P.PREPARE_AFTER_WRITE in points and P.PREPARE_AFTER_MANIFEST not in points
     finally:
         world.execute(world.warehouse_dsn, f"SET LOCAL lock_timeout = '30s'; DROP {dropped}")
+    run, day = begun(world)
+    decide(world, run, day, Job())
+    assert P.PREPARE_AFTER_MANIFEST in points, "what is gone holds nobody up"
+    finish(world, run, day)
+
+
+TRIES = 5  #: an early load gives way to whatever holds it up on a busy machine, and other points are reached then
 
 
 def _hits(world: World) -> list[Hit]:
-    run, day = begun(world)
-    reached: list[CrashPoint] = []
-    stop = crash.observe(reached.append)
-    decide(world, run, day, Job())
-    stop()
-    finish(world, run, day)
-    return hits_of("decide", Counter(reached))
+    for _ in range(TRIES):
+        run, day = begun(world)
+        reached: list[CrashPoint] = []
+        stop = crash.observe(reached.append)
+        decide(world, run, day, Job())
+        stop()
+        finish(world, run, day)
+        if P.PREPARE_AFTER_MANIFEST in reached:
+            return hits_of("decide", Counter(reached))
+    raise AssertionError("nothing was loaded early")
 
 
 SWEEPS = [("kill", "retry"), ("kill", "recovery"), ("hang", "retry"), ("hang", "new run"), ("hang", "recovery")]
@@ -230,10 +240,18 @@ def test_every_row_is_shown_once_wherever_a_process(
 
 
 def _strike(world: World, hit: Hit, action: Action, resume: str, folder: Path) -> None:
-    run, day = begun(world)
-    victim = sacrifice([("decide", partial(decide, world, run, day, Job()))], hit, action, folder / "victim.log")
+    for _ in range(TRIES):
+        run, day = begun(world)
+        victim = sacrifice([("decide", partial(decide, world, run, day, Job()))], hit, action, folder / "victim.log")
+        if victim.killed if action == "kill" else victim.stopped:
+            _go_on(world, victim, run, day, action, resume)
+            return
+        finish(world, run, day)
+    raise AssertionError("the point was not reached")
+
+
+def _go_on(world: World, victim: Victim, run: RunKey, day: int, action: Action, resume: str) -> None:
     try:
-        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
         world.require_nothing_shown(day)
         RESUMES[resume](world, run, day, "stage")
         world.require_exactly_once(day)

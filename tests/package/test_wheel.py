@@ -119,7 +119,14 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
         print(error.name.partition(".")[0])
 """
     missing = set(installed("").python(script).split())
-    assert missing == {"airflow", "confluent_kafka", "httpx", "pymysql", "pyspark"}
+    assert missing == {
+        "airflow",
+        "confluent_kafka",
+        "grpc",
+        "httpx",
+        "pymysql",
+        "pyspark",
+    }  # grpc comes with Spark Connect
 
 
 NEEDS = {

@@ -41,6 +41,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("restage",): ("numbers", "2", "--spark", "sc://127.0.0.1:1", *REASON),
     ("renumber",): ("numbers", *REASON),
     ("override",): ("numbers", "warehouse", "lock_timeout=3", *REASON),
+    ("prune",): ("--keep", "90", "--dry-run"),
     ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
     ("savepoint", "start"): ("numbers", "--from", "/nowhere/at/all"),
     ("migrate",): (),

@@ -17,7 +17,7 @@ _LONGEST = 1 << 28  #: bytes; a value may have four times as many
 # type is none of ours.
 _TAKES_WHAT_FITS = """
     SELECT c.relkind = 'r' AND NOT c.relispartition AND NOT c.relhassubclass
-       AND NOT c.relhastriggers AND NOT c.relhasrules
+       AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = c.oid) AND NOT c.relhasrules
        AND c.relnatts <= 250
        AND (SELECT m.amname FROM pg_am m WHERE m.oid = c.relam) = 'heap'
        AND NOT EXISTS (SELECT FROM pg_constraint o WHERE o.conrelid = c.oid AND o.contype <> 'n')

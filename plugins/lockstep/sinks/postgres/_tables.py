@@ -40,8 +40,9 @@ _COLUMNS = """
 # a partition's part of a parent's index is that index; an exclusion may take any two rows for alike
 _TRIGGERS = """
     WITH target (oid) AS (SELECT to_regclass(format('%%I.%%I', %(schema)s::text, %(table)s::text)))
-    SELECT COALESCE(bool_or(c.relhastriggers), false) FROM pg_class c
-    WHERE c.oid IN (SELECT oid FROM target UNION SELECT p.relid FROM target, pg_partition_tree(target.oid) p)
+    SELECT EXISTS (
+        SELECT FROM pg_trigger g
+        WHERE g.tgrelid IN (SELECT oid FROM target UNION SELECT p.relid FROM target, pg_partition_tree(target.oid) p))
 """
 _UNIQUE_KEYS = """
     SELECT i.indexrelid::regclass::text, NOT i.indisexclusion AND bool_or(a.attname = %(epoch_column)s)
