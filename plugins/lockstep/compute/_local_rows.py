@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 VARIABLE = "LOCKSTEP_STATE_ROWS"  #: how many rows this process takes at once; 0: none, Spark does everything
-_ROWS = 200_000
+_ROWS = 1_000_000
 _BYTES = 64 << 20  #: of Arrow, however few rows they are
 
 
