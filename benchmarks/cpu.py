@@ -25,3 +25,14 @@ def cpu_seconds(daemons: Iterable[int] = ()) -> float:
         with suppress(psutil.Error):
             total += sum(process.cpu_times()[:4])  # user, system, and those of children that ended
     return total
+
+
+def cpu_of_tree(pid: int) -> float:
+    """Of one process and all that it has or had; of what ends meanwhile nothing is known."""
+    total = 0.0
+    with suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for process in (root, *root.children(recursive=True)):
+            with suppress(psutil.Error):
+                total += sum(process.cpu_times()[:4])
+    return total

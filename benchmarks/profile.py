@@ -25,12 +25,12 @@ from statistics import median
 from typing import Annotated, Any
 from unittest.mock import patch
 
-import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import data, paths
+from benchmarks.cpu import cpu_of_tree
 from benchmarks.servers import running
 from lockstep import Pipeline, Windows, run_epoch
 from lockstep.sinks import FileSink
@@ -85,7 +85,7 @@ class Meters:
     """Reads clocks and counters of the processes and logs of a benchmark's servers."""
 
     def __init__(self, place: paths.Place, events: Path, forks: Path) -> None:
-        self._servers = {name: psutil.Process(pid) for name, pid in place.servers.items()}
+        self._servers = place.servers
         self._logs = place.logs
         self._events = events
         self._forks = forks
@@ -93,7 +93,7 @@ class Meters:
         self._ends: Counter[Path] = Counter()  # as far as each log was counted
 
     def read(self) -> Spent:
-        cpu = {name: _cpu_of(process) for name, process in self._servers.items()}
+        cpu = {name: cpu_of_tree(pid) for name, pid in self._servers.items()}
         statements = self._logs["postgres"].read_text(errors="replace")
         counts = {
             "statements": statements.count("LOG:  statement:"),
@@ -117,17 +117,6 @@ class Meters:
             if not open_ones or time.monotonic() > deadline:
                 return found, start + len(whole)
             time.sleep(0.02)
-
-
-def _cpu_of(process: psutil.Process) -> float:
-    total = 0.0
-    for one in [process, *process.children(recursive=True)]:
-        try:
-            times = one.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
 
 
 def profile_epoch(meters: Meters, epoch: Callable[[], object], seen: int) -> tuple[Profile, int]:

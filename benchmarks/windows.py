@@ -19,13 +19,13 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
-import psutil
 import pyarrow as pa
 import typer
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rich.console import Console
 
 from benchmarks import data
+from benchmarks.cpu import cpu_of_tree
 from benchmarks.servers import SETTINGS
 from benchmarks.ways import Way, measure, show
 from lockstep import Pipeline, Windows, run_epoch
@@ -85,14 +85,7 @@ class Place:
         return Way(group, name, run)
 
     def _cpu(self) -> float:
-        return time.process_time() + sum(map(_cpu_of, self.trees.values()))
-
-
-def _cpu_of(root: int) -> float:
-    """Seconds of a process and of all that it has."""
-    process = psutil.Process(root)
-    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
-    return float(sum(one.user + one.system for one in times))
+        return time.process_time() + sum(map(cpu_of_tree, self.trees.values()))
 
 
 def _epochs(place: Place, epochs: int) -> Callable[[str], Callable[[], None]]:

@@ -63,9 +63,8 @@ def launch_request(
         try:
             return run_request(request_uri, spark, pipeline, connections)
         except BaseException:
-            with suppress(
-                Exception
-            ):  # a shared session lives on, and so would what still runs in it for this execution
+            # a shared session lives on, and so would what still runs in it for this execution
+            with suppress(Exception):
                 cancel(spark, request.token)
             raise
 
