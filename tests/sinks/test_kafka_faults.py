@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.errors import (
+    InvalidPipeline,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    SinkUnavailable,
+    TargetChanged,
+)
+from lockstep.kafka.cluster import SECONDS as PATIENCE
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.kafka.limits import AFTER, BEFORE, EITHER, Limit, TopicLimits
@@ -43,6 +52,18 @@ def test_a_topic_that_is_made_anew_is_another_target(kafka_broker: KafkaBroker) 
     with pytest.raises(TargetChanged, match="Nothing was sent"):
         publish(target, epoch(), vote, wal)
     expect_rows(target)
+
+
+def test_a_topic_that_isnt_there_is_missed_at_once(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    with cluster_of(kafka_broker) as cluster:
+        assert cluster.ends(target.topic, range(3)) == {0: 0, 1: 0, 2: 0}
+        delete(kafka_broker, target.topic)
+        asked = time.monotonic()
+        for topic in (target.topic, "never-made"):
+            with pytest.raises(SinkUnavailable, match="UNKNOWN_TOPIC_OR_PART"):
+                cluster.ends(topic, range(3))
+        assert time.monotonic() - asked < PATIENCE  # it wasn't asked again and again
 
 
 def test_records_of_one_key_keep_the_order_of_the_wal(kafka_broker: KafkaBroker) -> None:

@@ -22,7 +22,8 @@ from lockstep.kafka.connection import Asker, Settings, client, code_of
 
 SECONDS = 30.0
 T = TypeVar("T")
-_NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+#: The last is librdkafka's own: it got no answer about the leaders.
+_NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT})
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Cluster:
         self._admin = AdminClient(client(settings))
         self.settings, self.who = settings, who  #: for other clients of the same cluster
         self._made: set[str] = set()
+        self._met: set[str] = set()  # topics whose leaders this client knows
 
     def close(self) -> None:
         """End the client's threads now: it has no other way to be told than to have nobody left who knows it."""
@@ -140,8 +142,16 @@ class Cluster:
             return {}
 
         def ask() -> dict[int, Any]:
+            # Alone, `list_offsets` asks for the leaders once, and again after 3 s: its first question is lost when it
+            # went over the bootstrap connection, which librdkafka ends as soon as it knows the brokers.
+            known = topic in self._met
+            self._met.discard(topic)
+            if not known:
+                self._described(topic)
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-            return {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+            found = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+            self._met.add(topic)
+            return found
 
         with self.who.naming(f"asking for offsets of {topic}"):
             return self._patiently(topic, ask)
