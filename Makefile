@@ -13,7 +13,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status check test test-all tier kafka lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka lint wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ test: ## the same, and every kind of test: for every change that is to land (WOR
 
 test-all: ## the same, and all that takes long: nightly, and for releases
 	@$(MAKE) --no-print-directory tier TIER=all
+
+test-again: setup ## run the few tests that failed last time once more: those that pass now are flaky
+	@$(BIN)/python -m tests.again
 
 tier: lint
 	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) --numprocesses $(WORKERS) --no-loadscope-reorder
