@@ -22,17 +22,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CountedFrame:
-    """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say."""
+    """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say.
+
+    `shown`: what a transform gets, without the column that is only counted by.
+    """
 
     frame: DataFrame
     observed: ObservedFrame
     plain: DataFrame
     aggregates: Mapping[str, str]
+    shown: DataFrame
 
     @classmethod
-    def of(cls, frame: DataFrame, **aggregates: str) -> CountedFrame:
+    def of(cls, frame: DataFrame, hidden: str | None = None, /, **aggregates: str) -> CountedFrame:
+        """`hidden`: the column that is only counted by."""
         observed = ObservedFrame.of(frame, **aggregates)
-        return cls(observed.frame, observed, frame, aggregates)
+        shown = observed.frame.drop(hidden) if hidden else observed.frame
+        return cls(observed.frame, observed, frame, aggregates, shown)
 
     def counts(self) -> dict[str, int]:
         """What was counted; counts now if the optimizer knew of no rows and cut the frame out of the plan."""

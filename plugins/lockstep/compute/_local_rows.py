@@ -79,15 +79,10 @@ def _streamed(frame: DataFrame, most: int) -> pa.Table | None:
 
 @dataclass(frozen=True)
 class LocalFrame(CountedFrame):
-    """A DataFrame over rows that this process has.
-
-    `shown`: what a transform gets, without the column that is only counted by; handed back as it is, its rows are
-    written by this process.
-    """
+    """A DataFrame over rows that this process has; where `shown` is handed back as it is, this process writes them."""
 
     table: pa.Table
     count: Callable[[pa.Table], dict[str, int]]
-    shown: DataFrame
     _written: list[bool] = field(default_factory=list)
 
     @classmethod
@@ -100,12 +95,10 @@ class LocalFrame(CountedFrame):
         **aggregates: str,
     ) -> LocalFrame:
         """`aggregates` says in SQL what `count` says of Arrow: who writes the rows is asked."""
-        plain = frame_of(spark, table)
-        observed = ObservedFrame.of(plain, **aggregates)
-        shown = observed.frame.drop(hidden) if hidden else observed.frame
-        made = cls(observed.frame, observed, plain, aggregates, table, count, shown)
+        counted = CountedFrame.of(frame_of(spark, table), hidden, **aggregates)
+        made = cls(**vars(counted), table=table, count=count)
         kept = table.drop_columns([hidden]) if hidden else table
-        _known[shown] = _Rows(kept, lambda: made._written.append(True))
+        _known[made.shown] = _Rows(kept, lambda: made._written.append(True))
         return made
 
     def counts(self) -> dict[str, int]:

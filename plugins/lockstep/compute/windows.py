@@ -90,14 +90,14 @@ def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateR
     missed = bounds.late(rows, frame.columns, late) if late or found is None else _none_late(bounds, rows, frame)
     return Folded(
         results=results.shown,
-        late=missed.shown if isinstance(missed, LocalFrame) else missed.frame,
+        late=missed.shown,
         state=fold.state(changes.shown),
         watermark=after.at,
         balance=register(
             Balance(
                 name=windows.name,
                 read=counts,
-                written=[Part("results", results.counted), Part("late", missed), Part("state", changes.counted)],
+                written=[Part("results", results), Part("late", missed), Part("state", changes)],
                 terms=("folded", "late"),
             )
         ),
@@ -116,14 +116,6 @@ def _none_late(bounds: Bounds, rows: DataFrame, frame: DataFrame) -> CountedFram
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """What a transform gets, and what is counted of it."""
-
-    shown: DataFrame
-    counted: CountedFrame
-
-
-@dataclass(frozen=True)
 class _Fold:
     """One epoch's fold, once its rows have become panes."""
 
@@ -133,7 +125,7 @@ class _Fold:
     before: Watermark
     after: Watermark
 
-    def merged(self, panes: DataFrame, found: pa.Table | None) -> tuple[_Shown, _Shown]:
+    def merged(self, panes: DataFrame, found: pa.Table | None) -> tuple[CountedFrame, CountedFrame]:
         """Results and changes of the state: by this process where `found`, the panes, and the state allow it."""
         if found is not None:
             with suppress(Unsure):
@@ -141,11 +133,9 @@ class _Fold:
             panes = frame_of(self.kept.spark, found)
         parts = _checkpointed(self.bounds.expand(self.windows, panes))
         merged = _checkpointed(_merged(self.windows, self.kept, parts, self.after))
-        results = _results(self.windows, merged, self.after)
-        changes = _window_changes(self.windows, merged, self.after)
-        return _Shown(results.frame.drop(ROWS), results), _Shown(changes.frame.drop(ROWS), changes)
+        return _results(self.windows, merged, self.after), _window_changes(self.windows, merged, self.after)
 
-    def _merged_here(self, panes: pa.Table) -> tuple[_Shown, _Shown]:
+    def _merged_here(self, panes: pa.Table) -> tuple[CountedFrame, CountedFrame]:
         """Raises `Unsure`."""
         parts = spread(self.windows, self.bounds, panes)
         declared = self.kept.declared
@@ -157,7 +147,7 @@ class _Fold:
         found, spark = merge(self.windows, parts, old, self.after), self.kept.spark
         results = LocalFrame.over(spark, found.results, ROWS, folded_results, folded=_FOLDED_RESULTS)
         changes = LocalFrame.over(spark, found.changes, ROWS, folded_changes, folded=_FOLDED_CHANGES)
-        return _Shown(results.shown, results), _Shown(changes.shown, changes)
+        return results, changes
 
     def state(self, changes: DataFrame) -> dict[str, DataFrame]:
         """The changes of both states."""
@@ -272,7 +262,7 @@ def _results(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> 
         REVISION,
         gone,
     ]
-    return CountedFrame.of(emitted.select(*columns), folded=_FOLDED_RESULTS)
+    return CountedFrame.of(emitted.select(*columns), ROWS, folded=_FOLDED_RESULTS)
 
 
 def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> CountedFrame:
@@ -283,7 +273,7 @@ def _window_changes(windows: WindowDefinition, merged: DataFrame, after: Waterma
     known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
     changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
     changes = changes.withColumn(DELETED, F.expr(_is_gone(after))).drop(_FRESH)
-    return CountedFrame.of(changes, folded=_FOLDED_CHANGES)
+    return CountedFrame.of(changes, ROWS, folded=_FOLDED_CHANGES)
 
 
 def _checkpointed(frame: DataFrame) -> DataFrame:
