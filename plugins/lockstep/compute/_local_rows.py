@@ -98,7 +98,8 @@ class LocalFrame(CountedFrame):
         counted = CountedFrame.of(frame_of(spark, table), hidden, **aggregates)
         made = cls(**vars(counted), table=table, count=count)
         kept = table.drop_columns([hidden]) if hidden else table
-        _known[made.shown] = _Rows(kept, lambda: made._written.append(True))
+        written = made._written  # what is kept of a frame must not know it, or it would stay for ever
+        _known[made.shown] = _Rows(kept, lambda: written.append(True))
         return made
 
     def counts(self) -> dict[str, int]:
