@@ -25,7 +25,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from tests.cover import Cover
 from tests.crash.test_kill_and_zombie import RESUMES
-from tests.crash.victims import Action, Hit, Victim, hits_of, sacrifice
+from tests.crash.victims import Action, Hit, Victim, hits_of, overtake, sacrifice
 from tests.crash.world import ROWS, Row, World, failing_as_spark_does, rows_of_day
 
 HALF = ROWS // 2
@@ -243,21 +243,16 @@ def _strike(world: World, hit: Hit, action: Action, resume: str, folder: Path) -
     for _ in range(TRIES):
         run, day = begun(world)
         victim = sacrifice([("decide", partial(decide, world, run, day, Job()))], hit, action, folder / "victim.log")
-        if victim.killed if action == "kill" else victim.stopped:
-            _go_on(world, victim, run, day, action, resume)
+        if victim.struck:
+            _go_on(world, victim, run, day, resume)
             return
         finish(world, run, day)
     raise AssertionError("the point was not reached")
 
 
-def _go_on(world: World, victim: Victim, run: RunKey, day: int, action: Action, resume: str) -> None:
-    try:
+def _go_on(world: World, victim: Victim, run: RunKey, day: int, resume: str) -> None:
+    def resumed() -> None:
         world.require_nothing_shown(day)
         RESUMES[resume](world, run, day, "stage")
-        world.require_exactly_once(day)
-        if action == "hang":
-            victim.release()
-            assert victim.alarm is None
-            world.require_exactly_once(day)
-    finally:
-        victim.kill()
+
+    overtake(victim, resumed, partial(world.require_exactly_once, day))

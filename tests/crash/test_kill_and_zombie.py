@@ -17,7 +17,7 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from tests.cover import Cover
-from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World, rows_of_day
 
 
@@ -114,16 +114,11 @@ def _strike(
     run = RunKey("crash", f"{hit} {day}")
     tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
     victim = sacrifice(tasks, hit, action, folder / "victim.log")
-    try:
-        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
+
+    def resumed() -> None:
         if hit.task.startswith(("begin", "stage", "prepare")):
             world.require_nothing_shown(day)
         resume(world, run, day, hit.task)
-        world.require_exactly_once(day)
-        if action == "hang":
-            victim.release()
-            assert victim.alarm is None
-            world.require_exactly_once(day)
-    finally:
-        victim.kill()
+
+    overtake(victim, resumed, partial(world.require_exactly_once, day))
     return day

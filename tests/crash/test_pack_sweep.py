@@ -18,7 +18,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from tests.cover import Cover
 from tests.crash.packs import PACK, days_of_pack, move_all, move_as_victim
-from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World
 
 
@@ -124,16 +124,13 @@ def _strike(
     run = RunKey("packs", f"{hit} {days[0]}")
     work = partial(move_as_victim, world, run, days)
     victim = sacrifice([("pack", work)], hit, action, folder / "victim.log")
-    try:
-        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
+
+    def resumed() -> None:
         _end_preflights(world)
         resume(world, run, days)
+
+    def check() -> None:
         for day in days:
             world.require_exactly_once(day)
-        if action == "hang":
-            victim.release()
-            assert victim.alarm is None
-            for day in days:
-                world.require_exactly_once(day)
-    finally:
-        victim.kill()
+
+    overtake(victim, resumed, check)

@@ -251,7 +251,7 @@ def test_a_restage_that_dies_or_is_overtaken_anywhere_leaves_every_row_once(
             day = damaged(world)
             task = ("restage", partial(world.run_task, "restage", _run(day), day, write_backwards))
             victim = sacrifice([task], hit, action, tmp_path / "victim.log")
-            assert victim.killed if action == "kill" else victim.stopped
+            assert victim.struck
             if world.epoch_of(day).restaged is None:
                 _restage(world, day)
             world.run(_run(day), day, start="publish.warehouse")

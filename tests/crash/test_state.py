@@ -118,7 +118,7 @@ def _strike(
     assert before is not None
     victim = sacrifice(tasks, hit, action, folder / "victim.log")
     try:
-        assert victim.killed if action == "kill" else victim.stopped, "the point was not reached"
+        assert victim.struck, "the point was not reached"
         resume(world, run, hit.task)
         world.require_state_and_sink_agree(before.id + 1)
         if action == "hang":

@@ -25,6 +25,7 @@ class Victim:
 
     pid: int
     log: Path
+    action: Action
     status: int = 0
 
     @property
@@ -34,6 +35,11 @@ class Victim:
     @property
     def stopped(self) -> bool:
         return os.WIFSTOPPED(self.status)
+
+    @property
+    def struck(self) -> bool:
+        """Whether it came as far as where it was to be struck."""
+        return self.killed if self.action == "kill" else self.stopped
 
     @property
     def finished(self) -> bool:
@@ -57,6 +63,21 @@ class Victim:
         if self.stopped:
             os.kill(self.pid, signal.SIGKILL)
             _, self.status = os.waitpid(self.pid, 0)
+
+
+def overtake(victim: Victim, resume: Callable[[], None], check: Callable[[], None]) -> None:
+    """`resume` what the victim was at, while it is dead or stands still; one that stands still is released then, and
+    may neither alarm anybody nor change what `check` looks at."""
+    try:
+        assert victim.struck, "the point was not reached"
+        resume()
+        check()
+        if victim.action == "hang":
+            victim.release()
+            assert victim.alarm is None
+            check()
+    finally:
+        victim.kill()
 
 
 @dataclass(frozen=True)
@@ -88,7 +109,7 @@ def sacrifice(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, actio
     if pid == 0:
         _live(tasks, hit, action, log)
     _, status = os.waitpid(pid, os.WUNTRACED)
-    return Victim(pid, log, status)
+    return Victim(pid, log, action, status)
 
 
 def _live(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> None:
