@@ -63,6 +63,24 @@ def connect(dsn: str, application: str, **session: Any) -> Connection:
     raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
 
 
+@contextmanager
+def connect_as_owner(dsn: str, application: str, *, refused: str, failed: str, **session: Any) -> Iterator[Connection]:
+    """A connection for what only the owner of the schema may do.
+
+    Raises as `connect`, and `LedgerRefused` by `refused`, with what the server said in place of {}, where this role may
+    not do it; `LedgerUnavailable` that begins with `failed` where the link is lost or a lock isn't had.
+    """
+    connection = connect(dsn, application, **session)
+    try:
+        yield connection
+    except psycopg2.errors.InsufficientPrivilege as error:
+        raise LedgerRefused(refused.format(first_line(error))) from error
+    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
+        raise LedgerUnavailable(f"{failed}: {first_line(error)}") from error
+    finally:
+        connection.close()
+
+
 def first_line(error: BaseException) -> str:
     """What the server or libpq said, without its context."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

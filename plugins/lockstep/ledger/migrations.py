@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg2
-import psycopg2.errors
-
-from lockstep.errors import LedgerRefused, LedgerUnavailable
-from lockstep.ledger._connection import connect, first_line
+from lockstep.errors import LedgerRefused
+from lockstep.ledger._connection import connect_as_owner
 from lockstep.ledger._statements import migrations, statement
 
 _LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
+_REFUSED = (
+    "the ledger lacks migrations, and this role may not apply them ({}): run `lockstep migrate` as the owner of its "
+    "schema, see docs/security.md"
+)
 
 
 def migrate(dsn: str) -> list[str]:
@@ -20,21 +21,11 @@ def migrate(dsn: str) -> list[str]:
     Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
     `LedgerUnavailable` when it can't be reached.
     """
-    connection = connect(dsn, "lockstep-migrate")
-    try:
+    with connect_as_owner(dsn, "lockstep-migrate", refused=_REFUSED, failed="the ledger does not answer") as connection:
         with connection, connection.cursor() as cursor:
             cursor.execute(statement("lift_limits"))
             cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         return _apply_missing(connection)
-    except psycopg2.errors.InsufficientPrivilege as error:
-        raise LedgerRefused(
-            f"the ledger lacks migrations, and this role may not apply them ({first_line(error)}): "
-            "run `lockstep migrate` as the owner of its schema, see docs/security.md"
-        ) from error
-    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-        raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
-    finally:
-        connection.close()
 
 
 def _current(connection: Any) -> int:

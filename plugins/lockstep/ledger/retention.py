@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import psycopg2
-import psycopg2.errors
 from psycopg2 import sql
 from psycopg2.extras import RealDictCursor
 
-from lockstep.errors import InvalidPipeline, LedgerRefused, LedgerUnavailable
-from lockstep.ledger._connection import connect, first_line, require_schema
+from lockstep.errors import InvalidPipeline
+from lockstep.ledger._connection import connect_as_owner, require_schema
 from lockstep.ledger._statements import statement
 
 KEEP = timedelta(days=400)
 PERIOD = timedelta(days=30)
 _LOCK_SECONDS = 5  #: tasks write the history all the time: who waits for it longer than that would hold them up
+_REFUSED = (
+    "this role may not drop or begin partitions of the history ({}): run `lockstep prune` as the owner of the ledger's "
+    "schema, see docs/security.md"
+)
 
 
 @dataclass(frozen=True)
@@ -73,22 +75,15 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
 @contextmanager
 def _owner(dsn: str) -> Iterator[Any]:
     """One transaction of the tables' owner, that doesn't wait long."""
-    connection = connect(dsn, "lockstep-prune", options=f"-c lock_timeout={_LOCK_SECONDS}s -c statement_timeout=10min")
-    try:
+    session = f"-c lock_timeout={_LOCK_SECONDS}s -c statement_timeout=10min"
+    with connect_as_owner(
+        dsn, "lockstep-prune", refused=_REFUSED, failed="nothing was pruned", options=session
+    ) as connection:
         require_schema(connection)
         with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
             cursor.execute("LOCK TABLE lockstep.finished IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
             yield cursor
-    except psycopg2.errors.InsufficientPrivilege as error:
-        raise LedgerRefused(
-            f"this role may not drop or begin partitions of the history ({first_line(error)}): run `lockstep prune` as "
-            "the owner of the ledger's schema, see docs/security.md"
-        ) from error
-    except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
-        raise LedgerUnavailable(f"nothing was pruned: {first_line(error)}") from error
-    finally:
-        connection.close()
 
 
 def _parts(cursor: Any) -> list[HistoryPart]:
