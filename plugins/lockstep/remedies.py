@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from lockstep.epoch import PACKED
+
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 
@@ -14,7 +16,7 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
-    run_id = run_id.partition("/")[0]  # a run that moves a pack has an id for each of its epochs
+    run_id = run_id.partition(PACKED)[0]  # a run that moves a pack has an id for each of its epochs
     return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
 
 
