@@ -238,11 +238,10 @@ class _Pack:
 
     def _due(self, waiting: list[Member]) -> list[Member]:
         """Take out of `waiting` what may go on now."""
-        due = []
+        due = [] if self._in_order else list(waiting)
         while self._in_order and self._settled < len(self._begun) and self._begun[self._settled] in waiting:
             due.append(self._begun[self._settled])
             self._settled += 1
-        due = due if self._in_order else list(waiting)
         for member in due:
             waiting.remove(member)
         return due

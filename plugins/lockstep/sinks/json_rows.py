@@ -29,8 +29,6 @@ _PLAIN_FLOATS = (1e-4, 1e9)
 #: Rows, and bytes of Arrow's, of which text is made at once: what a processor's cache holds; Arrow's text ends at 2 GB.
 _ROWS, _BYTES = 8192, 32 << 20
 
-_TextOf = Callable[[pa.Array], pa.Array | None]
-
 
 # --- out -------------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from lockstep.version import __version__
 LIFETIME = 1800
 #: Bytes of local frames that one execution may leave there as long as the session stands.
 UPLOADED = 16_000_000
+_SECONDS = 10.0  #: for what begins to be sent when a session is left; what waits for its answer then is cancelled
 _NAMESPACE = uuid.UUID("9a1c5f0e-5d0b-4c57-9f0a-1c0d6f5b7e21")
 _SESSION_ID = "session_id"
 _FORGET = "remove_cached_remote_relation_command"
@@ -85,9 +86,6 @@ class SharedSession:
                 getattr(request.plan.command, _FORGET).relation.relation_id = relation
                 for _ in spark.client._stub.ExecutePlan(request, metadata=spark.client._builder.metadata()):
                     pass
-
-
-_SECONDS = 10.0  #: for what begins to be sent; what waits for its answer then is cancelled
 
 
 class _Guard(  # grpc has no types
@@ -148,11 +146,7 @@ class _Guard(  # grpc has no types
         if self._touched is None and (change := self._change(request)):
             self._touched = change
         if self._touched is not None:
-            self._refuse(self._touched)
-
-    def _refuse(self, change: str) -> None:
-        self._touched = change
-        raise SessionTouched(change)
+            raise SessionTouched(self._touched)
 
     def _forgets(self, request: Any) -> bool:
         if (
