@@ -213,21 +213,31 @@ def test_who_comes_after_the_record_has_nothing_to_send(make: Make) -> None:
     assert not alone(make())
 
 
-def test_a_dead_sender_is_followed_at_once_and_a_stopped_one_soon(make: Make) -> None:
-    def sends(action: signal.Signals) -> None:
-        with make().session(epoch()) as session:
-            assert session.claimed
-            signal.raise_signal(action)
+def _sends(make: Make, action: signal.Signals) -> None:
+    with make().session(epoch()) as session:
+        assert session.claimed
+        signal.raise_signal(action)
 
-    assert fork(lambda: sends(signal.SIGKILL)).wait() == -signal.SIGKILL
-    assert alone(make())
-    with ended(fork(lambda: sends(signal.SIGSTOP))) as stopped:
+
+def _until_alone(make: Make, seconds: float, otherwise: str) -> None:
+    until = time.monotonic() + seconds
+    while not alone(make()):
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.05)
+
+
+def test_a_dead_sender_is_followed_long_before_a_standstill(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as the server comes to see that the connection is closed."""
+    monkeypatch.setattr(lone_sender, "STANDSTILL", 300.0)
+    assert fork(lambda: _sends(make, signal.SIGKILL)).wait() == -signal.SIGKILL
+    _until_alone(make, 30, "everybody waits for a dead sender")
+
+
+def test_a_stopped_sender_is_followed_soon(make: Make) -> None:
+    with ended(fork(lambda: _sends(make, signal.SIGSTOP))) as stopped:
         assert stopped.wait_until_stopped()
         assert not alone(make())
-        until = time.monotonic() + 60
-        while not alone(make()):
-            assert time.monotonic() < until, "everybody waits for a stopped sender"
-            time.sleep(lone_sender.STANDSTILL / 10)
+        _until_alone(make, 60, "everybody waits for a stopped sender")
 
 
 def test_an_interval_is_found_whatever_number_its_epoch_has(make: Make) -> None:
