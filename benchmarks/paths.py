@@ -95,7 +95,8 @@ def publish_from_wal(warehouse: str, folder: Path, wal: tuple[str, str], sink: P
     """Take one sealed WAL through prepare and publish; the rows that were voted for."""
     sealed = Staging(str(folder / "staging")).open(*wal)
     number = next(_epochs) + int(time.time() * 1000)
-    epoch = SinkEpoch(number, 1, wal[1], START, Interval(START, START + timedelta(days=1)))
+    start = START + timedelta(milliseconds=number)  # a target that has shown a range refuses it under another number
+    epoch = SinkEpoch(number, 1, wal[1], START, Interval(start, start + timedelta(milliseconds=1)))
     with sink.opened(SinkContext(DEPLOYMENT, "bench", {"warehouse": warehouse})) as live:
         live.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
         vote = live.prepare(epoch, sealed.outputs(sink.outputs))
