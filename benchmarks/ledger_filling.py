@@ -129,6 +129,11 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
         if first // _AT_ONCE % 4 == 3:
             done = part["last"] * size.pipelines
             say(f"{done:,} of {size.epochs:,} epochs, {time.monotonic() - started:.0f} s")
+    cursor.execute(
+        "INSERT INTO lockstep.planned_source SELECT name, %s, last_epoch FROM lockstep.pipeline"
+        " WHERE identity = 'cursor'",
+        (SOURCE,),
+    )
     for number in (1, 2):
         of = {"pipeline": size.name(number), "source": SOURCE, "claims": size.claims, "each": size.each}
         cursor.execute(_CLAIMS, of)

@@ -79,6 +79,9 @@ ROWS = [
     " SELECT 'flights', n, 'cleaned', n, '{{}}', 'w', repeat('a', 64), tstzrange("
     " '2013-01-01'::timestamptz + (n - 1) * interval '1 d', '2013-01-01'::timestamptz + n * interval '1 d')"
     " FROM generate_series(1, {days}) n",
+    "UPDATE lockstep.epoch SET plan = replace(plan::text, 'landing', 'gone')::jsonb"
+    " WHERE pipeline = 'clicks' AND id < 8",
+    "INSERT INTO lockstep.planned_source VALUES ('clicks', 'gone', 7), ('clicks', 'landing', {epochs})",
     "INSERT INTO lockstep.participant (pipeline, epoch, sink, state, attempt, token, target_id, publication)"
     " SELECT 'clicks', n, 'warehouse', CASE WHEN n > {last} THEN 'prepared' ELSE 'published' END, n, n, 't',"
     " CASE WHEN n > {last} THEN NULL ELSE 'committed' END {series}",
@@ -110,10 +113,18 @@ def full(memory_server: PostgresServer) -> Iterator[Sql]:
 @pytest.mark.parametrize("name", HOT)
 def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
     pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
-    of = {"pipeline": pipeline, "pipelines": [pipeline], "epochs": [LAST]}
+    require_few_rows(full, name, pipeline=pipeline, pipelines=[pipeline], epochs=[LAST])
+
+
+@pytest.mark.parametrize("source", ["landing", "gone", "new"])
+def test_where_a_source_ended_is_found_without_a_walk_through_the_epochs_that_lack_it(full: Sql, source: str) -> None:
+    require_few_rows(full, "find_source_before", pipeline="clicks", source=source)
+
+
+def require_few_rows(full: Sql, name: str, **of: Any) -> None:
     full._cursor.execute("EXPLAIN (ANALYZE, TIMING off) " + statement(name), {**PARAMETERS, **of})
     plan = "\n".join(row[0] for row in full._cursor.fetchall())
-    assert not re.search(r"Seq Scan on (?!pipeline|savepoint|transition_from_2)", plan), plan
+    assert not re.search(r"Seq Scan on (?!pipeline|planned_source|savepoint|transition_from_2)", plan), plan
     rows = [int(float(count)) for count in re.findall(r"actual rows=([\d.]+)", plan)]
     assert rows, plan
     assert max(rows) <= 40, plan

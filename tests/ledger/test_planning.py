@@ -107,6 +107,17 @@ def test_a_source_that_was_away_goes_on_where_it_ended(ledger: Ledger) -> None:
     follow(3, 7, 9, source="weather")
 
 
+def test_a_source_that_a_replan_took_out_is_found_where_it_was_before(ledger: Ledger) -> None:
+    clicked(ledger, 0)
+    clicked(ledger, 1)
+    ledger.replan_epoch(CLICKS, 2, a_plan(None, 7, source="weather"), {}, "no more of it")
+    assert ledger.source_end(CLICKS, "landing", before=3) == 10
+    assert ledger.source_end(CLICKS, "weather", before=3) == 7
+    ledger.replan_epoch(CLICKS, 2, a_plan(10, 20), {}, "it came back")
+    assert ledger.source_end(CLICKS, "landing", before=3) == 20
+    assert ledger.source_end(CLICKS, "weather", before=3) is None
+
+
 def test_a_new_source_starts_where_no_epoch_ended(ledger: Ledger) -> None:
     clicked(ledger, 0)
     with pytest.raises(OutOfOrder, match="source weather would end at null and go on at 5"):

@@ -222,7 +222,17 @@ def _untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _wipe(dsn: str) -> None:
-    tables = ("claim", "participant", "run", "transition", "execution", "planned_sink", "epoch", "pipeline")
+    tables = (
+        "claim",
+        "participant",
+        "run",
+        "transition",
+        "execution",
+        "planned_sink",
+        "planned_source",
+        "epoch",
+        "pipeline",
+    )
     _sql(
         dsn,
         "SET session_replication_role = replica",  # the ledger's triggers keep what is recorded

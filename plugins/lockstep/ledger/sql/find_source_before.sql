@@ -1,3 +1,9 @@
 -- Where a cursor source ended last before an epoch. Void epochs count: their ranges were given up, not handed on.
-SELECT id, plan -> 'sources' -> %(source)s -> 'end' AS "end" FROM lockstep.epoch
-WHERE pipeline = %(pipeline)s AND id < %(epoch)s AND plan -> 'sources' ? %(source)s ORDER BY id DESC LIMIT 1
+SELECT e.id, e.plan -> 'sources' -> s.source -> 'end' AS "end"
+FROM lockstep.planned_source s
+CROSS JOIN LATERAL (
+    SELECT id, plan FROM lockstep.epoch
+    WHERE pipeline = s.pipeline AND id <= s.last_epoch AND id < %(epoch)s AND plan -> 'sources' ? s.source
+    ORDER BY id DESC LIMIT 1
+) e
+WHERE s.pipeline = %(pipeline)s AND s.source = %(source)s
