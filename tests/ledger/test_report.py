@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from lockstep.ledger import Ledger
+from lockstep.ledger._connection import LedgerConnection, Row
 from lockstep.ledger.report import PATIENCE, EpochStatus, Report, to_json
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
@@ -53,6 +55,36 @@ def test_every_pipeline_stands_there_with_its_counts(ledger: Ledger, report: Rep
     assert flights.counts == {EpochState.CLEANED: 1, EpochState.PLANNED: 1}
     assert (clicks.counts, clicks.epochs, clicks.last_epoch) == ({}, (), 0)
     assert report.pipeline("nobody") is None
+
+
+def test_many_pipelines_are_asked_about_in_as_many_questions_as_one(
+    ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        cleaned(ledger, planned(ledger, number))
+        cleaned(ledger, clicked(ledger, number - 1))
+    asked: list[str] = []
+    read = LedgerConnection.read
+
+    def counted(self: LedgerConnection, name: str, **parameters: Any) -> list[Row]:
+        asked.append(name)
+        return read(self, name, **parameters)
+
+    monkeypatch.setattr(LedgerConnection, "read", counted)
+    assert [len(found.epochs) for found in report.pipelines()] == [3, 3]
+    assert sorted(asked) == ["count_states", "find_holes", "list_epochs", "list_pipelines", "list_publishers"]
+
+
+def test_of_many_pipelines_fewer_epochs_are_shown_and_one_of_each_at_least(
+    ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        cleaned(ledger, planned(ledger, number))
+        cleaned(ledger, clicked(ledger, number - 1))
+    for shown, each in ((6, 3), (5, 2), (1, 1)):
+        monkeypatch.setattr("lockstep.ledger.report.SHOWN", shown)
+        assert [len(found.epochs) for found in report.pipelines()] == [each, each]
+    assert [len(found.epochs) for found in report.pipelines(limit=3)] == [3, 3], "whoever says how many gets them"
 
 
 def test_holes_between_intervals_are_named(ledger: Ledger, report: Report) -> None:

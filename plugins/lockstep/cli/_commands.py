@@ -41,7 +41,7 @@ from lockstep.epoch import Epoch, Json, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
-from lockstep.ledger.report import EpochStatus, PipelineStatus, Report, to_json
+from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.ledger.retention import KEEP
 from lockstep.ledger.retention import prune as prune_history
 from lockstep.operations.override import clear_override
@@ -115,7 +115,13 @@ def status(
     ledger: LedgerOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
     epoch: Annotated[int | None, typer.Option(help="The history of one epoch.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The youngest epochs of each pipeline.")] = 20,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"The youngest epochs of each pipeline; default: {YOUNGEST}, of many pipelines {SHOWN:,} in all.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show each pipeline's epochs: states, ages, rows, what is stuck and why, files that came too late or changed.
@@ -129,7 +135,11 @@ def status(
                 raise typer.BadParameter("name the pipeline whose epoch it is", param_hint="--epoch")
             _print(as_json, report.history(pipeline, epoch), show_history)
             return
-        found = report.pipelines(limit=limit) if pipeline is None else [report.pipeline(pipeline, limit=limit)]
+        found = (
+            report.pipelines(limit=limit)
+            if pipeline is None
+            else [report.pipeline(pipeline, limit=YOUNGEST if limit is None else limit)]
+        )
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         _print(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 
 from lockstep import remedies
 from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Participant
@@ -16,7 +15,9 @@ from lockstep.ledger._rows import to_epoch, to_participant
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 PATIENCE = timedelta(minutes=5)
-_AT_ONCE = 200  #: pipelines of one question: their plans are in memory at a time
+YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
+SHOWN = 1000  #: of many pipelines no more than so many in all, one of each at least: what is shown is what it costs
+_AT_ONCE = 5000  #: epochs of one question: their plans are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -89,25 +90,27 @@ class HistoryEntry:
 class Report(LedgerReader):
     """Raises `LedgerUnavailable`, `LedgerRefused`."""
 
-    def pipelines(self, *, limit: int = 20, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
+    def pipelines(self, *, limit: int | None = None, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
         """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
+
+        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all.
 
         An epoch is stuck when it waits for a person or for recovery. A decided one: for `patience` it has not moved and
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
         `patience` (a retry may come).
         """
-        rows = iter(self._find_all("list_pipelines"))
-        found: list[PipelineStatus] = []
-        while some := list(islice(rows, _AT_ONCE)):
-            found += self._pipelines(some, limit, patience)
-        return found
+        rows = self._find_all("list_pipelines")
+        youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
+        together = max(1, _AT_ONCE // max(1, youngest))
+        parts = (rows[first : first + together] for first in range(0, len(rows), together))
+        return [status for part in parts for status in self._pipelines(part, youngest, patience)]
 
     def recoverable(self) -> list[str]:
         """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
         that one too for seven days."""
         return [str(row["name"]) for row in self._find_all("list_recoverable_pipelines")]
 
-    def pipeline(self, name: str, *, limit: int = 20, patience: timedelta = PATIENCE) -> PipelineStatus | None:
+    def pipeline(self, name: str, *, limit: int = YOUNGEST, patience: timedelta = PATIENCE) -> PipelineStatus | None:
         """One pipeline, or None if the ledger doesn't know it."""
         row = self._find_one("find_pipeline", pipeline=name)
         return self._pipelines([row], limit, patience)[0] if row else None
