@@ -26,7 +26,16 @@ app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 RESULTS = Path(__file__).parent / "results"
 #: Modules, each a part of the run; `python -m benchmarks.PART --help` tells more of one.
-PARTS = ("epochs", "sinks", "state", "windows", "kafka")
+PARTS = ("epochs", "year", "sinks", "state", "windows", "kafka", "ledger")
+_QUICK = {
+    "epochs": ["--rows", "300000"],
+    "year": ["--days", "30"],
+    "sinks": ["--rows", "50000"],
+    "state": ["--rows", "10000"],
+    "windows": ["--rows", "100000"],
+    "kafka": ["--rows", "100000"],
+    "ledger": ["--epochs", "20000", "--load-seconds", "5"],
+}
 
 
 @app.command()
@@ -34,6 +43,7 @@ def main(
     part: Annotated[list[str] | None, typer.Option(help="Measure this part alone; may be given again.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
     quick: Annotated[bool, typer.Option(help="A tenth of the rows: to see that all of it runs.")] = False,
+    full: Annotated[bool, typer.Option(help="The ledger with ten million epochs, which takes an hour.")] = False,
     keep: Annotated[bool, typer.Option(help=f"Keep the figures as {RESULTS.name}/{__version__}.json.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write the figures into this file, as JSON.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -41,12 +51,13 @@ def main(
     """Measure, print every aim with what was reached; exit 1 if a part couldn't be measured."""
     if unknown := sorted(set(part or ()) - set(PARTS)):
         raise typer.BadParameter(f"{unknown}: there are {', '.join(PARTS)}", param_hint="--part")
-    parts = {name: _run(name, rounds, quick) for name in PARTS if not part or name in part}
+    parts = {name: _run(name, rounds, quick, full) for name in PARTS if not part or name in part}
     report = {
         "version": __version__,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
         "quick": quick,
+        "full": full,
         "parts": parts,
         "aims": [_outcome(aim, parts.get(aim.part) or []) for aim in AIMS],
     }
@@ -62,12 +73,12 @@ def main(
         raise typer.Exit(1)
 
 
-def _run(part: str, rounds: int, quick: bool) -> list[dict[str, Any]] | None:
+def _run(part: str, rounds: int, quick: bool, full: bool) -> list[dict[str, Any]] | None:
     """What the part measured; None if it failed, which the others don't suffer from."""
     _err.rule(part)
-    rows = {"epochs": 300_000, "sinks": 50_000, "state": 10_000, "windows": 100_000, "kafka": 100_000}
-    small = ["--rows", str(rows[part])] if quick and part in rows else []
-    command = [sys.executable, "-m", f"benchmarks.{part}", "--json", "--rounds", str(rounds), *small]
+    small = _QUICK[part] if quick else ["--full"] if full and part == "ledger" else []
+    own = [] if part in ("year", "ledger") else ["--rounds", str(rounds)]  # their rounds are days, and epochs
+    command = [sys.executable, "-m", f"benchmarks.{part}", "--json", *own, *small]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         _err.print(f"{part} ended with {done.returncode}")

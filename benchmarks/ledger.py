@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.aims import percentile
 from benchmarks.ledger_filling import FIRST_DAY, SOURCE, Size, fill
+from benchmarks.ways import Way
 from lockstep import Pipeline
 from lockstep.epoch import Attempt, Epoch, Interval, RunKey, Vote
 from lockstep.ledger import Ledger, migrate
@@ -62,6 +64,20 @@ _FIRST = datetime.fromisoformat(f"{FIRST_DAY}T00:00:00+00:00")
 
 def send(batch: Any, epoch: Any) -> None:
     """Where rows would go."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How large the run is."""
+
+    epochs: int
+    claims: int
+    history: int
+    rounds: int
+    load_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.epochs:,} epochs, {self.claims:,} claims a source, {self.load_seconds:.0f} s of load"
 
 
 @dataclass
@@ -182,37 +198,51 @@ def publish(ledger: Ledger, epoch: Epoch, vote: Vote) -> None:
     ledger.record_publication(epoch, "out", vote.token, "sent", Role.PUBLISH)
 
 
+#: Of a run unless its options say otherwise: years in short, and years.
+QUICK = Form(epochs=200_000, claims=20_000, history=200, rounds=25, load_seconds=20)
+FULL = Form(epochs=10_000_000, claims=1_000_000, history=1000, rounds=100, load_seconds=600)
+
+
 @app.command()
 def main(
-    epochs: Annotated[int, typer.Option(min=1000, help="Epochs of the large ledger.")] = 10_000_000,
+    full: Annotated[bool, typer.Option(help=f"{FULL}, which takes an hour; otherwise {QUICK}.")] = False,
+    epochs: Annotated[int | None, typer.Option(min=1000, help="Epochs of the large ledger.")] = None,
     pipelines: Annotated[int, typer.Option(min=2, help="Pipelines of the large ledger.")] = 1_000,
-    claims: Annotated[int, typer.Option(help="Files that two sources of it have claimed, each.")] = 1_000_000,
+    claims: Annotated[int | None, typer.Option(help="Files that two sources of it have claimed, each.")] = None,
     history: Annotated[
-        int, typer.Option(help="Of so many of a pipeline's youngest epochs transitions are kept.")
-    ] = 1000,
+        int | None, typer.Option(help="Of so many of a pipeline's youngest epochs transitions are kept.")
+    ] = None,
     small: Annotated[
         int, typer.Option(min=100, help="Epochs, and claims, of the ledger that it is compared with.")
     ] = 1_000,
-    rounds: Annotated[int, typer.Option(min=1, help="New epochs of four pipelines in each ledger.")] = 100,
+    rounds: Annotated[int | None, typer.Option(min=1, help="New epochs of four pipelines in each ledger.")] = None,
     status_rounds: Annotated[int, typer.Option(help="How often all pipelines' status is asked for.")] = 3,
     load_seconds: Annotated[
-        float, typer.Option(help="How long pipelines begin an epoch a second; 0: not at all.")
-    ] = 600,
+        float | None, typer.Option(help="How long pipelines begin an epoch a second; 0: not at all.")
+    ] = None,
     load_pipelines: Annotated[int, typer.Option(min=1, help="How many of them.")] = 50,
     keep: Annotated[Path | None, typer.Option(help="A folder where the filled ledgers stay for another run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Fill, measure, print."""
+    said: dict[str, Any] = {
+        "epochs": epochs,
+        "claims": claims,
+        "history": history,
+        "rounds": rounds,
+        "load_seconds": load_seconds,
+    }
+    form = replace(FULL if full else QUICK, **{name: value for name, value in said.items() if value is not None})
     folder = keep or Home.from_environment().root / f"bench-ledger-{os.getpid()}"
     sizes = {
         "small": Size(small, min(pipelines, 50, small // 20), small, small),
-        "large": Size(epochs, pipelines, claims, history),
+        "large": Size(form.epochs, pipelines, form.claims, form.history),
     }
     os.environ["PGPASSFILE"] = str(folder / "pgpass")
     server = PostgresServer(folder / "postgres", passfile=folder / "pgpass", settings={**SETTINGS, **SAFE})
     try:
         benches = _ledgers(server, folder, sizes)
-        load = _measure(benches, rounds, status_rounds, load_pipelines, load_seconds)
+        load = _measure(benches, form.rounds, status_rounds, load_pipelines, form.load_seconds)
     finally:
         if keep is None:
             server.remove()
@@ -220,7 +250,7 @@ def main(
         else:
             server.stop()
     if as_json:
-        typer.echo(json.dumps({"seconds": {bench.name: bench.seconds for bench in benches}, "load": load}))
+        typer.echo(json.dumps({"ways": [way.to_json(1) for way in _ways(benches, load)], "load": load}))
     else:
         _show(benches, load)
 
@@ -297,10 +327,14 @@ def _measure(
     return run_load(large, list(numbers), load_seconds)
 
 
-def percentile(values: list[float], share: float) -> float:
-    """The value that this share of `values` doesn't exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+def _ways(benches: list[Bench], load: dict[str, Any]) -> list[Way]:
+    """The same as the other benchmarks have it."""
+    steps = [
+        Way("ledger", f"{step}, {bench.name}", seconds=seconds)
+        for bench in benches
+        for step, seconds in bench.seconds.items()
+    ]
+    return [*steps, *([Way("load", "an epoch, begun each second", seconds=load.pop("seconds"))] if load else [])]
 
 
 def _show(benches: list[Bench], load: dict[str, Any]) -> None:
@@ -323,6 +357,8 @@ def _show(benches: list[Bench], load: dict[str, Any]) -> None:
         )
     out.print(table)
     for what, value in load.items():
+        if what == "seconds":
+            continue
         out.print(f"load: {what}: {value}")
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.aims import percentile
 from lockstep.epoch import Attempt
 from lockstep.ledger import Ledger
 from lockstep.roles.begin import begin
@@ -20,9 +21,7 @@ _PROCESSES = 2
 
 
 def run_load(bench: Bench, numbers: list[int], seconds: float) -> dict[str, Any]:
-    """Each pipeline of `numbers` on a connection of its own, kept open."""
-    from benchmarks.ledger import percentile
-
+    """Each pipeline of `numbers` on a connection of its own, kept open. `seconds`: of each epoch."""
     start = time.time() + 2
     shares = [numbers[each::_PROCESSES] for each in range(_PROCESSES)]
     with get_context("spawn").Pool(_PROCESSES) as pool:
@@ -31,6 +30,7 @@ def run_load(bench: Bench, numbers: list[int], seconds: float) -> dict[str, Any]
     late = sum(one["late"] > 1 for one in epochs)
     steps = {step: [one[step] * 1000 for one in epochs] for step in ("begin", "commit", "epoch")}
     return {
+        "seconds": [one["epoch"] for one in epochs],
         "epochs": f"{len(epochs):,} of {len(numbers)} pipelines in {seconds:.0f} s, {late} begun more than 1 s late",
         **{
             f"{step}, ms": " · ".join(f"p{share} {percentile(times, share / 100):.1f}" for share in (50, 99, 99.9))

@@ -22,6 +22,7 @@ from functools import wraps
 from itertools import count
 from pathlib import Path
 from statistics import median
+from threading import Lock
 from typing import Annotated, Any
 from unittest.mock import patch
 
@@ -52,6 +53,18 @@ STEPS = {
     "commit": "lockstep.run.commit",
     "publish": "lockstep.run.publish",
     "cleanup": "lockstep.run.cleanup",
+}
+#: The same of a pack, whose steps go on side by side: of each the clock, and this process's work for it.
+PACK_STEPS = {
+    "begin": "lockstep.pack.begin_unless_idle",
+    "stage": "lockstep.pack.stage",
+    "  open the session": STEPS["  open the session"],
+    "  Spark": STEPS["  Spark"],
+    "  seal": STEPS["  seal"],
+    "prepare": "lockstep.pack.prepare",
+    "commit": "lockstep.pack.commit_together",
+    "publish": "lockstep.pack.publish",
+    "cleanup": "lockstep.pack.cleanup",
 }
 _POSTGRES = {"log_statement": "all", "log_connections": "on", "log_line_prefix": ""}
 _SECONDS = 30.0  #: for Spark's event log to tell the end of what has ended
@@ -140,6 +153,39 @@ def profile_epoch(meters: Meters, epoch: Callable[[], object], seen: int) -> tup
     return Profile(spent, *_count(events)), seen
 
 
+def profile_pack(meters: Meters, pack: Callable[[], object], epochs: int, seen: int) -> tuple[Profile, int]:
+    """The same of `pack`, which moves so many: all figures are of one of them."""
+    _, seen = meters.events(seen)
+    spent: dict[str, Spent] = {name: Spent() for name in PACK_STEPS}
+    turn = Lock()
+
+    def timed(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def timing(*arguments: Any, **named: Any) -> Any:
+            wall, own = time.perf_counter(), time.thread_time()
+            try:
+                return call(*arguments, **named)
+            finally:
+                taken = Spent(time.perf_counter() - wall, {"own": time.thread_time() - own})
+                with turn:
+                    spent[name].add(taken)
+
+        return timing
+
+    with ExitStack() as stack:
+        for name, where in PACK_STEPS.items():
+            stack.enter_context(patch(where, timed(name, _found(where))))
+        with _spending(meters, spent.setdefault(WHOLE, Spent())):
+            pack()
+    events, seen = meters.events(seen)
+    for one in spent.values():
+        one.wall /= epochs
+        one.cpu = {name: value / epochs for name, value in one.cpu.items()}
+        one.counts = {name: round(value / epochs) for name, value in one.counts.items()}
+    counts, executions = _count(events)
+    return Profile(spent, {name: round(value / epochs) for name, value in counts.items()}, executions[-3:]), seen
+
+
 @contextmanager
 def _spending(meters: Meters, spent: Spent) -> Iterator[None]:
     before = meters.read()
@@ -217,22 +263,25 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Epochs that are measured.")] = 5,
     warm: Annotated[int, typer.Option(min=0, help="Epochs that go before.")] = 20,
     windows: Annotated[bool, typer.Option(help="Fold the rows into one-hour windows, with state.")] = False,
+    pack: Annotated[int, typer.Option(min=0, help="So many epochs by one pack a round; 0: one epoch.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Profile epochs, print the medians."""
+    if windows and pack:
+        raise typer.BadParameter("epochs with windows go one after the other: give one of both", param_hint="--pack")
     folder = Home.from_environment().root / "bench-profile"
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        profiles = _profiles(folder, rows, rounds, warm, windows)
+        profiles = _profiles(folder, rows, rounds, warm, windows, pack)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if as_json:
         typer.echo(json.dumps(profiles, default=vars))
     else:
-        _show(profiles, rows, windows)
+        _show(profiles, rows, windows, pack)
 
 
-def _profiles(folder: Path, rows: int, rounds: int, warm: int, windows: bool) -> list[Profile]:
+def _profiles(folder: Path, rows: int, rounds: int, warm: int, windows: bool, pack: int) -> list[Profile]:
     with metered(folder) as (place, meters):
         csv = data.write_csv(data.flights(rows), folder / "rows.csv")
         table = "profile_windows" if windows else "profile_rows"
@@ -243,7 +292,10 @@ def _profiles(folder: Path, rows: int, rounds: int, warm: int, windows: bool) ->
         found, seen = [], 0
         for number in range(rounds):
             _err.print(f"epoch {number + 1} of {rounds} …")
-            profile, seen = profile_epoch(meters, epoch, seen)
+            if pack:
+                profile, seen = profile_pack(meters, lambda: paths.packed_epochs(place, csv, table, pack), pack, seen)
+            else:
+                profile, seen = profile_epoch(meters, epoch, seen)
             found.append(profile)
         return found
 
@@ -290,15 +342,17 @@ def _windowed(place: paths.Place, csv: Path, table: str) -> Callable[[], object]
     return epoch
 
 
-def _show(profiles: list[Profile], rows: int, windows: bool) -> None:
+def _show(profiles: list[Profile], rows: int, windows: bool, pack: int) -> None:
     out = Console(width=max(Console().width, 130))
     what = f"epochs of {rows:,} rows{', windows of an hour' if windows else ''}"
+    if pack:
+        what = f"packs of {pack} {what}; of each epoch"
     table = Table(title=f"{len(profiles)} {what}, medians; CPU in ms", title_justify="left")
     names = ("spark", "postgres", "own")
     counted = ("statements", "connections", "compiles", "chmod")
     for column in ("step", "ms", *(f"CPU {name}" for name in names), *counted):
         table.add_column(column, justify="left" if column == "step" else "right")
-    for step in (*STEPS, WHOLE):
+    for step in profiles[0].steps:
         spent = [profile.steps[step] for profile in profiles]
         cells = [
             median(one.wall for one in spent) * 1000,

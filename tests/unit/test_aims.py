@@ -22,12 +22,14 @@ def measured(**seconds: list[float]) -> list[dict[str, object]]:
         (Kind.SECONDS, 3.9, 4.0, False),
         (Kind.RATE, 250, 250, True),
         (Kind.RATE, 251, 250, False),
+        (Kind.LATER, 98_000.0, 98_000.0, True),
+        (Kind.LATER, 97_999.0, 98_000.0, False),
     ],
 )
 def test_a_figure_is_the_median_of_the_rounds_and_met_on_the_right_side_of_its_bound(
     kind: Kind, bound: float, figure: float, met: bool
 ) -> None:
-    aim = Aim("part", "g", "ours", kind, bound, "theirs" if kind in (Kind.TIME, Kind.SPEED) else "")
+    aim = Aim("part", "g", "ours", kind, bound, "theirs" if kind in (Kind.TIME, Kind.SPEED, Kind.LATER) else "")
     found = aim.figure(measured(ours=[4.0, 3.0, 100.0], theirs=[2.0, 2.0, 2.0]))
     assert found == figure
     assert aim.is_met(figure) is met
