@@ -80,6 +80,7 @@ SUITE = {
     "sinks/test_kafka_shards.py": Part(ALL, rank=5),
     "sinks/test_mariadb_in_a_pipeline.py": Part(ALL, rank=5),
     "sinks/test_mariadb_packets.py": Part(ALL, rank=5),
+    "sinks/test_packs.py": Part(ALL, rank=5),
     "sinks/test_server_limits.py": Part(ALL, rank=5),
     "sources": Part(TEST),
     "sources/test_file_source.py": Part(CHECK),

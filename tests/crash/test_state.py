@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,12 +17,15 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import LedgerConflict, OutOfOrder, PlanMismatch, RestageRefused
+from lockstep.errors import BadRecords, LedgerConflict, OutOfOrder, PlanMismatch, RestageRefused
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import void
+from lockstep.pack import Member, move_pack
 from lockstep.roles.restage import restage
 from lockstep.states import UNDECIDED
+from lockstep.steps.stage_job import Launch
 from lockstep.wal._object_storage import ObjectStorage
+from lockstep.wal.request import read_request
 from lockstep.wal.state_staging import BUCKET, StateStaging
 from tests.cover import Cover
 from tests.crash.recording import recorded
@@ -255,3 +259,29 @@ def test_a_sweeper_that_stood_still_leaves_the_state_of_another_attempt_on_an_ob
     storage.replace(f"{folder}/part.parquet", b"rubbish")
     states.discard(states.executions()[0])
     assert storage.exists("deployment/pipeline/state/epoch=1")  # to look and to remove it are two steps there
+
+
+def refuse_second(request_uri: str) -> None:
+    if read_request(request_uri).epoch == 2:
+        raise BadRecords("the numbers of epoch 2 are not what they should be")
+    add_up(request_uri)
+
+
+def test_a_pack_makes_each_state_from_the_one_that_was_decided_before(world: StateWorld) -> None:
+    run = RunKey("adding", "pack")
+    runs = [run.member(None, number) for number in range(1, 5)]
+
+    def move(job: Launch) -> list[Member]:
+        runtime = world.runtime()
+        with closing(runtime.ledger):
+            return move_pack(runtime, runs, job, jobs=2)
+
+    failed = move(refuse_second)
+    assert [type(member.error) for member in failed] == [type(None), BadRecords], "none is begun behind it"
+    world.require_state_and_sink_agree(1)
+    moved = move(add_up)
+    assert [member.error for member in moved] == [None] * len(runs)
+    assert [member.epoch.id for member in moved if member.epoch] == [1, 2, 3, 4]
+    for epoch in (3, 4):
+        world.require_state_and_sink_agree(epoch)
+    world.require_tidy()

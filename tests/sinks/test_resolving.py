@@ -11,19 +11,11 @@ import pytest
 from lockstep.epoch import Epoch
 from lockstep.errors import LedgerConflict
 from lockstep.operations.resolve import resolve
-from lockstep.sinks.append_only.stdout import StdoutSink
-from lockstep.sinks.base import Sink
-from lockstep.sinks.files import FileSink
-from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.postgres import PostgresSink
 from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.sinks.append.feed import Feed
-from tests.sinks.kafka_target import KafkaUnderTest
+from tests.sinks.kinds import EXACT, sink_of
 from tests.sinks.postgres_target import execute
-
-EXACT = ["PostgresSink", "PostgresSink, write-ahead", "MariaDbSink", "FileSink", "KafkaSink", "KafkaSink, three shards"]
 
 
 @pytest.fixture
@@ -31,33 +23,8 @@ def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: 
     """Of one sink, by the name in the parameter."""
     memory_server.start()
     ledger = memory_server.create_database(f"resolving_{memory.name}")
-    sink, connections = _sink(request, request.param, memory)
+    sink, connections = sink_of(request, request.param, memory)
     return Feed.of(ledger, memory, [sink], connections)
-
-
-def _sink(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Sink, dict[str, str]]:
-    table: dict[str, Any] = {"tables": {"numbers": "numbers"}, "connection": "c", "create": True}
-    if "write-ahead" in kind:
-        table["protocol"] = "write_ahead"
-    if kind.startswith("PostgresSink"):
-        table["tables"] = {"numbers": "public.numbers"}
-        return PostgresSink("rows", **table), {"c": request.getfixturevalue("warehouse_dsn")}
-    if kind.startswith("MariaDbSink"):
-        return MariaDbSink("rows", **table), {"c": request.getfixturevalue("mariadb_dsn")}
-    if kind == "FileSink":
-        return FileSink("rows", output="numbers", path=str(folder / "out")), {}
-    if kind == "StdoutSink":
-        return StdoutSink("rows", output="numbers", committer=str(folder / "sent")), {}
-    target = KafkaUnderTest(request.getfixturevalue("kafka_broker"))
-    sink = KafkaSink(
-        "rows",
-        output="numbers",
-        topic=target.topic,
-        marker_topic=target.markers,
-        connection="c",
-        shards=3 if "three" in kind else 1,
-    )
-    return sink, {"c": target.broker.bootstrap}
 
 
 def decided(feed: Feed) -> Epoch:

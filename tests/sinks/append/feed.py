@@ -11,6 +11,7 @@ from pathlib import Path
 from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.verify import Verification, verify
+from lockstep.pack import Member, move_pack
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -22,6 +23,7 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sources import OpenSource, Source, SourceContext
+from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 from tests.crash.world import Numbers, OpenNumbers, interval_of, untouched, write_parquet
 
@@ -83,6 +85,13 @@ class Feed:
             self.publish(run, sink.name)
         with self.runtime() as runtime:
             cleanup(runtime, RunKey("feed", str(run)))
+
+    def move(self, runs: Sequence[int], job: Launch = write_parquet) -> list[Member]:
+        """All of them by one pack, the same whenever it is called."""
+        cursor = self.pipeline.identity is Identity.CURSOR
+        members = [RunKey("feed", "pack").member(None if cursor else interval_of(run), run) for run in runs]
+        with self.runtime() as runtime:
+            return move_pack(runtime, members, job, jobs=2)
 
     def recover(self) -> RecoveryReport:
         with self.runtime() as runtime:

@@ -1,0 +1,44 @@
+"""A sink of each kind, by its name in a test's parameter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.files import FileSink
+from lockstep.sinks.kafka import KafkaSink
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.postgres import PostgresSink
+from tests.sinks.kafka_target import KafkaUnderTest
+
+EXACT = ["PostgresSink", "PostgresSink, write-ahead", "MariaDbSink", "FileSink", "KafkaSink", "KafkaSink, three shards"]
+
+
+def sink_of(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Sink, dict[str, str]]:
+    """It takes the output `numbers`; with its connections."""
+    table: dict[str, Any] = {"tables": {"numbers": "numbers"}, "connection": "c", "create": True}
+    if "write-ahead" in kind:
+        table["protocol"] = "write_ahead"
+    if kind.startswith("PostgresSink"):
+        table["tables"] = {"numbers": "public.numbers"}
+        return PostgresSink("rows", **table), {"c": request.getfixturevalue("warehouse_dsn")}
+    if kind.startswith("MariaDbSink"):
+        return MariaDbSink("rows", **table), {"c": request.getfixturevalue("mariadb_dsn")}
+    if kind == "FileSink":
+        return FileSink("rows", output="numbers", path=str(folder / "out")), {}
+    if kind == "StdoutSink":
+        return StdoutSink("rows", output="numbers", committer=str(folder / "sent")), {}
+    target = KafkaUnderTest(request.getfixturevalue("kafka_broker"))
+    sink = KafkaSink(
+        "rows",
+        output="numbers",
+        topic=target.topic,
+        marker_topic=target.markers,
+        connection="c",
+        shards=3 if "three" in kind else 1,
+    )
+    return sink, {"c": target.broker.bootstrap}
