@@ -70,4 +70,4 @@ def world(stack: TestedStack) -> Iterator[World]:
         environment.setenv("PGPASSFILE", str(stack.home.passfile))
         with closing(Ledger(dsn, "the tests")) as ledger:
             api = AirflowApi(stack.airflow.url, ADMIN, password)
-            yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"])
+            yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"], stack.environment)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +22,7 @@ from lockstep import files
 from lockstep.epoch import Epoch, Interval
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
+from stack.home import CHECKOUT
 from tests.e2e.airflow_api import AirflowApi, wait_for
 
 Row = tuple[int, str, float]
@@ -33,6 +37,7 @@ class World:
     ledger: Ledger
     ledger_dsn: str
     warehouse_dsn: str
+    environment: Mapping[str, str]  #: of a command line
 
     # --- inputs ---
 
@@ -49,11 +54,11 @@ class World:
 
     # --- runs ---
 
-    def trigger(self, pipeline: str, day: str) -> str:
-        """A run of one day, by the params of the trigger form."""
-        span = interval(day)
+    def trigger(self, pipeline: str, day: str, last: str | None = None) -> str:
+        """A run of one day, or of all until `last`, by the params of the trigger form."""
+        start, end = interval(day).start, interval(last or day).end
         self.api.unpause(pipeline)
-        return self.api.trigger(pipeline, interval_start=span.start.isoformat(), interval_end=span.end.isoformat())
+        return self.api.trigger(pipeline, interval_start=start.isoformat(), interval_end=end.isoformat())
 
     def run(self, pipeline: str, day: str) -> str:
         """A run of one day that ends green."""
@@ -76,6 +81,11 @@ class World:
         run_id = self.api.trigger("lockstep_recovery", **conf)
         self.api.wait_run("lockstep_recovery", run_id)
         return run_id
+
+    def command(self, *arguments: str) -> None:
+        """What a person types: `lockstep …`."""
+        lockstep = str(Path(sys.executable).with_name("lockstep"))
+        subprocess.run([lockstep, *arguments], check=True, cwd=CHECKOUT, env={**os.environ, **self.environment})
 
     # --- what came of it ---
 

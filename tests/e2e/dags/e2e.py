@@ -5,7 +5,17 @@ from typing import Any
 
 from lockstep import epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
-from tests.e2e.pipelines import held, mistaken, mistaken_submitted, orders, refused, scheduled, submitted, watched
+from tests.e2e.pipelines import (
+    held,
+    mistaken,
+    mistaken_submitted,
+    orders,
+    packed,
+    refused,
+    scheduled,
+    submitted,
+    watched,
+)
 
 QUICK: dict[str, Any] = {"retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2), "retries": 40}
 YEAR: dict[str, Any] = {
@@ -23,4 +33,5 @@ mistaken_dag = epoch_dag(mistaken, **YEAR)
 mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_local", **YEAR)
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
+packed_dag = epoch_dag(packed, pack=3, **YEAR)
 recovery = recovery_dag(schedule="0 0 1 1 *")

@@ -1,0 +1,72 @@
+"""Many epochs by one run of one task: whatever becomes of the task, or of one of them, every row shows up once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.world import World
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+
+def test_a_backfill_puts_up_to_a_pack_of_its_intervals_into_a_run(world: World) -> None:
+    days = [f"2024-03-{day:02}" for day in range(1, 5)]
+    landed = {day: world.land("packed", day) for day in days}
+    world.api.unpause("packed")
+    world.api.backfill("packed", days[0], days[-1])
+    runs = world.api.runs("packed")
+    assert list(runs.values()) == ["success"] * 2
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
+    told = [event["extra"] for run in runs for event in world.api.asset_events("packed", run)]
+    archived = [extra for extra in told if extra["sink"] == "archive"]
+    assert sorted(len(extra["epochs"]) for extra in archived) == [1, 3]
+    assert sum(extra["rows"]["orders"] for extra in archived) == sum(rows.total() for rows in landed.values())
+
+
+def test_one_epoch_that_fails_is_named_by_the_task_and_the_others_are_published(world: World) -> None:
+    days = ["2024-03-11", "2024-03-12", "2024-03-13"]
+    landed = {day: world.land("packed", day) for day in days}
+    file = world.home / "landing" / "packed" / f"{days[1]}.csv"
+    sound = file.read_text()
+    file.write_text(sound + f"seven,{days[1]},7.0\n")
+    run_id = world.trigger("packed", days[0], days[-1])
+    assert world.api.wait_run("packed", run_id) == "failed"
+    epochs = {day: world.epoch("packed", day) for day in days}
+    bad = epochs[days[1]]
+    assert bad is not None
+    log = world.api.log("packed", run_id, "pack")
+    assert f"1 of 3 epochs of the pack are not published: {bad}: BadRecords: " in log
+    assert world.api.tasks("packed", run_id)["pack"]["try_number"] == 1, "to try again helps none"
+    world.require_nothing_shown("packed", days[1])
+    for day in (days[0], days[2]):
+        world.require_published_once("packed", day, landed[day])
+
+    file.write_text(sound)
+    world.command("replan", "packed", str(bad.id), "--reason", "mended", "--definition", "tests.e2e.pipelines:packed")
+    world.api.clear("packed", run_id, "pack", downstream=False)
+    world.require_success("packed", run_id)
+    world.require_published_once("packed", days[1], landed[days[1]])
+    for day in (days[0], days[2]):
+        assert world.epoch("packed", day) == epochs[day], "what was shown is left alone"
+        world.require_published_once("packed", day, landed[day])
+
+
+def test_kill_9_of_the_task_is_retried_and_each_epoch_is_shown_once(world: World) -> None:
+    days = ["2024-03-21", "2024-03-22", "2024-03-23"]
+    landed = {day: world.land("packed", day) for day in days}
+    world.close_gate(days[2])
+    run_id = world.trigger("packed", days[0], days[-1])
+    world.wait_at_gate(days[2])
+    world.wait_states("packed", days[:2], "cleaned")
+    world.kill_task("packed", run_id, "pack")
+    world.wait_at_gate(days[2])  # the second try, while Spark still runs the first one's job
+    world.open_gate(days[2])
+    world.require_success("packed", run_id)
+    assert world.api.tasks("packed", run_id)["pack"]["try_number"] == 2
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
+    world.api.clear_run("packed", run_id)
+    world.require_success("packed", run_id)
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
