@@ -55,6 +55,12 @@ class Pipeline:
         names = [sink.name for sink in self.sinks]
         if len(set(names)) != len(names):
             raise InvalidPipeline(f"pipeline {self.name}: two sinks share a name: {sorted(names)}")
+        adopted = [sink.output for sink in self.sinks if sink.adopts]
+        if twice := sorted({output for output in adopted if adopted.count(output) > 1}):
+            raise InvalidPipeline(
+                f"pipeline {self.name}: outputs {twice} have two sinks that adopt files, which one table at a time can "
+                "have: return the rows as two outputs, one for each"
+            )
         if self.max_in_flight < 1:
             raise InvalidPipeline(f"pipeline {self.name}: max_in_flight must be at least 1, is {self.max_in_flight}")
         identities = {source.identity for source in self.sources.values()}

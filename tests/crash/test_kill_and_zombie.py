@@ -21,21 +21,21 @@ from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World, rows_of_day
 
 
-def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+def hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     """Dry run: every point that a crash-free epoch reaches, by task, if it isn't another protocol's too."""
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     day = next(world.days)
-    hits = []
+    found = []
     for task in world.tasks():
         reached: list[CrashPoint] = []
         stop = crash.observe(reached.append)
         world.run_task(task, RunKey("dry", f"day {day}"), day)
         stop()
-        hits += hits_of(task, Counter(reached))
+        found += hits_of(task, Counter(reached))
     world.require_exactly_once(day)
     monkeypatch.delenv("LOCKSTEP_TESTING")
-    assert len(hits) > 40
-    return [hit for hit in hits if world.protocol == "two_phase" or hit.task == "commit" or "warehouse" in hit.task]
+    assert len(found) > 40
+    return [hit for hit in found if world.protocol == "two_phase" or hit.task == "commit" or "warehouse" in hit.task]
 
 
 def _retry(world: World, run: RunKey, day: int, task: str) -> None:
@@ -88,11 +88,11 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
-    hits = cover.share(_hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
+    struck_at = cover.share(hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
     days = {}
-    for hit in hits:
+    for hit in struck_at:
         with subtests.test(str(hit)):
-            days[str(hit)] = _strike(world, hit, action, RESUMES[resume], tmp_path)
+            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
     world.expire_leases()
     assert world.recover().problems == []
     world.require_tidy()
@@ -103,7 +103,7 @@ def test_every_row_is_shown_once_wherever_a_process(
                 assert rows[day] == Counter(rows_of_day(day)), place
 
 
-def _strike(
+def strike(
     world: World,
     hit: Hit,
     action: Action,

@@ -147,10 +147,13 @@ def _write_parquet(folder: Path, changed: Callable[[list[Row]], list[Row]] = lis
         {"day": pa.array(columns[0], pa.int64()), "number": pa.array(columns[1], pa.int32()), "label": columns[2]}
     )
     for output in request.outputs:
-        (folder / output).mkdir()
-        half = ROWS // 2
-        pq.write_table(table.slice(0, half), folder / output / "part-00000.parquet")
-        pq.write_table(table.slice(half), folder / output / "part-00001.parquet")
+        place, rows, half = folder / output, table, ROWS // 2
+        if home := request.homes.get(output):
+            place = Path(home.folder.removeprefix("file://")) / output
+            rows = table.append_column(home.home.epoch_column, pa.array([request.epoch] * ROWS, pa.int64()))
+        place.mkdir(parents=bool(home))
+        pq.write_table(rows.slice(0, half), place / "part-00000.parquet")
+        pq.write_table(rows.slice(half), place / "part-00001.parquet")
     result = StageResult(dict.fromkeys(request.outputs, ROWS), {"numbers": SourceCount(ROWS, 0)}, "test")
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 

@@ -74,8 +74,8 @@ def test_columns_of_another_type_order_or_name_are_told_apart_in_the_summary() -
 
 
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
-    value = json.loads(MANIFEST.to_bytes()) | {"format": 3, "outputs": "whatever a later version says"}
-    with pytest.raises(FormatUnknown, match="format 3, this Lockstep reads up to 2"):
+    value = json.loads(MANIFEST.to_bytes()) | {"format": 4, "outputs": "whatever a later version says"}
+    with pytest.raises(FormatUnknown, match="format 4, this Lockstep reads up to 3"):
         Manifest.from_bytes(canonical(value))
 
 

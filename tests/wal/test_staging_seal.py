@@ -360,9 +360,15 @@ def digested(monkeypatch: pytest.MonkeyPatch, every_file_early: None) -> Queue[s
     """The files whose digest was begun, in order."""
     begun: Queue[str] = Queue()
 
-    def watched(storage: Storage, path: str, hashed: parquet.Fingerprint, least: str | None = None) -> DigestedFile:
+    def watched(
+        storage: Storage,
+        path: str,
+        hashed: parquet.Fingerprint,
+        least: str | None = None,
+        epoch: early_digests.EpochColumn | None = None,
+    ) -> DigestedFile:
         begun.put(path)
-        return digest_file(storage, path, hashed, least)
+        return digest_file(storage, path, hashed, least, epoch)
 
     monkeypatch.setattr(early_digests, "digest_file", watched)
     monkeypatch.setattr(sealing, "digest_file", watched)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lockstep.compute import _adoptable
 from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
@@ -32,7 +33,7 @@ from lockstep.spark.failures import translate_errors
 from lockstep.spark.session import cancel, is_remote, run_in_session, tag_operations
 from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.request import StageRequest, StageResult, read_request, write_error, write_result
+from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
 from lockstep.window_definition import only_windows
 
 _WRITE = {
@@ -127,7 +128,10 @@ def stage_epoch(
             if any(changes is output for output in frames.outputs.values()):
                 StateWriter(states[name]).collect(changes)
         writes = {
-            name: partial(_write, frames.outputs[name], f"{request.folder}/{name}", store) for name in request.outputs
+            name: partial(_write_at_home, frames.outputs[name], name, request.homes[name], request.epoch)
+            if name in request.homes
+            else partial(_write, frames.outputs[name], f"{request.folder}/{name}", store)
+            for name in request.outputs
         }
         in_turn = len(writes) == 1 or states or balances.shares_parts(frames.by_name().values())
         rows = {n: writes[n]() for n in writes} if in_turn else _write_at_once(spark, request.token, writes)
@@ -343,8 +347,21 @@ def _write(frame: DataFrame, path: str, store: JobFiles | None) -> int:
         store.write(path, held)
         note_written(frame)
         return len(held)
+    return _count_written(frame, path, _WRITE)
+
+
+def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
+    path, home = f"{request.folder}/{output}", request.home
+    if (held := rows_in(frame)) is not None:
+        JobFiles.at_home(home).write(path, _adoptable.with_epoch(held, output, home, epoch), for_queries=True)
+        note_written(frame)
+        return len(held)
+    return _count_written(_adoptable.adoptable(frame, output, home, epoch), path, _adoptable.OPTIONS)
+
+
+def _count_written(frame: DataFrame, path: str, options: Mapping[str, str]) -> int:
     observed = ObservedFrame.of(frame, rows="count(1)")
-    observed.frame.write.mode("error").options(**_WRITE, **committing(frame.sparkSession)).parquet(path)
+    observed.frame.write.mode("error").options(**options, **committing(frame.sparkSession)).parquet(path)
     counts = observed.counts()
     if not counts:
         raise StageFailed(f"Spark wrote {path} and didn't say how many rows")

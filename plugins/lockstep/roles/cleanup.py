@@ -13,6 +13,7 @@ from lockstep.runtime import Runtime
 from lockstep.states import EpochState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.keyed_state import release_state
+from lockstep.steps.output_homes import sweep_homes
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
 
 
 def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
-    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, record it."""
+    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, record it. Files that a table has
+    adopted stay: they are the table's."""
     if epoch.state is EpochState.CLEANED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
@@ -68,6 +70,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     rows = epoch.restaged.wal if epoch.restaged else wal
     runtime.staging.archive(_kept_manifest(runtime, epoch, wal), deployment, epoch.pipeline, epoch.id, rows)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
+    sweep_homes(runtime, epoch)
     runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
     release_state(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_RECORD)

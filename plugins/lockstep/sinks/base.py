@@ -17,6 +17,7 @@ from lockstep.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.home import absolute
+from lockstep.output_home import OutputHome
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, SinkContext
 
@@ -36,7 +37,8 @@ class Sink(ABC):
 
             def open(self, context): return OpenMySink(self, context)
 
-    `open` connects: what it returns subclasses one of the two templates, `TwoPhaseCommitSink` and `WriteAheadSink`.
+    `open` connects: what it returns subclasses one of the three templates, `TwoPhaseCommitSink`, `WriteAheadSink` and
+    `AdoptingSink`.
     """
 
     name: str
@@ -44,6 +46,9 @@ class Sink(ABC):
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
+    #: whether the sealed files of its one output become files of its table: it opens as an `AdoptingSink`, and the
+    #: output is staged at `home`
+    adopts: ClassVar[bool] = False
     #: Arguments that say how the rows get there, and neither where nor which: timeouts, tries, sizes. They stand in no
     #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
     #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.
@@ -114,6 +119,11 @@ class Sink(ABC):
     def loads_early(self) -> bool:
         """Whether `TwoPhaseCommitSink.begin_early` may open a transaction before it is known what is sealed."""
         return False
+
+    def home(self, context: SinkContext) -> OutputHome:
+        """Of a sink that `adopts`: the folder of its table, below which the output is staged, and the column of its
+        epochs. The table is there: `preflight` has made it. Raises `PreflightRefused`, `SinkUnavailable`."""
+        raise NotImplementedError
 
     @property
     def holds_keys(self) -> bool:

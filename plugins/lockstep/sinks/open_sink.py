@@ -1,9 +1,9 @@
 """A sink that is connected, and the one marker that proves publication.
 
 There are two templates, as in Flink: `TwoPhaseCommitSink` (Flink's TwoPhaseCommitSinkFunction) has the data in the sink
-before the decision, `WriteAheadSink` (GenericWriteAheadSink) sends it after. Both are driven by the same two calls of
-the roles, `prepare` and `publish`, and both prove publication by a marker whose key is
-(deployment, pipeline, sink, epoch), never the attempt.
+before the decision, `WriteAheadSink` (GenericWriteAheadSink) sends it after; and a third, `AdoptingSink`, for tables of
+which the sealed files become a part. All are driven by the same two calls of the roles, `prepare` and `publish`, and
+prove publication by a marker whose key is (deployment, pipeline, sink, epoch), never the attempt.
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ class OpenSink(ABC):
         return self._proof(epoch) is not None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
-        marker = self._find_own(epoch)
+        return self._require_decided(epoch, self._find_own(epoch))
+
+    def _require_decided(self, epoch: SinkEpoch, marker: Marker | None) -> Marker | None:
         if marker and marker.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
+from lockstep.output_home import OutputHome
 
 
 class Guarantee(StrEnum):
@@ -112,3 +114,43 @@ class Batches(Protocol):
     def rows(self) -> int: ...
 
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+
+
+class AdoptableFile(Protocol):
+    """One sealed Parquet file below the table that is to adopt it: Lockstep's until then, the table's from then on."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's folder."""
+
+    @property
+    def uri(self) -> str:
+        """Absolute; not percent-encoded."""
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def sha256(self) -> str: ...
+
+
+class Adoptable(Batches, Protocol):
+    """A sealed output whose files are at home. `schema` and the rows are without the epoch column, which is the last
+    one of each file. An empty output has files without rows."""
+
+    @property
+    def home(self) -> OutputHome | None: ...
+
+    @property
+    def files(self) -> Sequence[AdoptableFile]: ...
+
+    def check(self) -> None:
+        """Compare size, sha256, rows and schema of every file: reads all of them. Raises `WalCorrupt`,
+        `StagingUnavailable`."""
+
+    def footers(self) -> Iterator[tuple[AdoptableFile, pq.FileMetaData]]:
+        """What each file says of its columns: size, rows and schema are compared, nothing of the rows is read. Raises
+        as `check` does."""

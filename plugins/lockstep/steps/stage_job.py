@@ -12,6 +12,7 @@ from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED
 from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
+from lockstep.steps.output_homes import home_requests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
 
@@ -56,7 +57,8 @@ def write_wal(
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, request.outputs) as early:
+    staged_here = [output for output in request.outputs if output not in request.homes]
+    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here) as early:
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = StageResult.from_json(staging.read_json(folder, RESULT))
@@ -73,6 +75,7 @@ def write_wal(
         state=sealed_state(runtime, epoch, token, result.state, before) if keeps_state else None,
         balances=result.balances,
         early=early,
+        homes={output: found.home for output, found in request.homes.items()},
     )
     return WrittenWal(folder, manifest, result.code_version)
 
@@ -90,6 +93,7 @@ def _request(
         timestamp=epoch.planned_at,
         interval=epoch.interval,
         state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
+        homes=home_requests(runtime, epoch, token),
     )
 
 

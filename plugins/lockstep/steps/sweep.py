@@ -17,6 +17,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
+from lockstep.steps.output_homes import discard_homes, sweep_homes
 from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
             continue
         epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
         if _is_rubbish(epoch, token, folder):
+            discard_homes(runtime, epoch, token, folder)
             runtime.staging.discard(folder)
             swept += 1
     return swept + _sweep_states(runtime, only)
@@ -146,3 +148,4 @@ def roll_back(runtime: Runtime, epoch: Epoch) -> None:
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             sweep_sink(runtime, sink, only=epoch.id)
     sweep_folders(runtime, only=epoch.id)
+    sweep_homes(runtime, epoch)

@@ -15,13 +15,16 @@ from lockstep.testing._crash_sweep import OnStep, Trace, reached_points
 OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
 _TEMPLATES = {
     *("builtins", "abc"),
-    *(f"lockstep.sinks.{name}" for name in ("base", "values", "open_sink", "two_phase", "write_ahead")),
+    *(f"lockstep.sinks.{name}" for name in ("base", "values", "open_sink", "two_phase", "write_ahead", "adopting")),
 }
 #: modules that do nothing to a target but by calls of others, which are told by themselves
 _TRANSPARENT = {
     *_TEMPLATES,
     *(f"lockstep.{name}" for name in ("epoch", "sinks.handles")),
-    *(f"lockstep.testing.{name}" for name in ("_under_test", "_children", "_crash_sweep", "_sealed_rows")),
+    *(
+        f"lockstep.testing.{name}"
+        for name in ("_under_test", "_children", "_crash_sweep", "_sealed_rows", "_rows_at_home")
+    ),
     *("contextlib", "functools", "uuid"),
 }
 _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, type(None))

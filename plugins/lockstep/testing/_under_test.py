@@ -16,7 +16,8 @@ from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, Retryable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Guarantee, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.values import Batches, Guarantee, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
@@ -64,6 +65,15 @@ class SinkUnderTest(ABC):
     def connections(self) -> dict[str, str]:
         return {}
 
+    def staged(self, at: SinkEpoch, wal: Sequence[SealedRows]) -> Sequence[Batches]:
+        """The rows as the sink gets them: of one that adopts, files below its table."""
+        sink = self.sink()
+        if not sink.adopts:
+            return wal
+        context = self.context()
+        home = sink.home(context)
+        return [at_home(batches, home, at, context.deployment, context.pipeline) for batches in wal]
+
     def context(self, *, pipeline: str = "pipe", deployment: str = DEPLOYMENT) -> SinkContext:
         return SinkContext(deployment, pipeline, self.connections())
 
@@ -91,7 +101,7 @@ def prepare(
     with opened(target, context, shared=shared) as sink:
         sink.preflight(None)
         sink.preflight({batches.output: batches.schema for batches in wal})
-        return sink.prepare(at, wal)
+        return sink.prepare(at, target.staged(at, wal))
 
 
 def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
@@ -102,7 +112,7 @@ def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[Seal
     while True:
         try:
             with Sink.from_spec(spec, settings).opened(target.context()) as sink:
-                return sink.publish(at, vote, wal)
+                return sink.publish(at, vote, target.staged(at, wal))
         except Retryable:
             if time.monotonic() > deadline:
                 raise

@@ -38,14 +38,20 @@ class DigestedFile:
     least: int | None = None
 
 
-def digest_file(storage: Storage, path: str, hashed: Fingerprint, least: str | None = None) -> DigestedFile:
+def digest_file(
+    storage: Storage, path: str, hashed: Fingerprint, least: str | None = None, epoch: EpochColumn | None = None
+) -> DigestedFile:
     """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
-    its footer counts, and `InvalidPipeline` for a type that can't be digested."""
+    its footer counts, or not `epoch` behind the other columns, and `InvalidPipeline` for a type that can't be digested.
+    """
     try:
         with ParquetRows(storage, path, hashed) as rows:
-            schema = bare(rows.schema)
+            written = bare(rows.schema)
+            schema = epoch.left_out(written) if epoch else written
             digest, found = RowDigest(schema), []
-            for batch in rows.batches(schema):
+            for batch in rows.batches(written):
+                if epoch:
+                    batch = epoch.taken_off(batch, schema)
                 digest.update(batch)
                 if least is not None:
                     found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
@@ -54,6 +60,27 @@ def digest_file(storage: Storage, path: str, hashed: Fingerprint, least: str | N
     if digest.rows != rows.rows:
         raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
     return DigestedFile(schema, rows.rows, digest, min((value for value in found if value is not None), default=None))
+
+
+@dataclass(frozen=True)
+class EpochColumn:
+    """The last column of files that a table adopts: the number of the epoch in every row."""
+
+    name: str
+    epoch: int
+
+    def left_out(self, schema: pa.Schema) -> pa.Schema:
+        """The columns before it. Raises `WalCorrupt` if it isn't the last one."""
+        if not schema.names or schema.names[-1] != self.name or schema.types[-1] != pa.int64():
+            raise WalCorrupt(f"the last column has to be {self.name} BIGINT, the file has {schema.to_string()}")
+        return pa.schema(list(schema)[:-1])
+
+    def taken_off(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+        """The columns before it. Raises `WalCorrupt` if a row is of another epoch."""
+        told = batch.column(len(schema))
+        if told.null_count or not pc.all(pc.equal(told, self.epoch), min_count=0).as_py():
+            raise WalCorrupt(f"a row's {self.name} isn't {self.epoch}")
+        return pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
 
 
 class EarlyDigests:

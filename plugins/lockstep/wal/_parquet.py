@@ -90,7 +90,7 @@ class ParquetRows:
             return pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False)
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Every row, under `schema`, which must name the file's columns and types."""
+        """Every row, under `schema`, which must name the file's columns and types; columns behind them are left out."""
         with _parsing(self._path):
             rows = iter(self._file.iter_batches(batch_size=self._batch_rows()))
         while True:
@@ -98,7 +98,7 @@ class ParquetRows:
                 batch = next(rows, None)
                 if batch is None:
                     return
-                batch = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+                batch = pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
             yield batch
 
     def _batch_rows(self) -> int:

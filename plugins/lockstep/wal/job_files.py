@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockstep.output_home import OutputHome
 from lockstep.wal._parquet import ParquetRows
 from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.reading import verify_file
 from lockstep.wal.request import StageRequest, storage_of
+from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile
 
 _THREADS = 4
@@ -37,6 +39,12 @@ class JobFiles:
         """Those of an execution. `options`: of its address, see `Staging.address_of`. Raises `StagingRefused`."""
         root = request.folder.rsplit("/", 4)[0]
         return cls(storage_of(root, options), root)
+
+    @classmethod
+    def at_home(cls, home: OutputHome) -> JobFiles:
+        """Those below the table that is an output's home. Raises `StagingRefused`."""
+        storage = storage_at(home.table)
+        return cls(storage, storage.uri_of("").rstrip("/"))
 
     def holds(self, uri: str) -> bool:
         """Whether `uri` is below this staging."""
@@ -65,15 +73,16 @@ class JobFiles:
         with naming_errors("create", uri):
             self.storage.make_folder(self._relative(uri))
 
-    def write(self, folder: str, table: pa.Table) -> None:
-        """Write one file of these rows, which fit into memory, into the folder at this URI, with its parents."""
+    def write(self, folder: str, table: pa.Table, *, for_queries: bool = False) -> None:
+        """Write one file of these rows, which fit into memory, into the folder at this URI, with its parents.
+        `for_queries`: with what lets readers skip rows."""
         buffer = io.BytesIO()
         pq.write_table(
             table.replace_schema_metadata(_WRITER),
             buffer,
             compression="zstd",
-            use_dictionary=False,
-            write_statistics=False,
+            use_dictionary=for_queries,
+            write_statistics=for_queries,
             store_schema=False,
             store_decimal_as_integer=True,
         )

@@ -12,11 +12,14 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
+from lockstep.output_home import OutputHome
 from lockstep.wal._manifest_values import FILE_NAME, number, text
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 
 MANIFEST_FORMAT = 1
 STATE_FORMAT = 2  #: of a manifest that speaks of state: an older Lockstep must not go on without it
+HOME_FORMAT = 3  #: of a manifest one of whose outputs has its files elsewhere, with or without state
+_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT)
 
 
 def canonical(value: Json) -> bytes:
@@ -45,13 +48,17 @@ class WalFile:
 
 @dataclass(frozen=True)
 class OutputManifest:
-    """One output of the transform: `digest` is `RowDigest`'s, over the rows of all files."""
+    """One output of the transform: `digest` is `RowDigest`'s, over the rows of all files.
+
+    `home`: where the files are, if not in the WAL's folder; their epoch column isn't part of `schema` and `digest`.
+    """
 
     name: str
     schema: pa.Schema
     rows: int
     digest: str
     files: tuple[WalFile, ...]
+    home: OutputHome | None = None
 
     @property
     def bytes(self) -> int:
@@ -111,12 +118,12 @@ class Manifest:
         try:
             value = json.loads(data)
             found = value["format"]
-            if found in (MANIFEST_FORMAT, STATE_FORMAT):
+            if found in _FORMATS:
                 manifest = _from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
-        if found not in (MANIFEST_FORMAT, STATE_FORMAT):
-            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads up to {STATE_FORMAT}: upgrade it")
+        if found not in _FORMATS:
+            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads up to {max(_FORMATS)}: upgrade it")
         object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
         return manifest
 
@@ -148,6 +155,8 @@ def _to_json(manifest: Manifest) -> Json:
     }
     if manifest.state is not None:
         value |= {"format": STATE_FORMAT, "state": state_to_json(manifest.state)}
+    if any(output.home for output in manifest.outputs.values()):
+        value["format"] = HOME_FORMAT
     if manifest.balances:
         value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
     return value
@@ -161,6 +170,7 @@ def _output(output: OutputManifest) -> Json:
         "files": [
             {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256} for file in output.files
         ],
+        **({"home": output.home.to_json()} if output.home else {}),
     }
 
 
@@ -194,4 +204,5 @@ def _output_of(name: str, value: Json) -> OutputManifest:
         WalFile(text(file["path"]), number(file["bytes"]), number(file["rows"]), text(file["sha256"]))
         for file in value["files"]
     )
-    return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files)
+    home = OutputHome.from_json(value["home"]) if "home" in value else None
+    return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files, home)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
+from lockstep.output_home import OutputHome
 from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
 from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
@@ -21,21 +25,39 @@ class SealedWal:
     storage: Storage
     folder: str
     manifest: Manifest
+    find_home: Callable[[OutputHome, Manifest], tuple[Storage, str]]
 
     def outputs(self, names: Iterable[str]) -> list[OutputBatches]:
         """The rows of each named output. Raises `InvalidPipeline` for a name that this WAL doesn't have."""
-        return [OutputBatches(self.storage, f"{self.folder}/{name}", self._output(name)) for name in names]
+        return [self._batches(self._output(name)) for name in names]
 
-    def check(self) -> None:
-        """Compare every file's size, sha256 and rows. Raises `WalCorrupt`, `StagingUnavailable`."""
-        for output in self.outputs(self.manifest.outputs):
+    def check(self, names: Iterable[str] | None = None) -> None:
+        """Compare size, sha256 and rows of every file, or of those of the named outputs. Raises `WalCorrupt`,
+        `StagingUnavailable`."""
+        for output in self.outputs(self.manifest.outputs if names is None else names):
             output.check()
+
+    def _batches(self, output: OutputManifest) -> OutputBatches:
+        home = output.home
+        storage, folder = (self.storage, self.folder) if home is None else self.find_home(home, self.manifest)
+        return OutputBatches(storage, f"{folder}/{output.name}", output)
 
     def _output(self, name: str) -> OutputManifest:
         if name not in self.manifest.outputs:
             has = ", ".join(sorted(self.manifest.outputs))
             raise InvalidPipeline(f"the WAL {self.folder} has no output {name!r}, it has {has}")
         return self.manifest.outputs[name]
+
+
+@dataclass(frozen=True)
+class FileAtHome:
+    """A sealed file of an output that has a home; satisfies `lockstep.sinks.values.AdoptableFile`."""
+
+    path: str  #: relative to the table's folder
+    uri: str
+    bytes: int
+    rows: int
+    sha256: str
 
 
 class OutputBatches:
@@ -52,6 +74,29 @@ class OutputBatches:
         self.output: str = manifest.name
         self.schema: pa.Schema = manifest.schema
         self.rows: int = manifest.rows
+
+    @property
+    def home(self) -> OutputHome | None:
+        return self._manifest.home
+
+    @cached_property
+    def files(self) -> tuple[FileAtHome, ...]:
+        """Every file, of an output that has a home; of any other none can be adopted."""
+        home, paths = self.home, [f"{self._folder}/{file.path}" for file in self._manifest.files]
+        if home is None:
+            return ()
+        found = zip(paths, self._manifest.files, strict=True)
+        return tuple(FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256) for path, one in found)
+
+    def footers(self) -> Iterator[tuple[FileAtHome, pq.FileMetaData]]:
+        """What each file says of its columns, and nothing of its rows: size, rows and schema are compared with the
+        manifest, the sha256 isn't. Raises `WalCorrupt`, `StagingUnavailable`."""
+        for file, sealed in zip(self.files, self._manifest.files, strict=True):
+            footer, size = read_footer(self._storage, file.path)
+            self._compare(sealed.path, "bytes", size, sealed.bytes)
+            self._compare(sealed.path, "rows in the footer", footer.num_rows, sealed.rows)
+            self._require_schema(sealed.path, footer.schema.to_arrow_schema())
+            yield file, footer
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         total = 0
@@ -76,12 +121,18 @@ class OutputBatches:
         rows = ParquetRows(self._storage, path, verify_file(self._storage, path, file.bytes, file.sha256))
         try:
             self._compare(file.path, "rows in the footer", rows.rows, file.rows)
-            if not bare(rows.schema).equals(self.schema):
-                self._differs(file.path, "schema", rows.schema.to_string(), self.schema.to_string())
+            self._require_schema(file.path, rows.schema)
         except WalCorrupt:
             rows.close()
             raise
         return rows
+
+    def _require_schema(self, path: str, found: pa.Schema) -> None:
+        columns = bare(found)
+        if self.home is not None and columns.names[-1:] == [self.home.epoch_column]:
+            columns = columns.remove(len(columns) - 1)
+        if not columns.equals(self.schema):
+            self._differs(path, "schema", found.to_string(), self.schema.to_string())
 
     def _compare(self, path: str, what: str, found: object, expected: object) -> None:
         if found != expected:
@@ -114,6 +165,16 @@ class UnsealedFile:
 
     def _parsed(self) -> ParquetRows:
         return ParquetRows(self._storage, self._path, self._hashed)
+
+
+def read_footer(storage: Storage, path: str) -> tuple[pq.FileMetaData, int]:
+    """A file's footer and its size in bytes. Raises `WalCorrupt`, `StagingUnavailable`."""
+    with naming_damage(storage, path), closing(storage.open(path)) as file:
+        size = file.seek(0, io.SEEK_END) or file.tell()
+        try:
+            return pq.read_metadata(pa.PythonFile(file, "r")), int(size)
+        except pa.ArrowException as error:
+            raise WalCorrupt(f"{path} can't be parsed as Parquet: {error}") from error
 
 
 def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:

@@ -15,6 +15,7 @@ from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.keyed_state import KeyedState
+from lockstep.output_home import OutputHome
 from lockstep.wal._storage import Storage
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging, storage_at
@@ -57,6 +58,21 @@ class StateRequest:
 
 
 @dataclass(frozen=True)
+class HomeRequest:
+    """Where an output is written that isn't staged with the others."""
+
+    home: OutputHome
+    folder: str  #: absolute URI; the output is written to <folder>/<output>/
+
+    def to_json(self) -> Json:
+        return {**self.home.to_json(), "folder": self.folder}
+
+    @classmethod
+    def from_json(cls, value: Json) -> HomeRequest:
+        return cls(OutputHome.from_json(value), value["folder"])
+
+
+@dataclass(frozen=True)
 class StageRequest:
     """One execution of stage. `pipeline` is `module:name`, or "" for one that only this process knows."""
 
@@ -69,6 +85,7 @@ class StageRequest:
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
     state: StateRequest | None = None  #: of a pipeline that has state
+    homes: Mapping[str, HomeRequest] = field(default_factory=dict)  #: by output
 
     def to_json(self) -> Json:
         return {
@@ -81,6 +98,7 @@ class StageRequest:
             "timestamp": self.timestamp.isoformat(),
             "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
             "state": self.state.to_json() if self.state else None,
+            **({"homes": {name: home.to_json() for name, home in self.homes.items()}} if self.homes else {}),
         }
 
     @classmethod
@@ -96,6 +114,7 @@ class StageRequest:
             timestamp=datetime.fromisoformat(value["timestamp"]),
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
+            homes={name: HomeRequest.from_json(home) for name, home in value.get("homes", {}).items()},
         )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lockstep.errors import StageFailed
-from lockstep.wal._early_digests import EarlyDigests, digest_file
+from lockstep.output_home import OutputHome
+from lockstep.wal._early_digests import EarlyDigests, EpochColumn, digest_file
 from lockstep.wal._parquet import fingerprint
 from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
@@ -50,17 +51,31 @@ def seal_outputs(
     return manifests
 
 
+def seal_at_home(
+    storage: Storage, folder: str, output: str, observed: int | None, home: OutputHome, epoch: int
+) -> OutputManifest:
+    """As `seal_outputs`, for one output whose files are in `folder` of another storage, below the table that adopts
+    them. Raises `StageFailed` also if a row of theirs doesn't name the epoch."""
+    found = {output: list_files(storage, f"{folder}/{output}")}
+    [files] = seal_files(storage, found, epoch=EpochColumn(home.epoch_column, epoch)).values()
+    manifest = replace(_output_manifest(output, files, observed), home=home)
+    sync_folders(storage, folder, found)
+    return manifest
+
+
 def seal_files(
     storage: Storage,
     found: Mapping[str, Sequence[Entry]],
     least: str | None = None,
     early: EarlyDigests | None = None,
+    epoch: EpochColumn | None = None,
 ) -> dict[str, list[SealedFile]]:
     """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
-    `early`: digests that needn't be made again where they are of the same bytes."""
+    `early`: digests that needn't be made again where they are of the same bytes; `epoch`: the column that each file has
+    behind those that are digested."""
     names = [(name, entry) for name, entries in found.items() for entry in entries]
     with ThreadPoolExecutor(_THREADS, "seal") as pool:
-        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least, early), names))
+        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least, early, epoch), names))
     by_name: dict[str, list[SealedFile]] = {name: [] for name in found}
     for (name, _), file in zip(names, sealed, strict=True):
         by_name[name].append(file)
@@ -91,12 +106,14 @@ def list_files(storage: Storage, folder: str) -> list[Entry]:
     return files
 
 
-def _seal_file(storage: Storage, entry: Entry, least: str | None, early: EarlyDigests | None) -> SealedFile:
+def _seal_file(
+    storage: Storage, entry: Entry, least: str | None, early: EarlyDigests | None, epoch: EpochColumn | None
+) -> SealedFile:
     _sync(storage, entry.path)
     with naming_errors("read", entry.path):
         hashed = fingerprint(storage, entry.path)
     digested = early.find(entry.path, hashed) if early and not least else None
-    digested = digested or digest_file(storage, entry.path, hashed, least)
+    digested = digested or digest_file(storage, entry.path, hashed, least, epoch)
     file = WalFile(entry.name, hashed.size, digested.rows, hashed.sha256)
     return SealedFile(file, digested.schema, digested.digest, digested.least)
 

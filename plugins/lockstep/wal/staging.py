@@ -13,21 +13,24 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.output_home import OutputHome
 from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
 from lockstep.wal.digest import DIGEST_VERSION
+from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import Manifest, SourceCount, canonical
 from lockstep.wal.reading import SealedWal, UnsealedFile, naming_damage
-from lockstep.wal.sealing import QUARANTINE, seal_outputs
+from lockstep.wal.sealing import QUARANTINE, seal_at_home, seal_outputs
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
 
@@ -132,19 +135,28 @@ class Staging:
         state: SealedState | None = None,
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
+        homes: Mapping[str, OutputHome] = MappingProxyType({}),
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
         `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
-        `early`: of `digesting_early`. Raises `StageFailed` when the files aren't what was counted or can't be made
-        durable, `StagingRefused` if there is a manifest. After any error the folder is rubbish.
+        `early`: of `digesting_early`; `homes`: of the outputs that were written below the tables that adopt them.
+        Raises `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there
+        is a manifest. After any error the folder is rubbish.
         """
         if folder != self.folder(deployment, pipeline, epoch, token):
             raise StagingRefused(f"{folder} isn't the folder of {deployment}/{pipeline} epoch {epoch}, token {token}")
         for output in outputs:
             if require_name("output", output) == QUARANTINE:
                 raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
-        sealed_outputs = seal_outputs(self._storage, folder, outputs, observed, early)
+        here = tuple(output for output in outputs if output not in homes)
+        sealed_outputs = seal_outputs(self._storage, folder, here, observed, early)
+        for output in outputs:
+            if output in homes:
+                there = self.home(homes[output], deployment, pipeline)
+                sealed_outputs[output] = seal_at_home(
+                    there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch
+                )
         manifest = Manifest(
             deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION, state, balances or {}
         )
@@ -160,7 +172,16 @@ class Staging:
         named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         if named != wal:
             raise WalCorrupt(f"{wal} holds the manifest of {named}")
-        return SealedWal(self._storage, wal, manifest)
+        return SealedWal(self._storage, wal, manifest, self._find_home)
+
+    def home(self, home: OutputHome, deployment: str, pipeline: str) -> HomeStaging:
+        """What the pipeline has staged below the table that is an output's home."""
+        _home(deployment, pipeline)
+        return HomeStaging(storage_at(home.table), deployment, pipeline)
+
+    def _find_home(self, home: OutputHome, manifest: Manifest) -> tuple[Storage, str]:
+        there = self.home(home, manifest.deployment, manifest.pipeline)
+        return there.storage, there.folder(manifest.epoch, manifest.token)
 
     def state(self, deployment: str, pipeline: str) -> StateStaging:
         """Where the pipeline's keyed state is."""

@@ -1,0 +1,156 @@
+"""The template of tables that adopt: the sealed files become the table's, by one conditional commit after the decision.
+
+A commit is based on the very state of the table in which the marker was looked for, and carries files and marker
+together: it is applied as a whole, and only if nothing else was committed since. So whoever publishes, and however many
+do at once, one commit is applied. A commit whose answer was lost is resolved by the next one: either the marker is
+there, or that one is based on a state which the lost one, if it still came, would find to be another than its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Generic, TypeVar, cast
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import InvalidPipeline, PublishBusy, TargetChanged
+from lockstep.sinks.open_sink import OpenSink, shown_before
+from lockstep.sinks.values import Adoptable, Batches, Marker, Publication, SinkEpoch, Txn
+
+_log = logging.getLogger(__name__)
+
+Head = TypeVar("Head")  #: one state of a table, as it was read at one instant; what it says never changes
+
+
+class Answer(StrEnum):
+    """What became of a commit, as far as whoever sent it was told."""
+
+    APPLIED = "applied"
+    CONFLICT = "conflict"  #: not applied, and never will be: the table had changed
+    UNKNOWN = "unknown"  #: it may be applied, or be applied later: no answer, or one that says nothing
+
+
+class AdoptingSink(OpenSink, Generic[Head]):
+    """The sealed files of its one output become files of the table."""
+
+    rounds: int = 50  #: commits that meet other people's, before `publish` gives way
+
+    # --- what each kind of table does in its own way ---
+
+    @abstractmethod
+    def load_head(self) -> Head:
+        """The table's newest state, read afresh: it has every commit that was answered before. Raises
+        `SinkUnavailable`, `TargetChanged` if the table is gone."""
+
+    @abstractmethod
+    def target_of(self, head: Head) -> str:
+        """The id of the table that `head` is a state of: a random one, of this table and no other by its name."""
+
+    @abstractmethod
+    def marker_in(self, head: Head, epoch: int) -> Marker | None:
+        """The epoch's marker in this very state."""
+
+    def marker_of_span_in(self, head: Head, span: str) -> Marker | None:
+        """The marker of a range in this very state, whatever number its epoch has."""
+        return None
+
+    @abstractmethod
+    def validate(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> None:
+        """Refuse before the decision what `adopt` couldn't do afterwards; write nothing. Raises `SinkRejected`,
+        `PreflightRefused`. Files and schema agree with the manifest."""
+
+    @abstractmethod
+    def adopt(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> Answer:
+        """Send one commit that has the files and the marker, to be applied only to `head`. Sent once: neither this nor
+        a library below may try again. Whatever happens to it, no file is deleted.
+
+        Raises only before anything was sent: then nothing is applied.
+        """
+
+    def make_durable(self, head: Head) -> None:
+        """Return only when the commits that led to `head` survive a power cut."""
+
+    # --- the two calls of the roles ---
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        output = self._own(wal)
+        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
+        output.check()
+        head = self.load_head()
+        self.validate(head, epoch, output)
+        vote = Vote(epoch.token, None, self.target_of(head), {output.output: output.rows})
+        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
+        return vote
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        own = False  # whether the marker may be of a commit of this call
+        for _ in range(self.rounds):
+            head = self.load_head()
+            self._require_same_target(head, vote)
+            shown = self._proof_in(head, epoch)
+            if shown is not None:
+                self.make_durable(head)
+                return Publication.SENT if own and shown.token == epoch.token else Publication.FOUND
+            output = self._own(wal)
+            reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
+            answer = self.adopt(head, epoch, output)
+            reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
+            if answer is Answer.CONFLICT:
+                _log.info("sink %s: epoch %s: the table changed meanwhile", self.name, epoch.id)
+            else:
+                own = True
+            # also what was applied is looked for: the next round finds it, and makes it durable
+        raise PublishBusy(
+            f"sink {self.name}: epoch {epoch.id} met another commit {self.rounds} times: somebody writes to the table "
+            "without pause; it is tried again"
+        )
+
+    def _own(self, wal: Iterable[Batches]) -> Adoptable:
+        """The sink's output, which was staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""
+        for batches in wal:
+            if batches.output != self.sink.output:
+                continue
+            if getattr(batches, "home", None) is None:
+                raise TargetChanged(
+                    f"sink {self.name}: output {batches.output} was staged before a table was to adopt it: stage the "
+                    "epoch again (an undecided one: clear its run from begin after `lockstep abort`)"
+                )
+            return cast(Adoptable, batches)
+        raise InvalidPipeline(f"sink {self.name}: the WAL has no output {self.sink.output!r}")
+
+    def _require_same_target(self, head: Head, vote: Vote) -> None:
+        if (found := self.target_of(head)) != vote.target_id:
+            raise TargetChanged(
+                f"sink {self.name}: the table is {found} now, but {vote.target_id} voted: it was made anew, or its "
+                "place leads to another one; put it back, nothing was written"
+            )
+
+    def _proof_in(self, head: Head, epoch: SinkEpoch) -> Marker | None:
+        """As `_proof`, of one state. Raises `LedgerConflict`."""
+        marker = self.marker_in(head, epoch.id)
+        if marker is None and epoch.span is not None:
+            shown = self.marker_of_span_in(head, epoch.span)
+            if shown is not None and shown.epoch != epoch.id:
+                raise shown_before(self.name, epoch, shown)
+        return self._require_decided(epoch, marker)
+
+    # --- recovery and verification ---
+
+    def pending(self) -> list[Txn]:
+        """What is staged below the table goes with the WAL's folder, by the ledger's word."""
+        return []
+
+    def abort(self, txn: Txn) -> None:
+        """Nothing to roll back."""
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        return self.marker_in(self.load_head(), epoch)
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return self.marker_of_span_in(self.load_head(), span)
+
+    def target_id(self) -> str:
+        return self.target_of(self.load_head())

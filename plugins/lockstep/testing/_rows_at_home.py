@@ -1,0 +1,46 @@
+"""Sealed rows as files below a table, for tests of sinks that adopt."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.output_home import OutputHome
+from lockstep.sinks.values import SinkEpoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.wal.digest import digest_batches
+from lockstep.wal.home_staging import HomeStaging
+from lockstep.wal.manifest import OutputManifest, WalFile
+from lockstep.wal.reading import OutputBatches
+from lockstep.wal.staging import storage_at
+
+_FILES = 2  #: of an epoch
+
+
+def at_home(batches: SealedRows, home: OutputHome, at: SinkEpoch, deployment: str, pipeline: str) -> OutputBatches:
+    """The rows in files that stand where `stage` would have put them; whoever asks first writes them."""
+    storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
+    folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
+    with suppress(FileExistsError):
+        storage.make_folder(folder)
+    half, files = -(-batches.table.num_rows // _FILES), []
+    for number in range(_FILES):
+        rows = batches.table.slice(number * half, half)
+        name, data = f"part-{number:05}.parquet", _parquet(rows, home.epoch_column, at.id)
+        with suppress(FileExistsError):
+            storage.create(f"{folder}/{name}", data)
+        files.append(WalFile(name, len(data), rows.num_rows, hashlib.sha256(data).hexdigest()))
+    digest = digest_batches(batches.schema, batches).hexdigest()
+    manifest = OutputManifest(batches.output, batches.schema, batches.rows, digest, tuple(files), home)
+    return OutputBatches(storage, folder, manifest)
+
+
+def _parquet(rows: pa.Table, epoch_column: str, epoch: int) -> bytes:
+    marked = rows.append_column(epoch_column, pa.array([epoch] * rows.num_rows, pa.int64()))
+    buffer = io.BytesIO()
+    pq.write_table(marked, buffer, compression="zstd", store_schema=False)
+    return buffer.getvalue()

@@ -1,0 +1,216 @@
+"""Files that a table adopts: wherever a process dies, a table never loses one, and what no table has is taken away."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.operations.verify import verify
+from lockstep.roles.abort import abort_epoch
+from lockstep.sinks.values import SinkContext
+from lockstep.states import Role
+from lockstep.steps.output_homes import may_be_adopted
+from lockstep.steps.sweep import sweep_folders
+from stack.postgres import PostgresServer
+from tests.cover import Cover
+from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
+from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.victims import Action, Hit, sacrifice
+from tests.crash.world import rows_of_day, write_backwards, write_parquet
+from tests.sinks.folder_table import FolderTable, OpenFolderTable
+
+LOOKING = SinkContext("looking", "checks", {})
+
+
+def _folder_table(folder: Path) -> Table:
+    sink = FolderTable(SINK, OUTPUT, str(folder / "table"))
+    looking = OpenFolderTable(sink, LOOKING)
+
+    def rows() -> pa.Table:
+        empty = pa.table({"day": [], "number": [], "label": []})
+        return looking.rows() if looking.log.is_dir() and looking.load_head().files else empty
+
+    return Table(sink, folder / "table", rows, lambda: looking.load_head().files)
+
+
+@pytest.fixture(scope="module")
+def world(
+    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AdoptingWorld]:
+    folder = tmp_path_factory.mktemp("adopting")
+    name = f"adopting_{folder.parent.name.replace('-', '_')}"
+    ledger_server.create_database(name)
+    warehouse_server.create_database(name)
+    yield make_adopting_world(ledger_server.dsn(name), warehouse_server.dsn(name), folder, _folder_table(folder))
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("adoption", f"run {day}")
+
+
+def _files_of(world: AdoptingWorld, day: int) -> list[str]:
+    epoch = world.epoch_of(day)
+    return [path for path in world.staged_at_home() if path.split("/")[3] == str(epoch.id)]
+
+
+SWEEPS: list[tuple[Action, str]] = [
+    ("kill", "retry"),
+    ("kill", "recovery"),
+    ("hang", "retry"),
+    ("hang", "new run"),
+    ("hang", "recovery"),
+]
+
+
+@pytest.mark.parametrize(("action", "resume"), SWEEPS)
+def test_every_row_is_shown_once_wherever_a_process(
+    world: AdoptingWorld,
+    action: Action,
+    resume: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+    cover: Cover,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the epoch."""
+    shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
+    days = {}
+    for hit in cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS)):
+        with subtests.test(str(hit)):
+            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+    shown = world.shown()
+    for struck, day in days.items():
+        with subtests.test(f"{struck} after the sweep"):
+            for place, rows in shown.items():
+                assert rows[day] == Counter(rows_of_day(day)), place
+
+
+def test_an_epoch_that_was_cleaned_up_keeps_its_files_and_verifies(world: AdoptingWorld) -> None:
+    day = next(world.days)
+    world.run(_run(day), day)
+    kept = _files_of(world, day)
+    assert len(kept) == 2 and set(kept) <= set(world.lake.files())
+    assert world.left_in_staging() == []
+    for _ in range(2):
+        assert world.recover().problems == []
+    assert _files_of(world, day) == kept
+    assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))
+    world.require_exactly_once(day)
+
+
+def test_an_aborted_attempt_leaves_nothing_below_the_table(world: AdoptingWorld) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.lake")
+    assert len(_files_of(world, day)) == 2
+    abort_epoch(world.runtime(), world.epoch_of(day).id, Role.OPERATOR, reason="a test")
+    left = _files_of(world, day)
+    world.run(RunKey("adoption", f"again {day}"), day)
+    world.require_exactly_once(day)
+    assert set(_files_of(world, day)) >= set(left), "the sealed WAL of an older attempt is still the epoch's"
+
+
+def test_files_of_a_stage_that_never_sealed_are_swept(world: AdoptingWorld, tmp_path: Path) -> None:
+    day = next(world.days)
+    run = _run(day)
+    world.run_task("begin", run, day)
+    tasks = [("stage", lambda: world.run_task("stage", run, day))]
+    sacrifice(tasks, Hit("stage", CrashPoint.STAGE_BEFORE_MANIFEST, 1), "kill", tmp_path / "log")
+    dead = _files_of(world, day)
+    assert len(dead) == 2
+    world.expire_leases()
+    world.run(RunKey("adoption", f"again {day}"), day)
+    assert not set(dead) & set(world.staged_at_home())
+    world.require_exactly_once(day)
+
+
+def test_what_a_zombie_stages_after_the_sweep_goes_with_the_cleanup(world: AdoptingWorld, tmp_path: Path) -> None:
+    day = next(world.days)
+    run = _run(day)
+    world.run_task("begin", run, day)
+    tasks = [("stage", lambda: world.run_task("stage", run, day))]
+    sacrifice(tasks, Hit("stage", CrashPoint.STAGE_BEFORE_MANIFEST, 1), "kill", tmp_path / "log")
+    [dead] = {str(Path(path).parent) for path in _files_of(world, day)}
+    shutil.copytree(world.lake.root / dead, tmp_path / "copy")
+    world.expire_leases()
+    again = RunKey("adoption", f"again {day}")
+    world.run_until(again, day, "publish.lake")
+    shutil.copytree(tmp_path / "copy", world.lake.root / dead)
+    world.run_task("cleanup", again, day)
+    assert world.left_in_sink() == []
+    world.require_exactly_once(day)
+
+
+def test_a_restaged_epoch_is_adopted_from_where_it_was_staged_again(world: AdoptingWorld) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    damaged = _files_of(world, day)
+    (world.lake.root / damaged[0]).write_bytes(b"bad disk")
+    world.run_task("restage", _run(day), day, write_backwards)
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+    assert not set(damaged) & set(world.lake.files())
+    assert set(_files_of(world, day)) - set(damaged) <= set(world.lake.files())
+    assert all(one.agrees for one in verify(world.runtime(), world.epoch_of(day)))
+
+
+def test_files_that_a_table_adopted_and_gave_up_do_not_stop_the_other_sinks(world: AdoptingWorld) -> None:
+    """Somebody compacts the table, and removes what it was made of, before Postgres has published."""
+    day = next(world.days)
+    run = _run(day)
+    world.run_until(run, day, "commit")
+    world.run_task("publish.lake", run, day)
+    sink = world.lake.sink
+    assert isinstance(sink, FolderTable)
+    table = OpenFolderTable(sink, LOOKING)
+    mine = _files_of(world, day)
+    rows = [path for path in mine if path in world.lake.files()]
+    assert rows == mine
+    compacted = pa.concat_tables([pq.ParquetFile(table.root / path).read() for path in mine])
+    pq.write_table(compacted, table.root / f"compacted-{day}.parquet")
+    table.append(len(table.load_head().entries), {"removes": mine, "adds": [f"compacted-{day}.parquet"]})
+    for path in mine:
+        (table.root / path).unlink()
+    world.run(run, day, start="publish.warehouse")
+    world.require_exactly_once(day)
+    assert all(one.agrees for one in verify(world.runtime(), world.epoch_of(day)))
+
+
+def test_which_executions_a_table_may_have_follows_from_the_ledger(world: AdoptingWorld) -> None:
+    day = next(world.days)
+    runtime = world.runtime()
+    world.run_until(_run(day), day, "prepare.lake")
+    staged = world.epoch_of(day)
+    sealed = int((staged.wal or "").rpartition("/")[2])
+    assert may_be_adopted(runtime, staged, sealed)
+    assert may_be_adopted(runtime, replace(staged, attempt=sealed + 1), sealed), "an older attempt's WAL is kept"
+    assert not may_be_adopted(runtime, staged, staged.attempt - 1)
+    world.run(_run(day), day, start="commit")
+    cleaned = world.epoch_of(day)
+    votes = [one.vote.token for one in runtime.ledger.participants("numbers", cleaned.id).values() if one.vote]
+    assert may_be_adopted(runtime, cleaned, sealed)
+    assert not may_be_adopted(runtime, cleaned, sealed - 1)
+    assert may_be_adopted(runtime, cleaned, max(votes) + 1), "what was staged in its place came after the votes"
+    assert sweep_folders(runtime) == 0
+
+
+def test_the_job_that_writes_is_the_one_that_was_asked(world: AdoptingWorld) -> None:
+    day = next(world.days)
+    run = _run(day)
+    world.run_task("begin", run, day)
+    world.run_task("stage", run, day, write_parquet)
+    epoch = world.epoch_of(day)
+    assert not (world.staging_folder / str(epoch.wal) / OUTPUT).exists(), "the rows are written once"
+    world.run(run, day, start="prepare.warehouse")
+    world.require_exactly_once(day)
