@@ -16,6 +16,8 @@ from stack.kafka import BROKER, KafkaBroker
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
 from stack.processes import Processes
+from stack.s3 import MISSING as NO_S3
+from stack.s3 import S3Server, weed
 from stack.spark import ConnectServer
 
 if TYPE_CHECKING:
@@ -128,6 +130,30 @@ def kafka_broker(memory_folder: Path, kafka_jars: None) -> Iterator[KafkaBroker]
     """One broker on loopback. A test that stops it starts it again."""
     with KafkaBroker(memory_folder / "kafka").for_a_while() as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def s3_server(servers_folder: Path) -> Iterator[S3Server]:
+    """A real S3 server with its data on disk. A test that stops it starts it again."""
+    if weed() is None:
+        pytest.skip(NO_S3)
+    with S3Server(servers_folder / "s3").for_a_while() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server, and the login and endpoint by which every client in this process finds it."""
+    s3_server.start()
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
+
+
+@pytest.fixture
+def s3_uri(s3_environment: S3Server) -> str:
+    """Where nothing is yet, `s3://…`."""
+    return f"s3://tests/{next(_numbers)}"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ _EXTRAS = {
     "confluent_kafka": "kafka",
     "grpc": "spark",
     "httpx": "http",
+    "obstore": "s3",
     "pandas": "spark",
     "pymysql": "mariadb",
     "pyspark": "spark",
