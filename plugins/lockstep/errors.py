@@ -172,6 +172,10 @@ class FormatUnknown(Terminal):
     """Something was written by another version of Lockstep; it may be sound, this one can't tell."""
 
 
+class StoreRefused(Terminal):
+    """An object store's address or login can't be used, or it can't do what Lockstep needs of it."""
+
+
 class StagingRefused(Terminal):
     """A path of staging storage leads where it must not (symlink, parent folder, foreign file)."""
 

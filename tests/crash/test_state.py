@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.fs
 import pytest
 
 from lockstep import crash
@@ -31,6 +30,7 @@ from tests.cover import Cover
 from tests.crash.recording import recorded
 from tests.crash.state_world import StateWorld, add_up, write_without_state
 from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.wal.conftest import local_store
 
 
 @pytest.fixture
@@ -253,12 +253,14 @@ def test_a_decided_epoch_whose_manifest_names_state_and_is_damaged_is_not_staged
 
 
 def test_a_sweeper_that_stood_still_leaves_the_state_of_another_attempt_on_an_object_store(tmp_path: Path) -> None:
-    storage = ObjectStorage(pyarrow.fs.LocalFileSystem(), str(tmp_path), "file")
+    storage = ObjectStorage(local_store(tmp_path))
     states = StateStaging(storage, "deployment/pipeline")
     folder = f"deployment/pipeline/state/epoch=1/7/totals/{BUCKET}=0"
     storage.replace(f"{folder}/part.parquet", b"rubbish")
-    states.discard(states.executions()[0])
-    assert storage.exists("deployment/pipeline/state/epoch=1")  # to look and to remove it are two steps there
+    [dead] = states.executions()
+    storage.replace(folder.replace("/7/", "/8/") + "/part.parquet", b"of another attempt")
+    states.discard(dead)
+    assert [found.token for found in states.executions()] == [8]
 
 
 def refuse_second(request_uri: str) -> None:

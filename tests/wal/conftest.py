@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
+from obstore.store import LocalStore
 
+from lockstep.object_store.address import Address
+from lockstep.object_store.store import ObjectStore
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.manifest import Manifest, SourceCount
@@ -85,10 +87,15 @@ class Staged:
 
 
 def object_staging(root: Path) -> Staging:
-    """Staging on pyarrow.fs as it is on an object store; beneath is a local folder."""
+    """Staging as it is on an object store; beneath is a local folder."""
     staging = Staging(str(root))
-    staging._storage = ObjectStorage(pyarrow.fs.LocalFileSystem(), str(root), "s3")
+    staging._storage = ObjectStorage(local_store(root))
     return staging
+
+
+def local_store(root: Path) -> ObjectStore:
+    """Objects that are files below `root`."""
+    return ObjectStore(LocalStore(root, mkdir=True, automatic_cleanup=True), Address("file", "", str(root).lstrip("/")))
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from urllib.parse import quote
 
 from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.keyed_state import KeyedState
+from lockstep.object_store.address import from_hadoop
 from lockstep.output_home import OutputHome
 from lockstep.wal._storage import Storage
 from lockstep.wal.manifest import SourceCount
@@ -192,7 +192,4 @@ def _place(request_uri: str) -> tuple[Staging, str]:
 def _from_hadoop(uri: str, options: str) -> str:
     """What `Staging.address_of` made as staging takes it: its paths aren't percent-encoded, s3 is called s3a."""
     scheme, _, path = uri.partition("://")
-    if scheme == "file":
-        return path
-    query = f"?{options}" if options else ""
-    return f"{'s3' if scheme == 's3a' else scheme}://{quote(path, safe='/=:@')}{query}"
+    return path if scheme == "file" else from_hadoop(uri, options)

@@ -19,10 +19,19 @@ from urllib.parse import unquote, urlsplit
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
-from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable, WalCorrupt
+from lockstep.errors import (
+    InvalidPipeline,
+    StageFailed,
+    StagingRefused,
+    StagingUnavailable,
+    StoreRefused,
+    WalCorrupt,
+)
+from lockstep.object_store.address import is_object_store
 from lockstep.output_home import OutputHome
 from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal._early_digests import EarlyDigests, digesting_early
+from lockstep.wal._hadoop_storage import HadoopStorage
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
@@ -347,8 +356,13 @@ def storage_at(uri: str) -> Storage:
         raise StagingRefused("the staging URI can't be understood; expected /… , file:///… or s3://…") from None
     if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
         raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
+    if is_object_store(uri):
+        try:
+            return ObjectStorage.at(uri)
+        except StoreRefused as error:
+            raise StagingRefused(str(error)) from error
     if parts.scheme not in ("", "file"):
-        return ObjectStorage.at(uri)
+        return HadoopStorage.at(uri)
     path = Path(unquote(parts.path) if parts.scheme else uri)
     if parts.netloc not in ("", "localhost") or not path.is_absolute():
         raise StagingRefused(f"staging {uri!r} is no absolute path; expected /… , file:///… or s3://…")

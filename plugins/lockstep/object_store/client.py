@@ -1,0 +1,124 @@
+"""The client of a store: obstore's, with a login from a Connection or from where its makers look for one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lockstep.errors import StoreRefused
+from lockstep.extras import naming_extra
+from lockstep.object_store.address import Address
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Client
+    from obstore.store import S3Credential
+
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
+
+
+@dataclass(frozen=True)
+class Login:
+    """What a Connection says of an S3 store: `aws://<key>:<secret>@/?region_name=…&endpoint_url=…`."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+    region: str | None = None
+    endpoint: str | None = None
+
+    @classmethod
+    def of(cls, dsn: str) -> Login:
+        """As Airflow writes a Connection of type aws as a URI. Raises `StoreRefused`, which repeats nothing of it."""
+        try:
+            parts = urlsplit(dsn)
+            extra: dict[str, str] = dict(parse_qsl(parts.query))
+            extra |= json.loads(extra.pop("__extra__", "{}"))
+        except ValueError:
+            raise StoreRefused("the Connection of the object store can't be understood: it is to be aws://…") from None
+        key = unquote(parts.username or "") or extra.get("aws_access_key_id", "")
+        secret = unquote(parts.password or "") or extra.get("aws_secret_access_key", "")
+        if parts.scheme not in ("aws", "s3") or not key or not secret:
+            raise StoreRefused(
+                "the Connection of the object store has to be of type aws, with an access key for its login and the "
+                "secret for its password; without one, leave the connection out: the environment is asked then"
+            )
+        return cls(
+            key, secret, extra.get("aws_session_token"), extra.get("region_name"), extra.get("endpoint_url") or None
+        )
+
+    def credential(self) -> S3Credential:
+        return {
+            "access_key_id": self.access_key,
+            "secret_access_key": self.secret_key,
+            "token": self.token,
+            "expires_at": None,
+        }
+
+
+def open_client(address: Address, login: Login | None = None) -> Client:
+    """A client of the container, with paths relative to the address. Nothing is asked of the store yet.
+
+    Raises `StoreRefused` for what it can't be made of, `PackageMissing` without the extra.
+    """
+    with naming_extra(f"{address.scheme}://"):
+        from obstore.exceptions import BaseError
+        from obstore.store import AzureStore, GCSStore
+    prefix = address.prefix or None
+    try:
+        match address.scheme:
+            case "s3":
+                return _s3_client(address, login)
+            case "gs":
+                return GCSStore(address.container, prefix=prefix)
+            case _:
+                account = address.options.get("account")
+                return AzureStore(
+                    address.container, prefix=prefix, config={"account_name": account} if account else None
+                )
+    except (BaseError, ValueError) as error:
+        raise StoreRefused(
+            f"{address.uri} can't be opened: {type(error).__name__}: see docs/object-stores.md"
+        ) from error
+
+
+def endpoint_of(address: Address, login: Login | None = None) -> str | None:
+    """Where the S3 of this address listens: as the URI says, else the login, else the environment; None: Amazon's."""
+    if told := address.options.get("endpoint_override"):
+        return told if "://" in told else f"{address.options.get('scheme', 'https')}://{told}"
+    if login and login.endpoint:
+        return login.endpoint
+    return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+
+
+def _s3_client(address: Address, login: Login | None) -> Client:
+    from obstore.store import S3Store
+
+    config: dict[str, Any] = {}
+    if endpoint := endpoint_of(address, login):
+        config |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
+    if region := address.options.get("region") or (login.region if login else None):
+        config["region"] = region
+    return S3Store(
+        address.container,
+        prefix=address.prefix or None,
+        config=config,  # type: ignore[arg-type] # built by name
+        client_options={"allow_http": bool(endpoint and endpoint.startswith("http://"))},
+        credential_provider=login.credential if login else _profile(os.environ),
+    )
+
+
+def _profile(environment: Mapping[str, str]) -> Any:
+    """Who gives the keys of AWS_PROFILE, which obstore doesn't read itself; None: as it looks for them."""
+    if not environment.get("AWS_PROFILE") or any(environment.get(name) for name in _KEYS):
+        return None
+    if find_spec("boto3") is None:
+        raise StoreRefused("AWS_PROFILE is set, and only boto3 reads profiles: pip install boto3, or set the keys")
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return Boto3CredentialProvider()

@@ -1,0 +1,274 @@
+"""The objects below one URI. Every call raises OSError for what goes wrong, in words without any secret.
+
+An object is there whole or not at all, and is durable once a put has returned. What only one may write is put under a
+condition that the store itself checks. The answer to such a put may be lost, and a client that tries again then meets
+its own object: each put marks its object with a number of its own, and looks for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from lockstep.errors import StoreRefused
+from lockstep.extras import naming_extra
+from lockstep.object_store._object_file import open_object
+from lockstep.object_store.address import Address
+from lockstep.object_store.client import Login, open_client
+
+if TYPE_CHECKING:
+    import io
+
+    from obstore.store import ObjectStore as Client
+
+_MARK = "lockstepput"  #: of an object: whose put it is; Azure's names have letters and digits only
+_PAUSES = (0.05, 0.5, 2.0)  #: seconds between the tries of one conditional put
+_TOLD = re.compile(r"<Code>(\w+)</Code>|\bstatus(?: code)?:? (\d{3}(?: [A-Z][\w ]*)?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object as the store told of it. `etag` changes with its content."""
+
+    path: str
+    size: int
+    etag: str | None
+
+
+@dataclass(frozen=True)
+class Children:
+    """What stands directly in a folder: paths of folders, which are there as long as something is below them."""
+
+    folders: tuple[str, ...]
+    objects: tuple[Found, ...]
+
+
+class ObjectChanged(OSError):
+    """An object isn't any more what it was when it was looked at."""
+
+
+class ObjectStore:
+    """Paths are relative to the address, with '/' between names."""
+
+    def __init__(self, client: Client, address: Address) -> None:
+        self.client, self.address = client, address
+        self._marks = address.scheme != "file"  # the tests' store of local files takes no attributes
+
+    @classmethod
+    def at(cls, uri: str, login: str | None = None) -> ObjectStore:
+        """`login`: a Connection as a URI, see `Login`; without, as docs/object-stores.md says. Asks nothing yet.
+
+        Raises `StoreRefused`, `PackageMissing`.
+        """
+        address = Address.of(uri)
+        return cls(open_client(address, Login.of(login) if login else None), address)
+
+    def uri_of(self, path: str) -> str:
+        """What Hadoop calls it."""
+        return f"{self.address.hadoop}/{path}" if path else self.address.hadoop
+
+    # --- writing ---
+
+    def create(self, path: str, data: bytes) -> None:
+        """Put a new object, durably. FileExistsError if there is one that this very call didn't put."""
+        self._put_if(path, data, None)
+
+    def swap(self, found: Found, data: bytes) -> None:
+        """Put an object in the place of exactly this one. `ObjectChanged` if it is another by now, or gone."""
+        self._put_if(found.path, data, found)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put an object over whatever is there."""
+        import obstore
+
+        with _naming_errors(path):
+            obstore.put(self.client, path, data, use_multipart=False)
+
+    def upload(self, path: str, file: IO[bytes]) -> None:
+        """Put an object of any size over whatever is there, in parts; it shows up whole, when all are there."""
+        import obstore
+
+        with _naming_errors(path):
+            obstore.put(self.client, path, file, chunk_size=8 << 20, max_concurrency=4)
+
+    def copy(self, source: str, target: str) -> None:
+        """Over whatever is there, in the store itself. FileNotFoundError if `source` isn't there."""
+        import obstore
+
+        with _naming_errors(source):
+            obstore.copy(self.client, source, target)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, many in one request; what is gone already is fine."""
+        import obstore
+
+        wanted = list(paths)
+        with _naming_errors(wanted[0] if wanted else ""):
+            obstore.delete(self.client, wanted)
+
+    # --- reading ---
+
+    def find(self, path: str) -> Found | None:
+        """None if there is no such object."""
+        import obstore
+
+        try:
+            with _naming_errors(path):
+                return _found(obstore.head(self.client, path))
+        except FileNotFoundError:
+            return None
+
+    def read(self, path: str) -> bytes:
+        """All of it. FileNotFoundError if it isn't there."""
+        import obstore
+
+        with _naming_errors(path):
+            return bytes(obstore.get(self.client, path).bytes())
+
+    def open(self, path: str, etag: str | None = None) -> io.BufferedReader:
+        """To be read bit by bit, all of one and the same object: `ObjectChanged` if another takes its place meanwhile.
+
+        `etag`: of the object that is wanted. FileNotFoundError if it isn't there.
+        """
+        return open_object(self.client, path, etag, _naming_errors)
+
+    def children(self, folder: str) -> Children:
+        """What stands in `folder`, sorted; nothing, if there is no such folder."""
+        import obstore
+
+        with _naming_errors(folder):
+            listed = obstore.list_with_delimiter(self.client, folder or None)
+        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda found: found.path)
+        return Children(
+            tuple(sorted(listed["common_prefixes"])),
+            # Hadoop marks a folder by an empty object of its name, with a slash that doesn't get here
+            tuple(found for found in objects if found.path != folder),
+        )
+
+    def find_below(self, folder: str) -> Iterator[Found]:
+        """Every object below `folder`, at any depth, in no order."""
+        import obstore
+
+        with _naming_errors(folder):
+            for chunk in obstore.list(self.client, folder or None, chunk_size=1000):
+                yield from (_found(meta) for meta in chunk if meta["path"] != folder)
+
+    def is_empty(self, folder: str) -> bool:
+        return next(self.find_below(folder), None) is None
+
+    # --- what the store must be able to do ---
+
+    def require_conditional_put(self, folder: str) -> None:
+        """Try it out with an object of our own below `folder`. Raises `StoreRefused` for a store that puts one object
+        over another although it was told not to."""
+        path = f"{folder}/.trial-{secrets.token_hex(8)}" if folder else f".trial-{secrets.token_hex(8)}"
+        try:
+            self.create(path, b"1")
+            self._require_refusal(path, "If-None-Match: *", lambda: self.create(path, b"2"))
+            first = self.find(path)
+            if first is None:
+                raise OSError(errno.EIO, "an object that was put isn't there", path)
+            self.swap(first, b"3")
+            self._require_refusal(path, "If-Match", lambda: self.swap(first, b"4"))
+        finally:
+            with suppress(OSError):  # what was found out matters more
+                self.delete([path])
+
+    def _require_refusal(self, path: str, header: str, put: Any) -> None:
+        try:
+            put()
+        except OSError as error:
+            if isinstance(error, FileExistsError | ObjectChanged):
+                return
+            raise
+        raise StoreRefused(
+            f"{self.address.uri} doesn't keep to {header}: it put {path} over what was there. Lockstep needs a store "
+            "with conditional puts, see docs/object-stores.md"
+        )
+
+    # --- conditional puts ---
+
+    def _put_if(self, path: str, data: bytes, expected: Found | None) -> None:
+        import obstore
+
+        mark = secrets.token_hex(16)
+        attributes = {_MARK: mark} if self._marks else None
+        mode: Any = "create" if expected is None else {"e_tag": expected.etag}
+        for pause in (*_PAUSES, None):
+            try:
+                with _naming_errors(path):
+                    obstore.put(self.client, path, data, mode=mode, attributes=attributes, use_multipart=False)
+                return
+            except OSError as error:
+                there, its_mark = self._look(path)
+                if self._marks and its_mark == mark:
+                    return  # it was put, and the answer lost
+                if there is not None and (expected is None or there.etag != expected.etag):
+                    raise _taken(path, expected) from error
+                if there is None and expected is not None:
+                    raise _taken(path, expected) from error
+                if pause is None:
+                    raise
+                time.sleep(pause)
+
+    def _look(self, path: str) -> tuple[Found | None, str | None]:
+        import obstore
+
+        try:
+            with _naming_errors(path):
+                result = obstore.get(self.client, path, options={"head": True})
+                return _found(result.meta), dict(result.attributes).get(_MARK)
+        except FileNotFoundError:
+            return None, None
+
+
+def _taken(path: str, expected: Found | None) -> OSError:
+    if expected is None:
+        return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    return ObjectChanged(errno.ESTALE, "it is another object by now", path)
+
+
+def _found(meta: Mapping[str, Any]) -> Found:
+    return Found(meta["path"], meta["size"], meta["e_tag"])
+
+
+@contextmanager
+def _naming_errors(path: str) -> Iterator[None]:
+    """Make OSErrors of obstore's, with what the store said and without the request that it repeats."""
+    with naming_extra("an object store"):
+        from obstore import exceptions
+    try:
+        yield
+    except exceptions.AlreadyExistsError as error:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+    except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
+        raise ObjectChanged(errno.ESTALE, "it is another object by now", path) from error
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise PermissionError(errno.EACCES, f"the store refuses the login{_told(error)}", path) from error
+    except (exceptions.InvalidPathError, ValueError) as error:
+        raise StoreRefused(f"{path!r} is no path of an object") from error
+    except (exceptions.NotSupportedError, NotImplementedError) as error:
+        raise StoreRefused("the store can't put under a condition, see docs/object-stores.md") from error
+    except exceptions.BaseError as error:
+        raise OSError(errno.EIO, f"the store didn't do it{_told(error)}", path) from error
+
+
+def _told(error: Exception) -> str:
+    """The code in the store's answer, or how there was none."""
+    text = str(error)
+    codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
+    if codes:
+        return f": {', '.join(codes)}"
+    for sign in ("Connection refused", "timed out", "connection closed", "NoSuchBucket", "dns error"):
+        if sign.lower() in text.lower():
+            return f": {sign}"
+    return ""

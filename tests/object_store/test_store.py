@@ -1,0 +1,243 @@
+"""The objects of a real S3 server: put once, read as one, and found to be one's own when an answer was lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lockstep.errors import StoreRefused
+from lockstep.object_store.store import ObjectChanged, ObjectStore
+from stack.s3 import S3Server
+from tests.s3_proxy import Fault, S3Proxy
+
+
+@pytest.fixture
+def store(s3_uri: str) -> ObjectStore:
+    return ObjectStore.at(f"{s3_uri}/a prefix")
+
+
+@pytest.fixture
+def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
+    with S3Proxy(s3_environment.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def through(proxy: S3Proxy, s3_uri: str) -> ObjectStore:
+    """A store that is asked through the proxy."""
+    host = proxy.endpoint.removeprefix("http://")
+    return ObjectStore.at(f"{s3_uri}/a%20prefix?endpoint_override={host}&scheme=http")
+
+
+def everything(store: ObjectStore) -> dict[str, bytes]:
+    return {found.path: store.read(found.path) for found in store.find_below("")}
+
+
+# --- what may be there once ---
+
+
+def test_an_object_is_created_once(store: ObjectStore) -> None:
+    store.create("a/b=1/c", b"first")
+    for data in (b"second", b"first"):
+        with pytest.raises(FileExistsError):
+            store.create("a/b=1/c", data)
+    assert everything(store) == {"a/b=1/c": b"first"}
+
+
+def test_of_twenty_who_create_at_once_one_does(store: ObjectStore) -> None:
+    start = threading.Barrier(20)
+
+    def created(number: int) -> bool:
+        start.wait()
+        try:
+            store.create("marker", b"the same in all")
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(20) as writers:
+        assert sum(writers.map(created, range(20))) == 1
+
+
+def test_an_object_is_swapped_for_the_one_that_was_seen_only(store: ObjectStore) -> None:
+    store.create("head", b"1")
+    seen = store.find("head")
+    assert seen is not None
+    store.swap(seen, b"2")
+    with pytest.raises(ObjectChanged):
+        store.swap(seen, b"3")
+    assert store.read("head") == b"2"
+    store.delete(["head"])
+    with pytest.raises(ObjectChanged):
+        store.swap(seen, b"4")
+    assert store.find("head") is None
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
+)
+@pytest.mark.parametrize("act", ["create", "swap"])
+def test_a_put_that_was_disturbed_is_done_once_and_knows_its_own(
+    fault: Fault, act: str, through: ObjectStore, proxy: S3Proxy
+) -> None:
+    seen = None
+    if act == "swap":
+        through.create("x", b"before")
+        seen = through.find("x")
+    proxy.plan(fault, "PUT", "/x")
+    if seen is not None:
+        through.swap(seen, b"mine" * 1000)
+    else:
+        through.create("x", b"mine" * 1000)
+    assert proxy.hits[fault] == 1
+    assert everything(through) == {"x": b"mine" * 1000}
+    with pytest.raises(FileExistsError):
+        through.create("x", b"mine" * 1000)
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.ERROR_AFTER, Fault.LOST_ANSWER])
+def test_a_disturbed_put_doesnt_take_anothers_object_for_its_own(
+    fault: Fault, store: ObjectStore, through: ObjectStore, proxy: S3Proxy
+) -> None:
+    store.create("x", b"the same")
+    proxy.plan(fault, "PUT", "/x")
+    with pytest.raises(FileExistsError):
+        through.create("x", b"the same")
+    assert proxy.hits[fault] == 1
+
+
+def test_a_put_whose_every_answer_is_lost_is_found_all_the_same(through: ObjectStore, proxy: S3Proxy) -> None:
+    proxy.plan(Fault.LOST_ANSWER, "PUT", "/x", times=1000)
+    through.create("x", b"mine")
+    assert everything(through) == {"x": b"mine"}
+
+
+def test_the_trial_passes_a_store_that_keeps_to_conditions_and_leaves_nothing(store: ObjectStore) -> None:
+    store.require_conditional_put("folder")
+    assert everything(store) == {}
+
+
+class _Heedless(BaseHTTPRequestHandler):
+    """A store that takes every object, whatever it is told."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["content-length"] or 0))
+        self._answer()
+
+    def do_POST(self) -> None:
+        self.do_PUT()
+
+    def _answer(self) -> None:
+        self.send_response(200)
+        self.send_header("ETag", '"1"')
+        self.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_HEAD = do_DELETE = _answer
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def test_a_store_that_doesnt_heed_conditions_is_refused_by_name(s3_environment: S3Server) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Heedless)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        uri = f"s3://heedless/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http"
+        with pytest.raises(StoreRefused, match=r"s3://heedless/x doesn't keep to If-None-Match"):
+            ObjectStore.at(uri).require_conditional_put("")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# --- reading ---
+
+
+def test_an_object_is_read_by_ranges_like_a_file(store: ObjectStore) -> None:
+    content = bytes(range(256)) * 50_000
+    store.replace("big", content)
+    store.replace("empty", b"")
+    with store.open("big") as file:
+        assert file.seek(0, 2) == len(content)
+        file.seek(9_000_000)
+        assert file.read(300) == content[9_000_000:9_000_300]
+        assert file.seek(10) == 10
+        assert file.read() == content[10:]
+    with store.open("empty") as file:
+        assert file.read() == b""
+    with pytest.raises(FileNotFoundError):
+        store.open("none")
+
+
+def test_what_is_read_is_one_object_even_if_another_takes_its_place(store: ObjectStore) -> None:
+    store.replace("big", bytes(10_000_000))
+    with store.open("big") as file:
+        assert file.read(10) == bytes(10)
+        store.replace("big", b"\1" * 10_000_000)
+        with pytest.raises(ObjectChanged):
+            file.read()
+    etag = store.find("big").etag  # type: ignore[union-attr]
+    store.replace("big", b"\2")
+    with pytest.raises(ObjectChanged):
+        store.open("big", etag)
+
+
+def test_a_list_has_every_object_of_many(store: ObjectStore) -> None:
+    names = [f"many/{number:04}" for number in range(1100)]
+    with ThreadPoolExecutor(16) as writers:
+        list(writers.map(lambda name: store.replace(name, b""), names))
+    store.replace("many/deeper/x", b"")
+    assert [found.path for found in store.children("many").objects] == names
+    assert store.children("many").folders == ("many/deeper",)
+    assert sorted(found.path for found in store.find_below("many")) == sorted([*names, "many/deeper/x"])
+    store.delete([found.path for found in store.find_below("many")])
+    assert store.is_empty("many")
+
+
+def test_an_upload_of_parts_shows_up_whole_or_not_at_all(through: ObjectStore, proxy: S3Proxy) -> None:
+    import io
+
+    content = bytes(range(256)) * 100_000
+    proxy.plan(Fault.SLOW_DOWN, "PUT", "/big", times=2)
+    proxy.plan(Fault.ERROR_AFTER, "PUT", "/big", skip=2)
+    through.upload("big", io.BytesIO(content))
+    assert through.read("big") == content
+
+
+# --- logins ---
+
+
+def test_a_login_of_a_connection_goes_before_the_environments(
+    s3_environment: S3Server, s3_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ObjectStore.at(s3_uri).create("x", b"1")
+    login = f"aws://{s3_environment.access_key}:{s3_environment.secret_key}@/?region_name=us-east-1"
+    login += f"&endpoint_url={s3_environment.endpoint.replace(':', '%3A').replace('/', '%2F')}"
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.setenv(name, "somebody else's")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert ObjectStore.at(s3_uri, login).read("x") == b"1"
+
+
+def test_a_login_that_is_refused_is_named_and_not_repeated(s3_environment: S3Server, s3_uri: str) -> None:
+    login = f"aws://{s3_environment.access_key}:hunter2@/?region_name=us-east-1"
+    ObjectStore.at(s3_uri).create("x", b"1")
+    with pytest.raises(PermissionError, match="refuses the login") as refused:
+        ObjectStore.at(s3_uri, login).read("x")
+    assert "hunter2" not in str(refused.value) and s3_environment.access_key not in str(refused.value)
+    assert "hunter2" not in repr(ObjectStore.at(s3_uri, login).__dict__)
+
+
+@pytest.mark.parametrize("login", ["aws://key@/", "postgres://a:hunter2@b", "aws://[hunter2", "aws://"])
+def test_a_connection_that_is_no_login_is_refused_and_not_repeated(login: str) -> None:
+    with pytest.raises(StoreRefused) as refused:
+        ObjectStore.at("s3://bucket/x", login)
+    assert "hunter2" not in str(refused.value)
