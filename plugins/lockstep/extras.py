@@ -17,6 +17,7 @@ _EXTRAS = {
     "httpx": "http",
     "obstore": "s3",
     "pandas": "spark",
+    "pyiceberg": "iceberg",
     "pymysql": "mariadb",
     "pyspark": "spark",
 }
