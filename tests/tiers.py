@@ -74,6 +74,7 @@ SUITE = {
     "sinks": Part(TEST, rank=5),
     "sinks/append/test_folder_after_power_cuts.py": Part(ALL, rank=5),
     "sinks/append/test_killed_publishers.py": Part(ALL, rank=5),
+    "sinks/iceberg/test_thousands_of_rounds.py": Part(ALL, rank=5),
     "sinks/test_kafka_cluster.py": Part(ALL, rank=5),
     "sinks/test_kafka_crashes.py": Part(ALL, rank=5),
     "sinks/test_kafka_faults.py": Part(ALL, rank=5),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.append_only.tcp import TcpSink
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
+    from lockstep.sinks.iceberg import IcebergSink
     from lockstep.sinks.kafka import KafkaSink
     from lockstep.sinks.mariadb import MariaDbSink
     from lockstep.sinks.mariadb import MySqlSink as MySqlSink  # as it was called at first
@@ -28,6 +29,7 @@ __all__ = [
     "FileSink",
     "FunctionSink",
     "HttpSink",
+    "IcebergSink",
     "KafkaSink",
     "MariaDbSink",
     "PostgresSink",
@@ -42,6 +44,7 @@ _HOMES = {
     "FileSink": "lockstep.sinks.files",
     "FunctionSink": "lockstep.sinks.append_only.function",
     "HttpSink": "lockstep.sinks.append_only.http",
+    "IcebergSink": "lockstep.sinks.iceberg",
     "KafkaSink": "lockstep.sinks.kafka",
     "MariaDbSink": "lockstep.sinks.mariadb",
     "MySqlSink": "lockstep.sinks.mariadb",

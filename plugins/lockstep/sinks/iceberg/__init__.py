@@ -1,0 +1,5 @@
+"""Tables of Apache Iceberg."""
+
+from lockstep.sinks.iceberg._sink import IcebergSink
+
+__all__ = ["IcebergSink"]

@@ -1,0 +1,171 @@
+"""Catalogs of Iceberg, reached by what a connection leads to: a PostgreSQL database, or a REST server."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+import requests
+from pyiceberg.catalog import Catalog, MetastoreCatalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    OAuthError,
+    RESTError,
+    UnauthorizedError,
+)
+from pyiceberg.io import FileIO
+from pyiceberg.typedef import EMPTY_DICT, Properties
+from requests.adapters import HTTPAdapter
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from lockstep.errors import (
+    SINK_ERRORS,
+    InvalidPipeline,
+    LockstepError,
+    PreflightRefused,
+    SinkUnavailable,
+    TargetChanged,
+)
+from lockstep.postgres.connection import Database
+from lockstep.sinks.iceberg._durable_io import IMPLEMENTATION, DurableFileIO, durable_io
+
+_DURABLE = f"{DurableFileIO.__module__}.{DurableFileIO.__name__}"
+_CONNECT, _READ = 10, 60  # seconds that a REST server may take to be reached, and to say something
+_DENIED = (UnauthorizedError, ForbiddenError, AuthorizationExpiredError, OAuthError)
+
+
+class CatalogLink(ABC):
+    """A connected catalog, and what its errors mean."""
+
+    catalog: Catalog
+
+    def __init__(self, who: str, connection: str) -> None:
+        self.who, self.connection = who, connection
+
+    @contextmanager
+    def naming(self, doing: str) -> Iterator[None]:
+        """Give what goes wrong its Lockstep name. What the caller can act on by itself passes: a conflict."""
+        try:
+            yield
+        except NoSuchTableError as error:
+            raise TargetChanged(f"{self.who}: {doing}: the table is gone from the catalog") from error
+        except NoSuchNamespaceError as error:
+            raise PreflightRefused(f"{self.who}: {doing}: the catalog has no such namespace") from error
+        except OSError as error:
+            raise SinkUnavailable(f"{self.who}: {doing}: {_line(error)}") from error
+        except (SQLAlchemyError, RESTError) as error:
+            raise self._named(error, doing) from None  # its chain may quote what the connection leads to
+
+    @abstractmethod
+    def _named(self, error: Exception, doing: str) -> LockstepError:
+        """The Lockstep error of what a server or its driver says."""
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self.catalog.close()
+
+
+class _PostgresCatalog(SqlCatalog):
+    """pyiceberg's, on connections with the settings that make what is acknowledged durable."""
+
+    def __init__(self, name: str, database: Database, **properties: str) -> None:
+        MetastoreCatalog.__init__(self, name, **properties)
+        self._database = database
+        self.engine = create_engine("postgresql+psycopg2://", creator=self._connect, pool_size=1, pool_pre_ping=True)
+        self._init_catalog()
+
+    def _connect(self) -> Any:
+        connection = self._database.connect(f"lockstep {self._database.where}")
+        try:
+            with connection.cursor() as cursor:
+                self._database.guard(cursor, local=False)
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return durable_io({**self.properties, **properties})
+
+
+class PostgresLink(CatalogLink):
+    """Tables `iceberg_tables` and `iceberg_namespace_properties` of a database, as Iceberg's JDBC catalog has them."""
+
+    def __init__(self, who: str, connection: str, dsn: str, properties: Mapping[str, str]) -> None:
+        super().__init__(who, connection)
+        self._database = Database(who, connection, dsn, 10.0, SINK_ERRORS)
+        with self.naming("looking for the catalog's tables"):
+            self.catalog = _PostgresCatalog(connection, self._database, **properties)
+
+    def _named(self, error: Exception, doing: str) -> LockstepError:
+        if isinstance(error, DBAPIError) and error.orig is not None:
+            return self._database.named(error.orig, doing)  # type: ignore[arg-type]  # psycopg2's: no other is used
+        return SinkUnavailable(f"{self.who}: {doing}: {type(error).__name__}")
+
+
+class _ImpatientAdapter(HTTPAdapter):
+    """Never waits for ever."""
+
+    def send(self, request: Any, **options: Any) -> Any:  # type: ignore[override]
+        return super().send(request, **{**options, "timeout": options.get("timeout") or (_CONNECT, _READ)})
+
+
+class _ImpatientRestCatalog(RestCatalog):
+    def _create_session(self) -> requests.Session:
+        session = super()._create_session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _ImpatientAdapter())
+        return session
+
+    def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
+        return durable_io({**self.properties, **properties})
+
+
+class RestLink(CatalogLink):
+    """A server of Iceberg's REST protocol. A login in the URL is an OAuth2 client's; its query names more properties
+    of pyiceberg's, such as `scope` or `prefix`."""
+
+    def __init__(self, who: str, connection: str, url: str, properties: Mapping[str, str]) -> None:
+        super().__init__(who, connection)
+        parts = urlsplit(url)
+        told = dict(parse_qsl(parts.query))
+        if parts.username:
+            told["credential"] = ":".join(unquote(one) for one in (parts.username, parts.password) if one)
+        plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        with self.naming("asking the catalog for its configuration"):
+            self.catalog = _ImpatientRestCatalog(connection, **{**told, **properties, "uri": plain})
+
+    def _named(self, error: Exception, doing: str) -> LockstepError:
+        said = f"{self.who}: {doing}: {type(error).__name__} of the catalog: {_line(error)}"
+        if isinstance(error, _DENIED):
+            return PreflightRefused(f"{said}; grant the login of connection {self.connection} what it lacks")
+        return PreflightRefused(said) if isinstance(error, BadRequestError) else SinkUnavailable(said)
+
+
+def open_catalog(who: str, connection: str, dsn: str, warehouse: str | None) -> CatalogLink:
+    """Connect. `dsn`: postgresql://… or libpq's key=value, or the http(s):// URL of a REST server. Raises
+    `InvalidPipeline`, `SinkUnavailable`, `PreflightRefused`."""
+    properties = {IMPLEMENTATION: _DURABLE, **({"warehouse": warehouse} if warehouse else {})}
+    scheme = dsn.partition("://")[0].lower() if "://" in dsn else ""
+    if scheme in ("http", "https"):
+        return RestLink(who, connection, dsn, properties)
+    if scheme in ("postgres", "postgresql") or (not scheme and "=" in dsn):
+        return PostgresLink(who, connection, dsn, properties)
+    raise InvalidPipeline(
+        f"{who}: connection {connection} leads to neither a PostgreSQL database nor the http(s) URL of a REST catalog"
+    )
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,117 @@
+"""Whether an output's columns are a table's, by name; and which of them the table has yet to get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids, pyarrow_to_schema
+from pyiceberg.schema import Schema, promote
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.types import NestedField, PrimitiveType
+
+ID_KEY = b"PARQUET:field_id"
+
+
+def misfits(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> list[str]:
+    """What keeps rows of `schema` out of the table, a sentence each. `adds`: columns that it lacks are added."""
+    try:
+        given = _pyarrow_to_schema_without_ids(schema, format_version=metadata.format_version)
+    except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
+        return [f"Iceberg has no type for it: {_line(error)}"]
+    columns = {field.name: field for field in metadata.schema().fields}
+    found = [*_spelled_alike(given), *_left_out(metadata.schema(), schema)]
+    for field in given.fields:
+        if field.name in columns:
+            found += _differences(columns[field.name], field, schema.field(field.name), metadata)
+        elif not adds:
+            found.append(f"the table has no column {field.name}: add it, or say on_new_columns='add'")
+        elif _names_another(metadata.name_mapping(), field.name):
+            found.append(f"the table knows {field.name} as a former name of another column: call it otherwise")
+    return found
+
+
+def new_columns(metadata: TableMetadata, schema: pa.Schema) -> pa.Schema:
+    """Those of `schema` that the table lacks, nullable."""
+    known = {field.name for field in metadata.schema().fields}
+    return pa.schema([field.with_nullable(True) for field in schema if field.name not in known])
+
+
+def foreign_ids(metadata: TableMetadata, schema: pa.Schema) -> list[str]:
+    """Columns of a file's `schema` whose field ids aren't the table's: under these readers would look for them.
+
+    None at all is as it should be: then names count.
+    """
+    if not any(_has_id(field) for field in schema):
+        return []
+    try:
+        given = pyarrow_to_schema(schema, format_version=metadata.format_version)
+    except ValueError:
+        return [field.name for field in schema if not _has_id(field)] or schema.names
+    known = metadata.schema()
+    return [name for name, number in given._name_to_id.items() if known._name_to_id.get(name) != number]
+
+
+def _has_id(field: pa.Field) -> bool:
+    nested = [field.type.field(n) for n in range(field.type.num_fields)] if pa.types.is_nested(field.type) else []
+    return ID_KEY in (field.metadata or {}) or any(map(_has_id, nested))
+
+
+def _left_out(table: Schema, schema: pa.Schema) -> Iterator[str]:
+    for field in table.fields:
+        if field.required and field.name not in schema.names:
+            yield f"the table requires a column {field.name}, which the output lacks"
+
+
+def _spelled_alike(given: Schema) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for field in given.fields:
+        if (other := seen.setdefault(field.name.lower(), field.name)) != field.name:
+            yield f"columns {other} and {field.name} differ by case alone, which Spark can't tell apart"
+
+
+def _differences(column: NestedField, field: NestedField, given: pa.Field, metadata: TableMetadata) -> Iterator[str]:
+    if isinstance(column.field_type, PrimitiveType) and isinstance(field.field_type, PrimitiveType):
+        if column.field_type != field.field_type and not _promotes(field, column):
+            yield f"column {field.name} is {field.field_type}, the table has {column.field_type}"
+        return
+    required = given.with_nullable(not column.required)
+    try:
+        told = pyarrow_to_schema(
+            pa.schema([required]), name_mapping=metadata.schema().name_mapping, format_version=metadata.format_version
+        )
+    except ValueError:
+        told = None
+    if told is None or told.find_field(field.name).field_type != column.field_type:
+        yield f"column {field.name} is {given.type}, the table has {column.field_type}"
+
+
+def _promotes(field: NestedField, column: NestedField) -> bool:
+    try:
+        return bool(promote(field.field_type, column.field_type) == column.field_type)
+    except ResolveError:
+        return False
+
+
+def _names_another(mapping: NameMapping | None, name: str) -> bool:
+    return any(name in field.names for field in _mapped(mapping))
+
+
+def unmapped(metadata: TableMetadata, schema: pa.Schema) -> list[str]:
+    """Columns that files without field ids would not be read by: the table's name mapping leads elsewhere."""
+    mapping = metadata.name_mapping()
+    if mapping is None:
+        return []
+    ids = {name: field.field_id for field in _mapped(mapping) for name in field.names}
+    known = {field.name: field.field_id for field in metadata.schema().fields}
+    return [name for name in schema.names if name in known and ids.get(name) != known[name]]
+
+
+def _mapped(mapping: NameMapping | None) -> list[MappedField]:
+    return list(mapping.root) if mapping is not None else []
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

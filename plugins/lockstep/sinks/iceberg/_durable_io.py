@@ -1,0 +1,59 @@
+"""How metadata of a table is written: pyiceberg never calls fsync, and what a catalog points to must not be lost."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+from pyiceberg.io import OutputStream
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.typedef import EMPTY_DICT, Properties
+
+from lockstep.sinks.durable_file import sync_folder
+
+LOCAL = "file"
+IMPLEMENTATION = "py-io-impl"  #: property by which pyiceberg loads any class that a table's metadata names
+_BUFFER = 1 << 20  # bytes
+
+
+class DurableFileIO(PyArrowFileIO):
+    """A file that is closed, and its name, survive a power cut. Object stores promise that by themselves."""
+
+    def new_output(self, location: str) -> PyArrowFile:
+        scheme, netloc, path = self.parse_location(location, self.properties)
+        if scheme != LOCAL:
+            return super().new_output(location)
+        return _DurableFile(location, path, self.fs_by_scheme(scheme, netloc), _BUFFER)
+
+
+class _DurableFile(PyArrowFile):
+    def create(self, overwrite: bool = False) -> OutputStream:
+        _make_folder(Path(self._path).parent)
+        return _SyncedFile(Path(self._path), "wb" if overwrite else "xb")
+
+
+class _SyncedFile(io.BufferedWriter):
+    def __init__(self, path: Path, mode: str) -> None:
+        super().__init__(io.FileIO(path, mode), _BUFFER)
+        self._path = path
+
+    def close(self) -> None:
+        if not self.closed:
+            self.flush()
+            os.fsync(self.fileno())
+            sync_folder(self._path.parent)
+        super().close()
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def durable_io(properties: Properties = EMPTY_DICT) -> DurableFileIO:
+    """For a table of these properties, whichever class they name."""
+    return DurableFileIO({name: value for name, value in properties.items() if name != IMPLEMENTATION})

@@ -1,0 +1,207 @@
+"""An IcebergSink that is connected to its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyiceberg.expressions import EqualTo
+from pyiceberg.table import Table
+from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import ancestors_of
+
+from lockstep.errors import (
+    InvalidPipeline,
+    LockstepError,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    TargetChanged,
+    UnknownEpoch,
+)
+from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.iceberg._catalogs import CatalogLink
+from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
+from lockstep.sinks.iceberg._data_files import Footer, faults, unkept_partitions
+from lockstep.sinks.iceberg._markers import EpochMarker
+from lockstep.sinks.iceberg._table import FORMATS, Adoption, LakeTable, target_id_of, widened
+from lockstep.sinks.values import Adoptable, Marker, SinkEpoch
+
+if TYPE_CHECKING:
+    from lockstep.sinks.iceberg._sink import IcebergSink
+
+_SHOWN = 3  #: faults that a message names
+
+
+class OpenIcebergSink(AdoptingSink[Table]):
+    """One process' link to the catalog; each step loads the table afresh."""
+
+    serves_many = True
+
+    def __init__(self, sink: IcebergSink, link: CatalogLink, table: LakeTable) -> None:
+        super().__init__(sink)
+        self._described, self._link, self._table = sink, link, table
+
+    def close(self) -> None:
+        self._link.close()
+
+    # --- before the decision ---
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        table = self._table.claim()
+        if table is not None:
+            self._refuse_what_adoption_bypasses(table)
+        location = self._described.place_of(table, self._link)
+        if schemas is None:
+            return
+        output = self.sink.output
+        if output not in schemas:
+            raise PreflightRefused(f"{self._who}: the transform gave no output {output}, but {sorted(schemas)}")
+        schema = self._with_epoch(schemas[output])
+        if table is None:
+            table = self._table.create(schema, location, self._described.partition_by)
+            self._table.claim()  # of whoever was quicker
+        self._require_fit(table, schema, PreflightRefused(f"{self._where} can't take output {output}"))
+
+    def disclaim(self) -> None:
+        self._table.disclaim()
+
+    def validate(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> None:
+        schema, found = self._with_epoch(output.schema), list[str]()
+        self._require_fit(head, schema, PreflightRefused(f"{self._where} can't take output {output.output}"))
+        wide = widened(head, new_columns(head.metadata, schema))
+        below = f"{self._described.place_of(head, self._link)}/"
+        for footer in self._footers(output):
+            if not footer.uri.startswith(below):
+                raise TargetChanged(
+                    f"{self._who}: {footer.uri} was staged where the table was to be, which is at {below}: clear the "
+                    "epoch's run from begin, after `lockstep abort`"
+                )
+            found += [f"{footer.uri.rpartition('/')[2]}: {fault}" for fault in faults(wide, footer)]
+        if found:
+            raise SinkRejected(f"{self._where} can't adopt what was staged: {_few(found)}")
+
+    # --- the table, as the template asks ---
+
+    def load_head(self) -> Table:
+        return self._table.load()
+
+    def target_of(self, head: Table) -> str:
+        return target_id_of(head)
+
+    def marker_in(self, head: Table, epoch: int) -> Marker | None:
+        return _proof(self._table.markers(head).find(epoch))
+
+    def marker_of_span_in(self, head: Table, span: str) -> Marker | None:
+        return _proof(self._table.markers(head).find_span(span))
+
+    def adopt(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> Answer:
+        changed = PublishBlocked(f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it")
+        schema = self._with_epoch(output.schema)
+        self._require_fit(head, schema, changed)
+        columns, footers = new_columns(head.metadata, schema), list(self._footers(output))
+        wide = widened(head, columns)
+        if wrong := [fault for footer in footers for fault in faults(wide, footer)]:
+            raise PublishBlocked(f"{changed}: {_few(wrong)}")
+        return self._table.adopt(head, Adoption(epoch, footers, output.rows, columns))
+
+    # --- recovery and verification ---
+
+    def newest_markers(self) -> list[Marker]:
+        return [marker.proof for marker in self._table.markers(self.load_head()).newest()]
+
+    def markers(self) -> Iterable[Marker]:
+        return [marker.proof for marker in self._table.markers(self.load_head())]
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The epoch's rows by its column: in the adopted files, or wherever somebody has compacted them to.
+
+        Raises `TargetChanged` if every row is gone: rolled back, or deleted.
+        """
+        if output != self.sink.output:
+            raise InvalidPipeline(f"{self._who} takes the output {self.sink.output!r}, not {output!r}")
+        head = self.load_head()
+        marker = self._table.markers(head).find(epoch)
+        if marker is None:
+            return
+        rows = 0
+        with self._link.naming(f"reading epoch {epoch}"):
+            rows_of_epoch = EqualTo(self._described.epoch_column, epoch)  # type: ignore[call-arg, arg-type]  # pydantic's
+            scan = head.scan(rows_of_epoch, selected_fields=tuple(schema.names))
+            for batch in scan.to_arrow_batch_reader():
+                rows += batch.num_rows
+                yield pa.RecordBatch.from_arrays(
+                    [batch.column(field.name).cast(field.type) for field in schema], schema=schema
+                )
+        if marker.rows and not rows:
+            gone = f"none of the {marker.rows} rows of epoch {epoch} is left"
+            raise TargetChanged(f"{self._where}: {gone}: {_why(head, marker)}")
+
+    def snapshot_of(self, epoch: int) -> int:
+        """The snapshot with which the table first showed an epoch, for time travel. Raises `UnknownEpoch` if it never
+        did, `TargetChanged` if the snapshot is expired."""
+        head = self.load_head()
+        marker = self._table.markers(head).find(epoch)
+        if marker is None:
+            raise UnknownEpoch(f"{self._who}: table {self._table.name} shows no epoch {epoch}")
+        if head.metadata.snapshot_by_id(marker.snapshot) is None:
+            raise TargetChanged(f"{self._who}: snapshot {marker.snapshot}, of epoch {epoch}, has expired")
+        return marker.snapshot
+
+    # --- what is checked ---
+
+    @property
+    def _who(self) -> str:
+        return f"sink {self.name}"
+
+    @property
+    def _where(self) -> str:
+        return f"{self._who}: table {self._table.name}"
+
+    def _with_epoch(self, schema: pa.Schema) -> pa.Schema:
+        column = self._described.epoch_column
+        if column in schema.names:
+            raise PreflightRefused(f"{self._who}: the output has a column {column} of its own: rename it")
+        return schema.append(pa.field(column, pa.int64()))
+
+    def _refuse_what_adoption_bypasses(self, table: Table) -> None:
+        metadata, found = table.metadata, []
+        if metadata.format_version not in FORMATS:
+            found.append(f"has format version {metadata.format_version}, of which pyiceberg writes no manifests")
+        if not metadata.sort_order().is_unsorted:
+            found.append("has a sort order, which the sealed files don't have: take it away, or compact by it")
+        if partitions := unkept_partitions(metadata):
+            found.append(f"is partitioned by {', '.join(partitions)}, which a file's statistics don't tell")
+        if found:
+            raise PreflightRefused(f"{self._where} {'; and '.join(found)}")
+
+    def _require_fit(self, table: Table, schema: pa.Schema, refusal: LockstepError) -> None:
+        found = misfits(table.metadata, schema, adds=self._described.on_new_columns == "add")
+        found += [f"the table's name mapping doesn't lead {name} to it" for name in unmapped(table.metadata, schema)]
+        if found:
+            raise type(refusal)(f"{refusal}: {_few(found)}")
+
+    def _footers(self, output: Adoptable) -> Iterator[Footer]:
+        """Of every file that has rows."""
+        for file, footer in output.footers():
+            if file.rows:
+                yield Footer(file.uri, file.bytes, footer)
+
+
+def _proof(marker: EpochMarker | None) -> Marker | None:
+    return marker.proof if marker else None
+
+
+def _few(found: list[str]) -> str:
+    more = f", and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return "; ".join(found[:_SHOWN]) + more
+
+
+def _why(head: Table, marker: EpochMarker) -> str:
+    if head.metadata.snapshot_by_id(marker.snapshot) is None:
+        return f"they were deleted, or rolled back; snapshot {marker.snapshot}, which showed them, has expired"
+    now = head.metadata.snapshot_by_name(MAIN_BRANCH)
+    if marker.snapshot not in [one.snapshot_id for one in ancestors_of(now, head.metadata)]:
+        return f"somebody has rolled the table back to before snapshot {marker.snapshot}; nothing publishes it again"
+    return f"somebody has deleted or overwritten them since snapshot {marker.snapshot}; nothing publishes it again"

@@ -1,0 +1,85 @@
+"""IcebergSink on a catalog in PostgreSQL, for the behaviour suite; read back by pyiceberg alone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+
+from lockstep.sinks.base import Sink
+from lockstep.sinks.iceberg import IcebergSink
+from lockstep.sinks.values import SinkContext
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
+
+TABLE = "db.rows"
+
+logging.getLogger("pyiceberg").setLevel(logging.ERROR)
+
+
+class IcebergUnderTest(SinkUnderTest):
+    """The table `db.rows` of catalog `lake`, with its files below `folder`. `dsn`: what the catalog is reached by."""
+
+    votes_with_data = False
+
+    def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:
+        self.dsn, self.folder, self.arguments = dsn, folder, arguments
+
+    def sink(self, *, shared: bool = False) -> IcebergSink:
+        return self._sink(TABLE)
+
+    def _sink(self, table: str) -> IcebergSink:
+        return IcebergSink(
+            "lake", output=OUTPUT, table=table, catalog="lake", warehouse=str(self.folder), **self.arguments
+        )
+
+    def connections(self) -> dict[str, str]:
+        return {"lake": self.dsn}
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        sink = self._sink("db.elsewhere")
+        with sink.opened(self.context()) as live:
+            live.preflight({OUTPUT: SCHEMA})
+        return sink, self.context()
+
+    @contextmanager
+    def catalog(self) -> Iterator[Catalog]:
+        """A reader's own, or that of somebody else who writes."""
+        catalog = SqlCatalog("lake", uri=self.dsn.replace("postgresql://", "postgresql+psycopg2://"))
+        try:
+            yield catalog
+        finally:
+            catalog.engine.dispose()
+
+    @contextmanager
+    def table(self) -> Iterator[Table]:
+        with self.catalog() as catalog:
+            yield catalog.load_table(TABLE)
+
+    def visible(self) -> pa.Table:
+        with self.catalog() as catalog:
+            try:
+                return (
+                    catalog.load_table(TABLE)
+                    .scan(selected_fields=tuple(SCHEMA.names))
+                    .to_arrow()
+                    .select(SCHEMA.names)
+                    .cast(SCHEMA)
+                )
+            except NoSuchTableError:
+                return SCHEMA.empty_table()
+
+    def unsettled(self) -> list[str]:
+        """Files that a commit which met another one has left are nobody's, and stay: a late request may need them."""
+        return []
+
+    def lose(self, handle: str) -> None:
+        raise AssertionError("it has no handles")

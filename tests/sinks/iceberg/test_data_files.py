@@ -1,0 +1,226 @@
+"""Sealed files as data files: what readers prune by is told right, and what would hide rows is refused by name."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.conversions import from_bytes
+from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+from pyiceberg.transforms import BucketTransform, TruncateTransform
+
+from lockstep.errors import InvalidPipeline, PreflightRefused
+from lockstep.sinks.iceberg._columns import misfits, new_columns
+from lockstep.sinks.iceberg._data_files import Footer, data_file, faults, unkept_partitions
+from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
+
+COLUMNS = pa.schema(
+    {
+        "id": pa.int64(),
+        "origin": pa.string(),
+        "ratio": pa.float64(),
+        "day": pa.date32(),
+        "at": pa.timestamp("us", "UTC"),
+        "price": pa.decimal128(9, 2),
+    }
+)
+
+
+def table_of(
+    schema: pa.Schema = COLUMNS, partition_by: tuple[str, ...] = (), properties: dict[str, str] | None = None
+) -> TableMetadata:
+    fresh = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
+    spec = partition_spec(fresh, partition_by, "sink lake") if partition_by else UNPARTITIONED_PARTITION_SPEC
+    return metadata_of(fresh, spec, properties)
+
+
+def metadata_of(schema: Schema, spec: PartitionSpec, properties: dict[str, str] | None = None) -> TableMetadata:
+    return new_table_metadata(schema, spec, UNSORTED_SORT_ORDER, "file:///nowhere", properties or {})
+
+
+def rows(**changed: list[Any]) -> pa.Table:
+    columns: dict[str, list[Any]] = {
+        "id": [1, 2, 3],
+        "origin": ["JFK", "JFK", "JFK"],
+        "ratio": [0.5, float("nan"), 2.0],
+        "day": [date(2013, 1, 1)] * 3,
+        "at": [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in (5, 6, 7)],
+        "price": [Decimal("1.50"), None, Decimal("99.99")],
+        **changed,
+    }
+    return pa.table(columns, COLUMNS)
+
+
+def footer(folder: Path, table: pa.Table, **options: Any) -> Footer:
+    path = folder / "part-0.parquet"
+    pq.write_table(table, path, **options)
+    return Footer(f"file://{path}", path.stat().st_size, pq.read_metadata(path))
+
+
+def test_bounds_and_counts_are_the_files(tmp_path: Path) -> None:
+    metadata = table_of()
+    found = data_file(metadata, footer(tmp_path, rows(), row_group_size=2))
+    ids = {field.name: field for field in metadata.schema().fields}
+
+    def bounds(name: str) -> tuple[Any, Any]:
+        field = ids[name]
+        kind: Any = field.field_type
+        return from_bytes(kind, found.lower_bounds[field.field_id]), from_bytes(
+            kind, found.upper_bounds[field.field_id]
+        )
+
+    assert bounds("id") == (1, 3) and bounds("origin") == ("JFK", "JFK")
+    assert bounds("price") == (Decimal("1.50"), Decimal("99.99"))
+    assert found.null_value_counts[ids["price"].field_id] == 1 and found.record_count == 3
+    assert found.file_size_in_bytes == (tmp_path / "part-0.parquet").stat().st_size
+
+
+def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) -> None:
+    metadata = table_of()
+    found = data_file(metadata, footer(tmp_path, rows()))
+    number = metadata.schema().find_field("ratio").field_id
+    assert number not in found.lower_bounds and number not in found.upper_bounds
+    assert found.value_counts[number] == 3
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "value"),
+    [("origin", "JFK"), ("day", 15706), ("day(at)", 15706), ("month(at)", 516), ("year(day)", 43)],
+)
+def test_a_partition_is_told_by_the_files_rows(tmp_path: Path, partition_by: str, value: Any) -> None:
+    metadata, file = table_of(partition_by=(partition_by,)), footer(tmp_path, rows())
+    assert faults(metadata, file) == []
+    assert data_file(metadata, file).partition[0] == value
+
+
+def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
+    metadata, file = table_of(partition_by=("origin",)), footer(tmp_path, rows(origin=[None] * 3))
+    assert faults(metadata, file) == []
+    assert data_file(metadata, file).partition[0] is None
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "changed"),
+    [
+        ("origin", {"origin": ["JFK", "LGA", "JFK"]}),
+        ("origin", {"origin": ["JFK", None, "JFK"]}),
+        ("hour(at)", {}),
+        ("price", {"price": [Decimal("1.00")] * 2 + [Decimal("2.00")]}),
+    ],
+)
+def test_a_file_of_several_partitions_is_refused_by_the_columns_name(
+    tmp_path: Path, partition_by: str, changed: dict[str, list[Any]]
+) -> None:
+    [fault] = faults(table_of(partition_by=(partition_by,)), footer(tmp_path, rows(**changed)))
+    assert "several partitions" in fault and partition_by.partition("(")[2].rstrip(")") in fault
+
+
+def test_a_file_without_statistics_of_a_partition_is_refused(tmp_path: Path) -> None:
+    file = footer(tmp_path, rows(), write_statistics=["id"])
+    [fault] = faults(table_of(partition_by=("day(at)",)), file)
+    assert fault == "it has no statistics of at, by which the table is partitioned"
+    assert faults(table_of(), file) == []
+
+
+def test_a_partition_is_told_where_the_table_keeps_no_metrics(tmp_path: Path) -> None:
+    metadata = table_of(partition_by=("origin",), properties={"write.metadata.metrics.default": "none"})
+    found = data_file(metadata, footer(tmp_path, rows()))
+    assert found.partition[0] == "JFK" and not found.lower_bounds
+
+
+def test_field_ids_are_none_or_the_tables(tmp_path: Path) -> None:
+    metadata = table_of()
+
+    def numbered(*ids: int) -> pa.Table:
+        fields = [f.with_metadata({"PARQUET:field_id": str(n)}) for f, n in zip(COLUMNS, ids, strict=True)]
+        return rows().cast(pa.schema(fields))
+
+    assert faults(metadata, footer(tmp_path, numbered(1, 2, 3, 4, 5, 6))) == []
+    [fault] = faults(metadata, footer(tmp_path, numbered(2, 1, 3, 4, 5, 6)))
+    assert fault.startswith("field ids of id, origin aren't the table's")
+    [fault] = faults(metadata, footer(tmp_path, numbered(11, 12, 13, 14, 15, 16)))
+    assert "nulls" in fault
+
+
+def test_int96_is_refused_by_name(tmp_path: Path) -> None:
+    [fault] = faults(table_of(), footer(tmp_path, rows(), use_deprecated_int96_timestamps=True))
+    assert fault.startswith("at is written as INT96")
+
+
+def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
+    required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
+    [fault] = faults(table_of(required), footer(tmp_path, rows()))
+    assert "price is required" in fault
+    assert misfits(table_of(required), COLUMNS, adds=False) == []
+
+
+def test_buckets_and_truncated_values_are_refused() -> None:
+    schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(COLUMNS))
+    transforms: list[Any] = [BucketTransform(16), TruncateTransform(2)]
+    fields = [PartitionField(1, 1000 + n, transform, f"p{n}") for n, transform in enumerate(transforms)]
+    assert unkept_partitions(metadata_of(schema, PartitionSpec(*fields))) == ["bucket[16](id)", "truncate[2](id)"]
+    assert unkept_partitions(table_of(partition_by=("day(at)", "origin"))) == []
+    assert unkept_partitions(table_of(partition_by=("ratio",))) == ["identity(ratio)"]
+
+
+@pytest.mark.parametrize("text", ["bucket(id)", "day(at", "truncate(2, id)", ""])
+def test_a_partition_that_has_no_meaning_is_refused(text: str) -> None:
+    with pytest.raises(InvalidPipeline, match="partition_by"):
+        parse_partition(text, "sink lake")
+    with pytest.raises(PreflightRefused, match="lacks"):
+        table_of(partition_by=("nothing",))
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def test_columns_fit_by_name_in_any_order() -> None:
+    assert misfits(table_of(), pa.schema(list(reversed(COLUMNS))), adds=False) == []
+    assert misfits(table_of(), pa.schema(list(COLUMNS)[:2]), adds=False) == [], "the others are null"
+
+
+def test_a_narrower_type_fits_and_another_one_is_refused() -> None:
+    assert misfits(table_of(), COLUMNS.set(0, pa.field("id", pa.int32())), adds=False) == []
+    wrong = COLUMNS.set(0, pa.field("id", pa.string())).set(4, pa.field("at", pa.timestamp("us")))
+    assert misfits(table_of(), wrong, adds=False) == [
+        "column id is string, the table has long",
+        "column at is timestamp, the table has timestamptz",
+    ]
+
+
+def test_a_new_column_is_added_only_where_that_is_asked_for() -> None:
+    wider = COLUMNS.append(pa.field("carrier", pa.string(), nullable=False))
+    [fault] = misfits(table_of(), wider, adds=False)
+    assert fault == "the table has no column carrier: add it, or say on_new_columns='add'"
+    assert misfits(table_of(), wider, adds=True) == []
+    assert new_columns(table_of(), wider) == pa.schema([pa.field("carrier", pa.string())])
+
+
+def test_a_former_name_of_another_column_is_no_new_column() -> None:
+    mapping = '[{"field-id": 1, "names": ["id", "number"]}]'
+    metadata = table_of(properties={"schema.name-mapping.default": mapping})
+    [fault] = misfits(metadata, COLUMNS.append(pa.field("number", pa.int64())), adds=True)
+    assert "former name" in fault
+
+
+def test_nested_columns_are_compared_whole() -> None:
+    nested = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "y": pa.string()}))})
+    metadata = table_of(nested)
+    assert misfits(metadata, nested, adds=False) == []
+    other = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "z": pa.string()}))})
+    [fault] = misfits(metadata, other, adds=False)
+    assert fault.startswith("column at is")
+
+
+def test_names_that_differ_by_case_alone_are_refused() -> None:
+    schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})
+    assert any("case" in fault for fault in misfits(table_of(schema), schema, adds=False))

@@ -1,0 +1,126 @@
+"""Markers in a table's properties: whole ones, folded ones, and what becomes of them when they are many."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lockstep.errors import OutcomeUnknown
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.iceberg._markers import WHOLE, EpochMarker, TableMarkers
+
+OWNER = SinkName("11111111-2222-4333-8444-555555555555", "pipe", "lake")
+FIRST = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+class Properties:
+    """Those of a table, and the files below it, as commits change them."""
+
+    def __init__(self) -> None:
+        self.properties: dict[str, str] = {"owner": "somebody"}
+        self.files: dict[str, bytes] = {}
+        self.reads = 0
+
+    def markers(self, owner: SinkName = OWNER) -> TableMarkers:
+        return TableMarkers(owner, self.properties, self._read)
+
+    def show(self, marker: EpochMarker, owner: SinkName = OWNER) -> None:
+        folding = self.markers(owner).add(marker)
+        if folding.file is not None:
+            self.files[folding.file[0]] = folding.file[1]
+        self.properties.update(folding.updates)
+        for name in folding.removals:
+            del self.properties[name]
+
+    def _read(self, path: str) -> bytes:
+        self.reads += 1
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path]
+
+
+def marker(epoch: int, token: int = 0, *, span: bool = True) -> EpochMarker:
+    start = FIRST + timedelta(days=epoch)
+    told = f"{start.isoformat()}/{(start + timedelta(days=1)).isoformat()}" if span else None
+    return EpochMarker(epoch, token or epoch + 7, f"{epoch:064x}", told, 1000 + epoch, 2, 50)
+
+
+def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are() -> None:
+    table, order = Properties(), list(range(1, 1001))
+    random.Random(7).shuffle(order)
+    for token, epoch in enumerate(order, 1):
+        table.show(marker(epoch, token))
+    found = table.markers()
+    assert len(found.folded) >= 7 and len(found.whole) <= 2 * WHOLE
+    for token, epoch in enumerate(order, 1):
+        assert found.find(epoch) == marker(epoch, token)
+    for epoch in range(1, 1001, 97):
+        span = marker(epoch).span
+        assert span is not None and found.find_span(span) == found.find(epoch)
+    assert found.find(1001) is None and found.find(0) is None
+    assert [one.epoch for one in found] == list(range(1, 1001))
+
+
+def test_thousands_of_epochs_make_no_megabyte_of_properties() -> None:
+    table, sizes = Properties(), []
+    for epoch in range(1, 2001):
+        table.show(marker(epoch))
+        sizes.append(sum(len(name) + len(value) for name, value in table.properties.items()))
+    each = (max(sizes[1000:]) - max(sizes[:1000])) / 1000
+    assert max(sizes) < 60_000 and each < 4, (max(sizes), each)
+    assert table.markers().find(17) == marker(17)
+
+
+def test_the_newest_by_epoch_and_by_token_are_never_folded() -> None:
+    table = Properties()
+    table.show(marker(5000, 1))
+    for epoch in range(1, 600):
+        table.show(marker(epoch, epoch + 1))
+    found = table.markers()
+    assert [one.epoch for one in found.newest()] == [5000, 599]
+    assert table.reads == 0, "files were read to look at the newest"
+
+
+def test_a_new_epoch_is_looked_for_in_no_file() -> None:
+    table = Properties()
+    for epoch in range(1, 500):
+        table.show(marker(epoch))
+    span = marker(700).span
+    assert span is not None
+    assert table.markers().find(700) is None and table.markers().find_span(span) is None
+    assert table.reads == 0
+
+
+def test_markers_of_a_cursor_have_no_range() -> None:
+    table = Properties()
+    for epoch in range(1, 400):
+        table.show(marker(epoch, span=False))
+    assert table.markers().find(3) == marker(3, span=False)
+    span = marker(3).span
+    assert span is not None and table.markers().find_span(span) is None
+
+
+@pytest.mark.parametrize("damage", ["gone", "altered"])
+def test_a_folded_marker_whose_file_is_damaged_proves_nothing(damage: str) -> None:
+    table = Properties()
+    for epoch in range(1, 2 * WHOLE + 2):
+        table.show(marker(epoch))
+    [path] = table.files
+    if damage == "gone":
+        del table.files[path]
+    else:
+        table.files[path] = table.files[path].replace(b'"token":8', b'"token":9')
+    with pytest.raises(OutcomeUnknown, match="markers/"):
+        table.markers().find(1)
+    assert table.markers().find(2 * WHOLE + 1) == marker(2 * WHOLE + 1)
+
+
+def test_another_sinks_markers_are_not_ones_own() -> None:
+    table, other = Properties(), SinkName(OWNER.deployment, OWNER.pipeline, "other")
+    table.show(marker(1))
+    table.show(marker(1, 99), other)
+    assert table.markers().find(1) == marker(1)
+    assert table.markers(other).find(1) == marker(1, 99)
+    assert list(table.markers(SinkName(OWNER.deployment, "pipe2", "lake"))) == []

@@ -1,0 +1,253 @@
+"""What a table, a catalog or an output must not be is refused by name before anything is decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+
+from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
+from lockstep.postgres import connection
+from lockstep.sinks.base import Sink
+from lockstep.sinks.iceberg import IcebergSink
+from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
+from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
+from tests.sinks.iceberg.iceberg_target import TABLE, IcebergUnderTest
+
+ID = NestedField(1, "id", LongType())
+NAME = NestedField(2, "name", StringType())
+
+
+@pytest.fixture
+def target(warehouse_dsn: str, memory: Path) -> IcebergUnderTest:
+    return IcebergUnderTest(warehouse_dsn, memory)
+
+
+def make(target: IcebergUnderTest, **options: Any) -> None:
+    with target.catalog() as catalog:
+        catalog.create_namespace_if_not_exists("db")
+        fields = options.pop("fields", (ID, NAME))
+        catalog.create_table(TABLE, Schema(*fields), f"file://{target.folder}/theirs", **options)
+
+
+def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+        sink.preflight({OUTPUT: schema or SCHEMA})
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
+        ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
+    ],
+)
+def test_what_adoption_would_bypass_is_refused(target: IcebergUnderTest, options: dict[str, Any], said: str) -> None:
+    usual = {"partition_spec": UNPARTITIONED_PARTITION_SPEC, "sort_order": UNSORTED_SORT_ORDER}
+    make(target, **{**usual, **options})
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+        sink.preflight(None)
+
+
+def test_a_table_without_a_columns_name_or_type_is_refused(target: IcebergUnderTest) -> None:
+    make(target, fields=(NestedField(1, "id", StringType()), NAME))
+    with pytest.raises(PreflightRefused, match=r"column id is long, the table has string.*no column ratio"):
+        preflight(target)
+
+
+def test_a_table_of_somebody_elses_gets_the_columns_that_it_lacks_where_asked(warehouse_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(warehouse_dsn, memory, on_new_columns="add")
+    make(target)
+    with target.table() as theirs:
+        theirs.append(pa.table({"id": [-1], "name": ["theirs"]}, pa.schema(list(SCHEMA)[:2])))
+    wal = sealed(50)
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    shown = target.visible()
+    assert shown.num_rows == 51 and sorted(shown["id"].to_pylist())[0] == -1
+    with target.table() as found:
+        assert found.scan("lockstep_epoch = 1").to_arrow().num_rows == 50
+    wider = [SealedRows(table(50, 100).append_column("carrier", pa.array(["AA"] * 50)))]
+    at = epoch(2, token=20, manifest="b")
+    publish(target, at, prepare(target, at, wider), wider)
+    with target.table() as found:
+        assert found.scan("carrier = 'AA'").to_arrow().num_rows == 50
+        assert found.scan("carrier is null").to_arrow().num_rows == 51
+
+
+def test_a_column_by_the_name_of_the_epochs_is_refused(target: IcebergUnderTest) -> None:
+    with pytest.raises(PreflightRefused, match="lockstep_epoch"):
+        preflight(target, SCHEMA.append(pa.field("lockstep_epoch", pa.int64())))
+
+
+def test_a_type_that_iceberg_lacks_is_refused(target: IcebergUnderTest) -> None:
+    with pytest.raises(PreflightRefused, match="Iceberg has no type"):
+        preflight(target, pa.schema({"id": pa.duration("us")}))
+
+
+def test_a_missing_table_needs_a_place(warehouse_dsn: str) -> None:
+    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake")
+    context = IcebergUnderTest(warehouse_dsn, Path()).context()
+    with sink.opened(context) as live, pytest.raises(PreflightRefused, match="location="):
+        live.preflight(None)
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+def test_a_table_belongs_to_one_sink_until_it_lets_go(target: IcebergUnderTest) -> None:
+    preflight(target)
+    others = (target.context(pipeline="other"), target.context(deployment="99999999-2222-4333-8444-555555555555"))
+    for context in others:
+        with opened(target, context) as other, pytest.raises(TargetOwned, match="pipeline pipe"):
+            other.preflight(None)
+    with opened(target) as sink:
+        sink.disclaim()
+        sink.disclaim()
+    with opened(target, others[0]) as other:
+        other.preflight(None)
+        other.disclaim()
+    preflight(target)
+
+
+def test_a_claim_that_another_one_meets_is_made_once(target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(target)
+    real = _PostgresCatalog.commit_table
+    context = target.context(pipeline="other")
+    tried: list[int] = []
+
+    def racing(self: _PostgresCatalog, *arguments: Any) -> Any:
+        tried.append(1)
+        if len(tried) == 2:  # the first one tries whether conditions are kept
+            with opened(target, context) as other:
+                other.preflight(None)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(_PostgresCatalog, "commit_table", racing)
+    with opened(target) as sink, pytest.raises(TargetOwned, match="pipeline other"):
+        sink.preflight(None)
+
+
+def test_a_table_that_is_made_anew_after_the_vote_gets_nothing(target: IcebergUnderTest) -> None:
+    wal = sealed(20)
+    vote = prepare(target, epoch(), wal)
+    with target.catalog() as catalog:
+        catalog.drop_table(TABLE)
+    with opened(target) as sink, pytest.raises(TargetChanged, match="no table"):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    preflight(target)
+    with opened(target) as sink, pytest.raises(TargetChanged):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    expect_rows(target)
+
+
+# --- catalogs --------------------------------------------------------------------------------------------------------
+
+
+def test_a_catalog_that_applies_what_it_should_refuse_is_refused(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(target)
+    real = _PostgresCatalog.commit_table
+    monkeypatch.setattr(
+        _PostgresCatalog, "commit_table", lambda self, table, conditions, updates: real(self, table, (), updates)
+    )
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="compares and swaps"):
+        sink.preflight(None)
+
+
+def test_a_connection_that_leads_to_no_catalog_is_refused() -> None:
+    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake")
+    context = IcebergUnderTest("mysql://secret:password@host/db", Path()).context()
+    with pytest.raises(InvalidPipeline, match="neither a PostgreSQL") as refused:
+        sink.open(context)
+    assert "password" not in str(refused.value)
+
+
+def test_a_server_that_may_lose_what_it_acknowledged_is_refused(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_GUARD", connection._GUARD.replace("current_setting('fsync')", "'off'"))
+    with pytest.raises(PreflightRefused, match="fsync = on"), opened(target):
+        pass
+
+
+# --- definitions -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"table": "rows"}, "namespace.table"),
+        ({"table": "db..rows"}, "namespace.table"),
+        ({"on_new_columns": "drop"}, "on_new_columns"),
+        ({"partition_by": ("bucket(id)",)}, "partition_by"),
+        ({"output": "no name"}, "output"),
+    ],
+)
+def test_a_definition_that_has_no_meaning_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidPipeline, match=said):
+        IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
+
+
+def test_a_plan_holds_what_isnt_usual_and_builds_the_same_sink() -> None:
+    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", partition_by=("day(at)",), warehouse="/lake")
+    assert sink.spec()["arguments"] == {
+        "name": "lake",
+        "output": OUTPUT,
+        "table": TABLE,
+        "catalog": "lake",
+        "warehouse": "file:///lake",
+        "partition_by": ["day(at)"],
+    }
+    assert Sink.from_spec(sink.spec()) == sink
+
+
+# --- partitions ------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_one_partition_are_found_by_it(warehouse_dsn: str, memory: Path) -> None:
+    """Trap: a file without its partition's value is found by no filter, though its rows match."""
+    target = IcebergUnderTest(warehouse_dsn, memory, partition_by=("month(at)", "day"))
+    rows = table(20, 1).filter(pa.compute.is_valid(table(20, 1)["at"]))
+    one_day = rows.set_column(4, "day", pa.array([None] * len(rows), pa.date32()))
+    wal = [SealedRows(one_day)]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
+    with target.table() as found:
+        assert found.scan("at >= '2013-01-01T00:00:00+00:00'").to_arrow().num_rows == len(rows)
+        assert found.scan("at >= '2013-02-01T00:00:00+00:00'").to_arrow().num_rows == 0
+        assert found.scan("day is null").to_arrow().num_rows == len(rows)
+
+
+def test_a_file_of_several_partitions_is_refused_before_the_decision(warehouse_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(warehouse_dsn, memory, partition_by=("day",))
+    with pytest.raises(SinkRejected, match="several partitions by day"):
+        prepare(target, epoch(), sealed(50))
+    expect_rows(target)
+
+
+# --- time travel -----------------------------------------------------------------------------------------------------
+
+
+def test_the_snapshot_of_an_epoch_shows_the_table_as_it_was_then(target: IcebergUnderTest) -> None:
+    wals = [sealed(20, start=100 * number) for number in range(3)]
+    for number, wal in enumerate(wals, 1):
+        at = epoch(number, token=number, manifest=str(number))
+        publish(target, at, prepare(target, at, wal), wal)
+    with opened(target) as sink, target.table() as found:
+        assert isinstance(sink, OpenIcebergSink)
+        for number in (1, 2, 3):
+            assert found.scan(snapshot_id=sink.snapshot_of(number)).to_arrow().num_rows == 20 * number
