@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
+from lockstep.errors import LockstepError
+from lockstep.operations.replan import void
 from lockstep.operations.verify import verify
 from lockstep.roles.abort import abort_epoch
 from lockstep.sinks.values import SinkContext
@@ -24,6 +27,7 @@ from stack.postgres import PostgresServer
 from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.test_restored_ledger import Copies
 from tests.crash.victims import Action, Hit, sacrifice
 from tests.crash.world import rows_of_day, write_backwards, write_parquet
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
@@ -214,3 +218,39 @@ def test_the_job_that_writes_is_the_one_that_was_asked(world: AdoptingWorld) -> 
     assert not (world.staging_folder / str(epoch.wal) / OUTPUT).exists(), "the rows are written once"
     world.run(run, day, start="prepare.warehouse")
     world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize("backup", ["begin", "stage", "prepare.lake", "commit"])
+def test_a_ledger_that_was_restored_deletes_nothing_that_the_table_has_adopted(
+    ledger_server: PostgresServer, warehouse_dsn: str, backup: str, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """It is as it was at `backup`; what was decided since stands in the table alone."""
+    copies = Copies(ledger_server, f"adopted_{tmp_path.parent.name.replace('-', '_')}_{backup.replace('.', '_')}")
+    world = make_adopting_world(
+        copies.server.create_database(copies.name), warehouse_dsn, tmp_path, _folder_table(tmp_path)
+    )
+    run = _run(1)
+    world.run_until(run, 1, backup)
+    restored = {answer: copies.of(world) for answer in ANSWERS}
+    world.run(run, 1, start=world.tasks()[world.tasks().index(backup) + 1])
+    adopted = world.lake.files()
+    assert adopted
+    for answer, act in ANSWERS.items():
+        with subtests.test(answer):
+            old = restored[answer]
+            old.expire_leases()
+            with suppress(LockstepError):
+                act(old)
+            with suppress(LockstepError):
+                old.recover()
+            assert world.lake.files() == adopted
+            assert set(adopted) <= set(world.staged_at_home())
+            world.require_exactly_once(1)
+
+
+ANSWERS: dict[str, Callable[[AdoptingWorld], object]] = {
+    "run again": lambda old: old.run(RunKey("adoption", "again"), 1),
+    "recovery": lambda old: old.recover(),
+    "abort": lambda old: abort_epoch(old.runtime(), old.epoch_of(1).id, Role.OPERATOR, reason="a test"),
+    "void": lambda old: void(old.runtime(), old.epoch_of(1).id, "it is shown by the ledger that was lost"),
+}

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -21,6 +21,7 @@ from lockstep.roles.begin import begin
 from stack.postgres import PostgresServer
 from tests.crash.world import World, interval_of, make_world, rows_of_day
 
+AnyWorld = TypeVar("AnyWorld", bound=World)
 _numbers = count(1)
 FORGOTTEN = (2, 3, 4)  #: days that are published after the copy was taken
 
@@ -36,7 +37,7 @@ class Copies:
     server: PostgresServer
     name: str
 
-    def of(self, world: World) -> World:
+    def of(self, world: AnyWorld) -> AnyWorld:
         """The same world with a ledger that stays as it is now."""
         World.execute(
             self.server.dsn(),

@@ -1,8 +1,10 @@
 """Outputs that a table adopts: where they are staged, and what of it may be deleted.
 
 From the moment when a table adopts a file it is the table's for good. Which executions' files that may be follows from
-the ledger alone, never from a folder: those of the decided WAL, and those of a WAL that was staged in its place, since
-the decision. Everything else was never promised to any table.
+the ledger, never from a folder: those of the decided WAL, and those of a WAL that was staged in its place, since the
+decision. Everything else was never promised to any table by this ledger. By one that was restored to an earlier day it
+may have been: so before anything is deleted the table is asked, too, and keeps all that belongs to an epoch which it
+shows by another word than the ledger's.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import logging
 from collections.abc import Iterable
 
 from lockstep.epoch import Epoch
-from lockstep.errors import PreflightRefused, StageFailed
+from lockstep.errors import PreflightRefused, StageFailed, TargetChanged
 from lockstep.output_home import OutputHome
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
-from lockstep.states import UNDECIDED, EpochState
+from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.wal.request import REQUEST, HomeRequest
 
 _log = logging.getLogger(__name__)
@@ -53,8 +55,9 @@ def _is_of(wal: str | None, token: int) -> bool:
 def discard_homes(runtime: Runtime, epoch: Epoch, token: int, folder: str) -> None:
     """Before `folder`, the WAL of execution `token`, goes: delete what it staged elsewhere, unless a table may have
     it. The request in `folder` says where; an execution that didn't get to write one has staged nothing."""
-    if not may_be_adopted(runtime, epoch, token):
-        _discard(runtime, epoch, token, requested_homes(runtime, folder))
+    homes = requested_homes(runtime, folder)
+    if homes and not may_be_adopted(runtime, epoch, token) and not is_shown_otherwise(runtime, epoch):
+        _discard(runtime, epoch, token, homes)
 
 
 def sweep_homes(runtime: Runtime, epoch: Epoch) -> int:
@@ -67,16 +70,46 @@ def sweep_homes(runtime: Runtime, epoch: Epoch) -> int:
         return 0
     for home in homes:
         tokens = runtime.staging.home(home, deployment, epoch.pipeline).tokens(epoch.id)
-        issued = runtime.ledger.find_issued_tokens(epoch.pipeline, epoch.id, tokens) if tokens else ()
+        tokens = [token for token in tokens if not may_be_adopted(runtime, epoch, token)]
+        if not tokens or is_shown_otherwise(runtime, epoch):
+            continue
+        issued = runtime.ledger.find_issued_tokens(epoch.pipeline, epoch.id, tokens)
         for token in tokens:
             if token not in issued:
                 _log.warning(
                     "%s: %s holds token %s, which this ledger never issued: left alone", epoch, home.table, token
                 )
-            elif not may_be_adopted(runtime, epoch, token):
+            else:
                 _discard(runtime, epoch, token, [home])
                 swept += 1
     return swept
+
+
+def is_shown_otherwise(runtime: Runtime, epoch: Epoch) -> bool:
+    """Whether a table that adopts shows the epoch, and not by this ledger's decision: a ledger that was restored knows
+    nothing of it. A table that can't be looked into counts as one that does, unless it may answer later: then
+    `SinkUnavailable` is raised."""
+    decided = epoch.manifest_hash if epoch.state in DECIDED else None
+    for name in epoch.plan.sinks:
+        sink = runtime.sink_of(epoch, name)
+        if not sink.adopts:
+            continue
+        try:
+            with runtime.opened(sink) as table:
+                shown = table.find_marker(epoch.id)
+        except (PreflightRefused, TargetChanged) as gone:
+            _log.warning("%s: what was staged for sink %s is left alone: %s", epoch, name, gone)
+            return True
+        if shown is not None and shown.manifest_hash != decided:
+            _log.warning(
+                "%s: sink %s shows it by a decision that this ledger has no memory of (token %s): what was staged "
+                "below the table is left alone, it may be the table's",
+                epoch,
+                name,
+                shown.token,
+            )
+            return True
+    return False
 
 
 def requested_homes(runtime: Runtime, folder: str) -> list[OutputHome]:
