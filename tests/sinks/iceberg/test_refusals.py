@@ -104,6 +104,13 @@ def test_a_missing_table_needs_a_place(warehouse_dsn: str) -> None:
         live.preflight(None)
 
 
+def test_a_table_that_is_yet_to_be_made_shows_nothing(target: IcebergUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+        assert sink.find_marker(1) is None and sink.find_marker_of_span("2013/2014") is None
+        assert sink.newest_markers() == list(sink.markers()) == []
+
+
 # --- whose it is -----------------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,7 @@ from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.iceberg._catalogs import CatalogLink
 from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
 from lockstep.sinks.iceberg._data_files import Footer, faults, unkept_partitions
-from lockstep.sinks.iceberg._markers import EpochMarker
+from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._table import FORMATS, Adoption, LakeTable, target_id_of, widened
 from lockstep.sinks.values import Adoptable, Marker, SinkEpoch
 
@@ -108,11 +108,22 @@ class OpenIcebergSink(AdoptingSink[Table]):
 
     # --- recovery and verification ---
 
+    def find_marker(self, epoch: int) -> Marker | None:
+        return _proof(markers.find(epoch)) if (markers := self._markers()) else None
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return _proof(markers.find_span(span)) if (markers := self._markers()) else None
+
     def newest_markers(self) -> list[Marker]:
-        return [marker.proof for marker in self._table.markers(self.load_head()).newest()]
+        return [marker.proof for marker in markers.newest()] if (markers := self._markers()) else []
 
     def markers(self) -> Iterable[Marker]:
-        return [marker.proof for marker in self._table.markers(self.load_head())]
+        return [marker.proof for marker in markers] if (markers := self._markers()) else []
+
+    def _markers(self) -> TableMarkers | None:
+        """None of a table that is yet to be made."""
+        table = self._table.find()
+        return self._table.markers(table) if table else None
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The epoch's rows by its column: in the adopted files, or wherever somebody has compacted them to.
