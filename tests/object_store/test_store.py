@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import obstore
 import pytest
 
 from lockstep.errors import StoreRefused
-from lockstep.object_store.store import ObjectChanged, ObjectStore
+from lockstep.object_store.client import open_mark
+from lockstep.object_store.store import Children, ObjectChanged, ObjectStore
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 
@@ -199,7 +201,16 @@ def test_a_list_has_every_object_of_many(store: ObjectStore) -> None:
     assert store.children("many").folders == ("many/deeper",)
     assert sorted(found.path for found in store.find_below("many")) == sorted([*names, "many/deeper/x"])
     store.delete([found.path for found in store.find_below("many")])
-    assert store.is_empty("many")
+    assert not store.has_folder("many")
+
+
+def test_a_mark_of_hadoops_is_a_folder_and_no_object(store: ObjectStore) -> None:
+    obstore.put(open_mark(store.address, None, "folder=1"), "", b"")
+    assert store.children("folder=1") == Children((), (), marked=True)
+    assert list(store.find_below("folder=1")) == []
+    assert store.has_folder("folder=1")
+    store.delete_mark("folder=1")
+    assert not store.has_folder("folder=1")
 
 
 def test_an_upload_of_parts_shows_up_whole_or_not_at_all(through: ObjectStore, proxy: S3Proxy) -> None:

@@ -159,6 +159,7 @@ def test_executions_are_found_by_whole_names_and_the_rest_is_reported(any_stagin
         "quarantine/epoch=1",
     ):
         (home / foreign).mkdir(parents=True)
+        (home / foreign / "something").touch()
     (home / "epoch=2/notes.txt").write_text("mine")
     (home / "epoch=4").write_text("a file")
     assert any_staging.executions(DEPLOYMENT, "flights") == [

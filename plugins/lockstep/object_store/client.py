@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from lockstep.errors import StoreRefused
 from lockstep.extras import naming_extra
@@ -73,7 +73,7 @@ def open_client(address: Address, login: Login | None = None) -> Client:
     try:
         match address.scheme:
             case "s3":
-                return _s3_client(address, login)
+                return _s3_client(address, login, endpoint_of(address, login))
             case "gs":
                 return GCSStore(address.container, prefix=prefix)
             case _:
@@ -96,13 +96,25 @@ def endpoint_of(address: Address, login: Login | None = None) -> str | None:
     return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
 
 
-def _s3_client(address: Address, login: Login | None) -> Client:
+def open_mark(address: Address, login: Login | None, folder: str) -> Client:
+    """A client whose object '' is the mark of `folder`: what Hadoop puts there is named like it, with a slash at the
+    end, and no path of obstore's may end so."""
+    endpoint = endpoint_of(address, login)
+    if endpoint is None:
+        region = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        endpoint = f"https://s3.{region or 'us-east-1'}.amazonaws.com"
+    key = "/".join(filter(None, (address.container, address.prefix, folder)))
+    place = f"{endpoint.rstrip('/')}/{quote(key, safe='/-_.~')}"
+    whole = Address(address.scheme, address.container, "", address.options)
+    return _s3_client(whole, login, place, virtual_hosted_style_request=True, disable_bulk_delete=True)
+
+
+def _s3_client(address: Address, login: Login | None, endpoint: str | None, **config: Any) -> Client:
     from obstore.store import S3Store
 
-    config: dict[str, Any] = {}
-    if endpoint := endpoint_of(address, login):
+    if endpoint:
         config |= {"endpoint": endpoint, "aws_endpoint_url_s3": endpoint}
-    if region := address.options.get("region") or (login.region if login else None):
+    if region := _region(address, login):
         config["region"] = region
     return S3Store(
         address.container,
@@ -111,6 +123,10 @@ def _s3_client(address: Address, login: Login | None) -> Client:
         client_options={"allow_http": bool(endpoint and endpoint.startswith("http://"))},
         credential_provider=login.credential if login else _profile(os.environ),
     )
+
+
+def _region(address: Address, login: Login | None) -> str | None:
+    return address.options.get("region") or (login.region if login else None)
 
 
 def _profile(environment: Mapping[str, str]) -> Any:

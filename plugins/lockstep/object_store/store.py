@@ -21,7 +21,7 @@ from lockstep.errors import StoreRefused
 from lockstep.extras import naming_extra
 from lockstep.object_store._object_file import open_object
 from lockstep.object_store.address import Address
-from lockstep.object_store.client import Login, open_client
+from lockstep.object_store.client import Login, open_client, open_mark
 
 if TYPE_CHECKING:
     import io
@@ -44,10 +44,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Children:
-    """What stands directly in a folder: paths of folders, which are there as long as something is below them."""
+    """What stands directly in a folder: paths of folders, some of which a server may list with nothing below them.
+
+    `marked`: the folder itself has a mark of Hadoop's, an empty object of its name with a slash behind it.
+    """
 
     folders: tuple[str, ...]
     objects: tuple[Found, ...]
+    marked: bool
 
 
 class ObjectChanged(OSError):
@@ -57,8 +61,8 @@ class ObjectChanged(OSError):
 class ObjectStore:
     """Paths are relative to the address, with '/' between names."""
 
-    def __init__(self, client: Client, address: Address) -> None:
-        self.client, self.address = client, address
+    def __init__(self, client: Client, address: Address, login: Login | None = None) -> None:
+        self.client, self.address, self._login = client, address, login
         self._marks = address.scheme != "file"  # the tests' store of local files takes no attributes
 
     @classmethod
@@ -68,7 +72,8 @@ class ObjectStore:
         Raises `StoreRefused`, `PackageMissing`.
         """
         address = Address.of(uri)
-        return cls(open_client(address, Login.of(login) if login else None), address)
+        known = Login.of(login) if login else None
+        return cls(open_client(address, known), address, known)
 
     def uri_of(self, path: str) -> str:
         """What Hadoop calls it."""
@@ -113,6 +118,14 @@ class ObjectStore:
         with _naming_errors(wanted[0] if wanted else ""):
             obstore.delete(self.client, wanted)
 
+    def delete_mark(self, folder: str) -> None:
+        """Delete the mark of Hadoop's that makes a folder of which nothing else is left."""
+        import obstore
+
+        if self.address.scheme == "s3":
+            with _naming_errors(folder):
+                obstore.delete(open_mark(self.address, self._login, folder), "")
+
     # --- reading ---
 
     def find(self, path: str) -> Found | None:
@@ -146,22 +159,23 @@ class ObjectStore:
         with _naming_errors(folder):
             listed = obstore.list_with_delimiter(self.client, folder or None)
         objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda found: found.path)
-        return Children(
-            tuple(sorted(listed["common_prefixes"])),
-            # Hadoop marks a folder by an empty object of its name, with a slash that doesn't get here
-            tuple(found for found in objects if found.path != folder),
-        )
+        inside = tuple(found for found in objects if found.path != folder)
+        return Children(tuple(sorted(listed["common_prefixes"])), inside, marked=len(inside) < len(objects))
 
     def find_below(self, folder: str) -> Iterator[Found]:
-        """Every object below `folder`, at any depth, in no order."""
+        """Every object below `folder`, at any depth, in no order; marks of Hadoop's among them."""
+        return (found for found in self._listed(folder) if found.path != folder)
+
+    def has_folder(self, folder: str) -> bool:
+        """Whether there is an object below it, or a mark."""
+        return next(self._listed(folder), None) is not None
+
+    def _listed(self, folder: str) -> Iterator[Found]:
         import obstore
 
         with _naming_errors(folder):
             for chunk in obstore.list(self.client, folder or None, chunk_size=1000):
-                yield from (_found(meta) for meta in chunk if meta["path"] != folder)
-
-    def is_empty(self, folder: str) -> bool:
-        return next(self.find_below(folder), None) is None
+                yield from map(_found, chunk)
 
     # --- what the store must be able to do ---
 

@@ -36,14 +36,15 @@ class ObjectStorage:
 
     def exists(self, path: str) -> bool:
         path = _checked(path)
-        return (bool(path) and self._store.find(path) is not None) or not self._store.is_empty(path)
+        return (bool(path) and self._store.find(path) is not None) or self._store.has_folder(path)
 
     def children(self, folder: str) -> list[Entry]:
         listed = self._store.children(_checked(folder))
-        if not listed.folders and not listed.objects:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
-        folders = [Entry(path, Kind.FOLDER) for path in listed.folders]
+        # some servers go on to list a folder when nothing is below it any more
+        folders = [Entry(path, Kind.FOLDER) for path in listed.folders if self._store.has_folder(path)]
         files = [Entry(found.path, Kind.FILE) for found in listed.objects if found.path != join(folder, _FOLDER)]
+        if not folders and not listed.objects and not listed.marked:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         return sorted([*folders, *files])
 
     def make_folder(self, path: str) -> None:
@@ -74,6 +75,8 @@ class ObjectStorage:
         if self.children(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         self._store.delete([join(path, _FOLDER)])
+        if self._store.children(path).marked:
+            self._store.delete_mark(path)
 
     def sync(self, path: str) -> None:
         """What is put is durable."""
