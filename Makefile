@@ -13,7 +13,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka s3 lint wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,9 @@ tier: lint
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
 	@$(BIN)/python -m stack.kafka
+
+s3: setup ## fetch what lets Spark reach an S3 server, for the tests
+	@$(BIN)/python -m stack.s3
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

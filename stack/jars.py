@@ -22,12 +22,13 @@ STAMP = "fetched.txt"
 class Jars:
     """Some libraries, each as group:artifact:version, and the folder of the environment that they are kept in.
 
-    `wanted` come with what they need, `alone` without.
+    `wanted` come with what they need, `alone` without. `target`: of make, which fetches them.
     """
 
     name: str
     wanted: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    target: str = "kafka"
 
     @property
     def folder(self) -> Path:
@@ -42,7 +43,7 @@ class Jars:
     def paths(self) -> list[Path]:
         """Raises `StackError` when they aren't there."""
         if not self.present:
-            raise StackError(f"the jars of {self.name} are not here: run `make kafka`")
+            raise StackError(f"the jars of {self.name} are not here: run `make {self.target}`")
         return sorted(self.folder.glob("*.jar"))
 
     def fetch(self) -> None:

