@@ -42,6 +42,7 @@ from lockstep.steps.lease import hold_lease
 from lockstep.steps.stage_job import Launch
 
 MOST = 10_000  #: epochs of a pack
+_TOLD = 10  #: epochs of a cause, and causes, in one message
 _log = logging.getLogger(__name__)
 
 
@@ -86,18 +87,33 @@ def move_pack(
 
 
 def require_all_moved(members: Sequence[Member]) -> None:
-    """Raise `PackUnfinished`, or `PackFailed` where trying again helps none, if any member failed; it names each."""
+    """Raise `PackUnfinished`, or `PackFailed` where trying again helps none, if any member failed; it names them."""
     failed = [(member, member.error) for member in members if member.error is not None]
     if not failed:
         return
-    told = "; ".join(f"{member}: {type(error).__name__}: {error}" for member, error in failed)
-    moved = ", ".join(str(member.epoch.id) for member in members if member.error is None and member.epoch)
+    moved = [str(member.epoch.id) for member in members if member.error is None and member.epoch]
     passing = any(isinstance(error, Retryable) or not isinstance(error, LockstepError) for _, error in failed)
     kind = PackUnfinished if passing else PackFailed
     raise kind(
-        f"{len(failed)} of {len(members)} epochs of the pack are not published: {told}. "
-        f"{f'Published are the epochs {moved}' if moved else 'None is published'}; run it again for the rest"
+        f"{len(failed)} of {len(members)} epochs of the pack are not published: {_told(failed)}. "
+        f"{f'Published are the epochs {_some(moved)}' if moved else 'None is published'}; run it again for "
+        "the rest"
     )
+
+
+def _told(failed: Sequence[tuple[Member, Exception]]) -> str:
+    """Each cause once, with whose it is: a year of epochs that lack the same thing is one sentence."""
+    causes: dict[str, list[str]] = {}
+    for member, error in failed:
+        causes.setdefault(f"{type(error).__name__}: {error}", []).append(str(member))
+    told = [f"{_some(whose)}: {cause}" for cause, whose in causes.items()]
+    more = f"; and {len(told) - _TOLD} more causes, which the log tells" if len(told) > _TOLD else ""
+    return "; ".join(told[:_TOLD]) + more
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 Sized = TypeVar("Sized", bound=Sequence[Any])

@@ -150,3 +150,16 @@ def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
     move_all(world, RunKey("packs", f"after the interrupt {days[0]}"), days)
     for day in days:
         world.require_exactly_once(day)
+
+
+def test_a_cause_that_many_epochs_share_is_told_once(world: World) -> None:
+    def member(day: int, error: Exception | None) -> Member:
+        return Member(RunKey("packs", f"told {day}", interval_of(day)), error=error)
+
+    shared = [member(day, BadRecords("the same for all")) for day in range(300)]
+    own = [member(day, BadRecords(f"day {day} alone")) for day in range(300, 350)]
+    with pytest.raises(PackFailed, match=r"350 of 350 .* and 290 more: BadRecords: the same for all; ") as raised:
+        require_all_moved([*shared, *own])
+    told = str(raised.value)
+    assert told.count("the same for all") == 1 and "day 308 alone" in told and "day 309 alone" not in told
+    assert "and 41 more causes" in told and len(told) < 5000
