@@ -23,7 +23,6 @@ from benchmarks.servers import running
 from benchmarks.ways import Way, show
 from lockstep import Pipeline, run_epoch, run_epochs
 from lockstep.sinks import FileSink, PostgresSink
-from spark_apps.flights import pipeline as flights
 from stack.home import Home
 from stack.landing import demo_days, land
 
@@ -48,7 +47,7 @@ def main(
     """Measure the pack once, and days one by one before it; print seconds and CPU of all processes."""
     folder = Home.from_environment().root / "bench-year"
     shutil.rmtree(folder, ignore_errors=True)
-    os.environ["LOCKSTEP_HOME"] = str(folder)  # the pipeline's paths are relative
+    os.environ["LOCKSTEP_HOME"] = str(folder)  # from which the pipeline's paths count, as soon as it is imported
     try:
         land(folder / "landing", demo_days(max(days, rounds + _WARM)))
         with running(folder, jdbc=False) as place:
@@ -60,8 +59,10 @@ def main(
 
 
 def _measured(place: Place, days: int, rounds: int) -> list[Way]:
+    from spark_apps.flights import pipeline as flights
+
     alone, pack = Way(GROUP, ALONE), Way(GROUP, packed(days))
-    by_itself = _by_itself(place.folder)
+    by_itself = _by_itself(flights, place.folder)
     for number, day in enumerate(demo_days(rounds + _WARM)):
         before, started = _cpu(place), time.perf_counter()
         run_epoch(by_itself, interval=_interval(day), spark=place.url, **_places(place))
@@ -76,7 +77,7 @@ def _measured(place: Place, days: int, rounds: int) -> list[Way]:
     return [pack, alone]
 
 
-def _by_itself(folder: Path) -> Pipeline:
+def _by_itself(flights: Pipeline, folder: Path) -> Pipeline:
     """The same into places of its own."""
     sinks: Sequence[Any] = [
         PostgresSink("warehouse", tables={"flights": "public.flights_alone"}, connection="warehouse", create=True),
