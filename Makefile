@@ -13,7 +13,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka s3 lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka s3 delta lint wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connecto
 
 s3: setup ## fetch what lets Spark reach an S3 server, for the tests
 	@$(BIN)/python -m stack.s3
+
+delta: setup ## fetch Delta's connector for Spark, by which the tests read Delta tables
+	@$(BIN)/python -m stack.delta
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .
