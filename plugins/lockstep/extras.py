@@ -13,6 +13,7 @@ from lockstep.version import DISTRIBUTION
 _EXTRAS = {
     "airflow": "airflow",
     "confluent_kafka": "kafka",
+    "deltalake": "delta",
     "grpc": "spark",
     "httpx": "http",
     "obstore": "s3",

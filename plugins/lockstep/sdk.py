@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         Terminal,
     )
     from lockstep.home import absolute
+    from lockstep.output_home import OutputHome
+    from lockstep.sinks.adopting import AdoptingSink, Answer
     from lockstep.sinks.append_only.open_sink import OpenRecordSink
     from lockstep.sinks.append_only.records import Origin, Record
     from lockstep.sinks.append_only.sink import AppendOnlySink
@@ -44,10 +46,25 @@ if TYPE_CHECKING:
     from lockstep.sinks.handles import SinkName
     from lockstep.sinks.open_sink import OpenSink
     from lockstep.sinks.two_phase import TwoPhaseCommitSink
-    from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkContext, SinkEpoch, Standing, Txn
+    from lockstep.sinks.values import (
+        Adoptable,
+        AdoptableFile,
+        Batches,
+        Guarantee,
+        Marker,
+        Publication,
+        SinkContext,
+        SinkEpoch,
+        Standing,
+        Txn,
+    )
     from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 __all__ = [
+    "Adoptable",
+    "AdoptableFile",
+    "AdoptingSink",
+    "Answer",
     "AppendOnlySink",
     "Batches",
     "CheckpointCommitter",
@@ -61,6 +78,7 @@ __all__ = [
     "OpenSink",
     "Origin",
     "OutcomeUnknown",
+    "OutputHome",
     "PostgresCommitter",
     "PreflightRefused",
     "Publication",
@@ -97,6 +115,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Adoptable": "lockstep.sinks.values",
+    "AdoptableFile": "lockstep.sinks.values",
+    "AdoptingSink": "lockstep.sinks.adopting",
+    "Answer": "lockstep.sinks.adopting",
     "AppendOnlySink": "lockstep.sinks.append_only.sink",
     "Batches": "lockstep.sinks.values",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
@@ -110,6 +132,7 @@ _HOMES = {
     "OpenSink": "lockstep.sinks.open_sink",
     "Origin": "lockstep.sinks.append_only.records",
     "OutcomeUnknown": "lockstep.errors",
+    "OutputHome": "lockstep.output_home",
     "PostgresCommitter": "lockstep.sinks.committers",
     "PreflightRefused": "lockstep.errors",
     "Publication": "lockstep.sinks.values",

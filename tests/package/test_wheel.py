@@ -122,6 +122,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
     assert missing == {
         "airflow",
         "confluent_kafka",
+        "deltalake",
         "grpc",
         "httpx",
         "pymysql",
@@ -131,6 +132,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
 
 NEEDS = {
     "from lockstep.sinks import HttpSink": "http",
+    "from lockstep.sinks import DeltaSink; DeltaSink('t', output='o', path='/t').open(None)": "delta",
     "from lockstep.sinks import KafkaSink": "kafka",
     "from lockstep.sources import KafkaSource": "kafka",
     "from lockstep.sinks import MariaDbSink": "mariadb",

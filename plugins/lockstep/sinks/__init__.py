@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.append_only.http import HttpSink
     from lockstep.sinks.append_only.stdout import StdoutSink
     from lockstep.sinks.append_only.tcp import TcpSink
+    from lockstep.sinks.delta import DeltaSink
     from lockstep.sinks.files import FileSink
     from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
     from lockstep.sinks.iceberg import IcebergSink
@@ -26,6 +27,7 @@ __all__ = [
     "ByColumns",
     "ByFunction",
     "ByTime",
+    "DeltaSink",
     "FileSink",
     "FunctionSink",
     "HttpSink",
@@ -41,6 +43,7 @@ _HOMES = {
     "ByColumns": "lockstep.sinks.files.buckets",
     "ByFunction": "lockstep.sinks.files.buckets",
     "ByTime": "lockstep.sinks.files.buckets",
+    "DeltaSink": "lockstep.sinks.delta",
     "FileSink": "lockstep.sinks.files",
     "FunctionSink": "lockstep.sinks.append_only.function",
     "HttpSink": "lockstep.sinks.append_only.http",

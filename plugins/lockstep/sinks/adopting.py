@@ -16,7 +16,7 @@ from typing import Generic, TypeVar, cast
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import InvalidPipeline, PublishBusy, TargetChanged
+from lockstep.errors import InvalidPipeline, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.sinks.open_sink import OpenSink, shown_before
 from lockstep.sinks.values import Adoptable, Batches, Marker, Publication, SinkEpoch, Txn
 
@@ -37,6 +37,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
     """The sealed files of its one output become files of the table."""
 
     rounds: int = 50  #: commits that meet other people's, before `publish` gives way
+    unanswered: int = 5  #: commits of which nobody knows, before `publish` gives way
 
     # --- what each kind of table does in its own way ---
 
@@ -86,7 +87,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
         return vote
 
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        own = False  # whether the marker may be of a commit of this call
+        own, unknown = False, 0  # whether the marker may be of a commit of this call
         for _ in range(self.rounds):
             head = self.load_head()
             self._require_same_target(head, vote)
@@ -100,8 +101,13 @@ class AdoptingSink(OpenSink, Generic[Head]):
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
             if answer is Answer.CONFLICT:
                 _log.info("sink %s: epoch %s: the table changed meanwhile", self.name, epoch.id)
-            else:
-                own = True
+            own = own or answer is not Answer.CONFLICT
+            unknown += answer is Answer.UNKNOWN
+            if unknown > self.unanswered:
+                raise SinkUnavailable(
+                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits; it is "
+                    "tried again, and nothing is adopted twice"
+                )
             # also what was applied is looked for: the next round finds it, and makes it durable
         raise PublishBusy(
             f"sink {self.name}: epoch {epoch.id} met another commit {self.rounds} times: somebody writes to the table "

@@ -1,0 +1,110 @@
+"""Whether files of a WAL can become files of a Delta table: its columns by name, and what adoption would bypass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pyarrow as pa
+from deltalake import DeltaTable, Field, Schema
+
+from lockstep.errors import PreflightRefused
+
+#: writer features that ask nothing of who only adds files to a table without the property in question
+_HARMLESS = {
+    *("appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "changeDataFeed"),
+    *("columnMapping", "timestampNtz", "deletionVectors", "domainMetadata", "v2Checkpoint", "vacuumProtocolCheck"),
+    "clustering",
+}
+
+
+def refuse_unkept(sink: str, table: DeltaTable) -> None:
+    """Raises `PreflightRefused` for a table that asks of each row, or each file, what nobody does who adopts."""
+    if found := list(_bypassed(table)):
+        raise PreflightRefused(
+            f"sink {sink}: the table has {', '.join(found)}, which adopted files wouldn't keep: take that away from "
+            "the table, or write to another one"
+        )
+
+
+def _bypassed(table: DeltaTable) -> Iterator[str]:
+    properties = table.metadata().configuration
+    yield from (f"the constraint {name[18:]}" for name in properties if name.startswith("delta.constraints."))
+    if properties.get("delta.columnMapping.mode", "none") != "none":
+        yield "column mapping"
+    for column in table.schema().fields:
+        told = {name for name in column.metadata if name.startswith(("delta.generat", "delta.identity", "delta.invar"))}
+        yield from (f"{name} of column {column.name}" for name in sorted(told))
+    yield from (f"the feature {name}" for name in sorted(set(table.protocol().writer_features or ()) - _HARMLESS))
+
+
+def delta_schema(sink: str, schema: pa.Schema) -> Schema:
+    """The columns as a new table has them, all nullable. Raises `PreflightRefused` for what Delta doesn't have."""
+    return Schema([_delta_field(sink, column) for column in schema])
+
+
+def _delta_field(sink: str, column: pa.Field) -> Field:
+    if wrong := list(_unkept(column.type)):
+        raise PreflightRefused(
+            f"sink {sink}: column {column.name} is {column.type}; a Delta table has no {', '.join(wrong)}: cast it in "
+            "the transform"
+        )
+    [found] = Schema.from_arrow(pa.schema([column.with_nullable(True)])).fields
+    return Field(found.name, found.type, nullable=True)
+
+
+def _unkept(type: pa.DataType) -> Iterator[str]:
+    if pa.types.is_nested(type):
+        for number in range(type.num_fields):
+            yield from _unkept(type.field(number).type)
+    elif not _is_kept(type):
+        yield str(type)
+
+
+def _is_kept(type: pa.DataType) -> bool:
+    is_whole = pa.types.is_signed_integer(type) or pa.types.is_decimal128(type)
+    is_text = pa.types.is_string(type) or pa.types.is_binary(type)
+    is_time = pa.types.is_date32(type) or (pa.types.is_timestamp(type) and type.unit == "us")
+    is_float = pa.types.is_float32(type) or pa.types.is_float64(type)
+    return bool(is_whole or is_text or is_time or is_float or pa.types.is_boolean(type))
+
+
+def new_columns(sink: str, table: DeltaTable, schema: pa.Schema) -> list[Field]:
+    """The columns that the table lacks. Raises `PreflightRefused` for one that it has with another type, or spells
+    otherwise."""
+    known = {column.name: column for column in table.schema().fields}
+    spelled = {name.lower(): name for name in known}
+    found = []
+    for column in delta_schema(sink, schema).fields:
+        if (there := known.get(column.name)) is not None:
+            if _bare(there) != _bare(column):
+                raise PreflightRefused(
+                    f"sink {sink}: column {column.name} is {_told(there)} in the table and {_told(column)} in the "
+                    "output: cast it in the transform"
+                )
+        elif (other := spelled.get(column.name.lower())) is not None:
+            raise PreflightRefused(f"sink {sink}: column {column.name} is spelled {other} in the table: rename it")
+        else:
+            found.append(column)
+    return found
+
+
+def required_columns(table: DeltaTable) -> list[str]:
+    """The columns that may not be null."""
+    return [column.name for column in table.schema().fields if not column.nullable]
+
+
+def _told(column: Field) -> str:
+    return json.dumps(_bare(column)).strip('"')
+
+
+def _bare(column: Field) -> object:
+    """The type without what it says of nulls."""
+    return _without_nulls(json.loads(column.to_json())["type"])
+
+
+def _without_nulls(type: object) -> object:
+    if isinstance(type, dict):
+        left_out = ("nullable", "containsNull", "valueContainsNull", "metadata")
+        return {name: _without_nulls(value) for name, value in type.items() if name not in left_out}
+    return [_without_nulls(value) for value in type] if isinstance(type, list) else type

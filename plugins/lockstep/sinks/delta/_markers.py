@@ -1,0 +1,81 @@
+"""The marker of an epoch as Delta's application transactions (`txn` actions), which nothing ever takes away.
+
+What else a log entry tells (`commitInfo`) goes with the entry, a month later; a table property would make every commit
+one of metadata, which fails everybody else's. A `txn` outlives checkpoints, log clean-up and RESTORE, is looked up by
+its name, and carries one number: so the marker is a few of them, each named by whose it is and which epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deltalake import DeltaTable, Transaction
+
+from lockstep.sinks.handles import SinkName
+from lockstep.sinks.values import Marker, SinkEpoch
+
+_DIGITS = 13  # hex digits of the manifest's hash that one number carries
+_PARTS = 5
+
+
+@dataclass(frozen=True)
+class TxnMarkers:
+    """The markers of one sink."""
+
+    owner: SinkName
+
+    def of(self, table: DeltaTable, epoch: int) -> Marker | None:
+        """The epoch's marker in this state of the table."""
+        token = table.transaction_version(self._name(epoch))
+        if token is None:
+            return None
+        parts = [table.transaction_version(self._name(epoch, f"manifest:{part}")) for part in range(_PARTS)]
+        return Marker(epoch, token, _joined([part or 0 for part in parts]))
+
+    def of_span(self, table: DeltaTable, span: str) -> Marker | None:
+        epoch = table.transaction_version(self._name("span", span))
+        found = self.of(table, epoch) if epoch is not None else None
+        return Marker(found.epoch, found.token, found.manifest_hash, span) if found else None
+
+    def rows(self, table: DeltaTable, epoch: int) -> int | None:
+        """How many rows the epoch brought; None if it has no marker."""
+        return table.transaction_version(self._name(epoch, "rows"))
+
+    def newest(self, table: DeltaTable) -> list[Marker]:
+        """Those with the largest epoch and with the largest token: whoever commits last has taken the youngest."""
+        told = [table.transaction_version(self._name(name)) for name in ("newest", "last")]
+        epochs = {epoch for epoch in told if epoch is not None}
+        return [marker for epoch in sorted(epochs) if (marker := self.of(table, epoch))]
+
+    def all(self, table: DeltaTable) -> Iterator[Marker]:
+        newest = table.transaction_version(self._name("newest")) or 0
+        yield from (marker for epoch in range(newest + 1) if (marker := self.of(table, epoch)))
+
+    def transactions(self, table: DeltaTable, epoch: SinkEpoch, rows: int) -> list[Transaction]:
+        """The marker to be committed on this state of the table. None of them says when it was made, which would let it
+        expire."""
+        newest = max(epoch.id, table.transaction_version(self._name("newest")) or 0)
+        told = {
+            self._name(epoch.id): epoch.token,
+            self._name(epoch.id, "rows"): rows,
+            **{self._name(epoch.id, f"manifest:{n}"): part for n, part in enumerate(_split(epoch.manifest_hash))},
+            **({self._name("span", epoch.span): epoch.id} if epoch.span else {}),
+            self._name("newest"): newest,
+            self._name("last"): epoch.id,
+        }
+        return [Transaction(name, number) for name, number in told.items()]
+
+    def _name(self, *what: object) -> str:
+        whose = (self.owner.deployment, self.owner.pipeline, self.owner.sink)
+        return ":".join(("lockstep", *whose, *map(str, what)))
+
+
+def _split(manifest_hash: str) -> list[int]:
+    """64 hex digits as numbers of at most 52 bits."""
+    return [int(manifest_hash[at : at + _DIGITS], 16) for at in range(0, 64, _DIGITS)]
+
+
+def _joined(parts: list[int]) -> str:
+    widths = [min(_DIGITS, 64 - at) for at in range(0, 64, _DIGITS)]
+    return "".join(f"{part:0{width}x}" for part, width in zip(parts, widths, strict=True))

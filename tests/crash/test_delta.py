@@ -1,0 +1,124 @@
+"""Epochs into a Delta table and Postgres by one decision: wherever a process dies, both have each row once, or neither.
+
+What asks the table does so in a process apart: deltalake does not live on in children of a process that has used it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lockstep.epoch import RunKey
+from lockstep.operations.verify import Verification, verify
+from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.sinks.delta import DeltaSink
+from lockstep.steps.stage_job import Launch
+from stack.postgres import PostgresServer
+from tests.apart import apart
+from tests.cover import Cover
+from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
+from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.victims import Action
+from tests.crash.world import rows_of_day, write_parquet
+from tests.sinks.delta_target import Log, on_table
+
+ROWS = pa.schema([("day", pa.int64()), ("number", pa.int32()), ("label", pa.string())])
+
+
+class DeltaWorld(AdoptingWorld):
+    def run_task(self, task: str, run: RunKey, day: int, job: Launch = write_parquet) -> None:
+        apart(partial(super().run_task, task, run, day, job))
+
+    def recover(self) -> RecoveryReport:
+        return apart(lambda: recover(self.runtime(), hold=timedelta(0)))
+
+    def verify(self, day: int) -> list[Verification]:
+        return apart(lambda: verify(self.runtime(), self.epoch_of(day)))
+
+
+@pytest.fixture(scope="module")
+def world(
+    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DeltaWorld]:
+    folder = tmp_path_factory.mktemp("delta")
+    name = f"delta_{folder.parent.name.replace('-', '_')}"
+    ledger_server.create_database(name)
+    warehouse_server.create_database(name)
+    log = Log(folder / "table")
+    sink = DeltaSink(SINK, output=OUTPUT, path=str(log.root), create=True)
+    table = Table(sink, log.root, lambda: log.rows(ROWS), lambda: log.files)
+    made = make_adopting_world(ledger_server.dsn(name), warehouse_server.dsn(name), folder, table)
+    yield DeltaWorld(made.ledger_dsn, made.warehouse_dsn, folder, made.pipeline, made.staging_folder, table=table)
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("delta", f"run {day}")
+
+
+SWEEPS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "retry"), ("hang", "recovery")]
+
+
+@pytest.mark.parametrize(("action", "resume"), SWEEPS)
+def test_every_row_is_shown_once_wherever_a_process(
+    world: DeltaWorld,
+    action: Action,
+    resume: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+    cover: Cover,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the epoch."""
+    reached = apart(lambda: hits(world, monkeypatch))
+    next(world.days)  # the dry run's, which only its process has counted
+    its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
+    days = {}
+    for hit in cover.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS)):
+        with subtests.test(str(hit)):
+            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+    shown = world.shown()
+    for struck, day in days.items():
+        with subtests.test(f"{struck} after the sweep"):
+            for place, rows in shown.items():
+                assert rows[day] == Counter(rows_of_day(day)), place
+
+
+def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    assert not world.shown_in_files(day) and not world.shown_in_warehouse(day)
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
+    assert all(one.agrees and one.compared for one in world.verify(day))
+    on_table(world.lake.root, lambda found: found.optimize.compact())
+    assert all(one.agrees and one.compared for one in world.verify(day)), "compacted files show the same rows"
+    on_table(world.lake.root, lambda found: found.delete(f"day = {day}"))
+    problems = {one.sink: one.problem for one in world.verify(day)}
+    assert problems["warehouse"] is None and "nothing is written again" in str(problems[SINK])
+    world.run(_run(day), day, start="publish.warehouse")
+    assert not world.shown_in_files(day), "what somebody took away isn't brought back"
+
+
+def test_what_is_vacuumed_after_compaction_is_neither_missed_nor_needed(world: DeltaWorld) -> None:
+    day = next(world.days)
+    world.run(_run(day), day)
+
+    def compact(found: object) -> None:
+        found.optimize.compact()  # type: ignore[attr-defined]
+        found.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)  # type: ignore[attr-defined]
+
+    on_table(world.lake.root, compact)
+    world.require_exactly_once(day)
+    assert all(one.agrees for one in world.verify(day))
+    assert world.recover().problems == []
+    world.run(_run(day), day)
+    world.require_exactly_once(day)

@@ -1,0 +1,179 @@
+"""Delta tables as tests look at them: a few lines of Python read the log, and the sink works in processes apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.epoch import Json, Vote
+from lockstep.sinks.base import Sink
+from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Batches, Marker, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
+from tests.apart import apart
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaSinkApart(DeltaSink):
+    """A DeltaSink each of whose calls is made in a process of its own."""
+
+    def open(self, context: SinkContext) -> OpenSink:
+        return _OpenApart(self, context)
+
+
+class _OpenApart(OpenSink):
+    def __init__(self, sink: DeltaSinkApart, context: SinkContext) -> None:
+        super().__init__(sink)
+        self._described, self._context = sink, context
+
+    def _apart(self, call: Callable[[OpenSink], T]) -> T:
+        def run() -> T:
+            found = DeltaSink.open(self._described, self._context)
+            try:
+                return call(found)
+            finally:
+                found.close()
+
+        return apart(run)
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        self._apart(lambda sink: sink.preflight(schemas))
+
+    def disclaim(self) -> None:
+        self._apart(lambda sink: sink.disclaim())
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        return self._apart(lambda sink: sink.prepare(epoch, wal))
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        return self._apart(lambda sink: sink.publish(epoch, vote, wal))
+
+    def pending(self) -> list[Txn]:
+        return []
+
+    def abort(self, txn: Txn) -> None: ...
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        return self._apart(lambda sink: sink.find_marker(epoch))
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return self._apart(lambda sink: sink.find_marker_of_span(span))
+
+    def newest_markers(self) -> list[Marker]:
+        return self._apart(lambda sink: sink.newest_markers())
+
+    def markers(self) -> list[Marker]:
+        return self._apart(lambda sink: list(sink.markers()))
+
+    def target_id(self) -> str:
+        return self._apart(lambda sink: sink.target_id())
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        yield from self._apart(lambda sink: list(sink.read(epoch, output, schema)))
+
+
+# --- the table, read without a library -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Log:
+    """Every action of a table whose log has no gaps and wasn't cleaned up."""
+
+    root: Path
+
+    def actions(self) -> list[Json]:
+        found: list[Json] = []
+        for number in range(len(list((self.root / "_delta_log").glob("*.json")))):
+            text = (self.root / "_delta_log" / f"{number:020}.json").read_text()
+            found += [json.loads(line) for line in text.splitlines()]
+        return found
+
+    def adds(self) -> dict[str, Json]:
+        """The newest state's files by path, relative to the table."""
+        live: dict[str, Json] = {}
+        for action in self.actions():
+            if add := action.get("add"):
+                live[add["path"]] = add
+            if remove := action.get("remove"):
+                live.pop(remove["path"], None)
+        return live
+
+    @property
+    def files(self) -> list[str]:
+        return list(self.adds())
+
+    def added(self) -> list[str]:
+        """Every path that was ever added, as often as it was."""
+        return [action["add"]["path"] for action in self.actions() if "add" in action]
+
+    def rows(self, schema: pa.Schema = SCHEMA) -> pa.Table:
+        found = [pq.ParquetFile(self.root / path).read().select(schema.names).cast(schema) for path in self.files]
+        return pa.concat_tables([schema.empty_table(), *found])
+
+
+class DeltaUnderTest(SinkUnderTest):
+    votes_with_data = False
+
+    def __init__(self, folder: Path, **arguments: Any) -> None:
+        self.folder, self.arguments = folder, {"create": True, **arguments}
+
+    @property
+    def log(self) -> Log:
+        return Log(self.folder / "table")
+
+    def sink(self, *, shared: bool = False) -> DeltaSinkApart:
+        return self._sink("table")
+
+    def _sink(self, folder: str) -> DeltaSinkApart:
+        return DeltaSinkApart("delta", output=OUTPUT, path=str(self.folder / folder), **self.arguments)
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        sink = self._sink("elsewhere")
+        with sink.opened(self.context()) as live:
+            live.preflight({OUTPUT: SCHEMA})
+        return sink, self.context()
+
+    def visible(self) -> pa.Table:
+        return self.log.rows()
+
+    def unsettled(self) -> list[str]:
+        return []
+
+    def lose(self, handle: str) -> None:
+        raise AssertionError("there is no handle")
+
+
+def on_table(root: Path, act: Callable[[Any], T]) -> T:
+    """What somebody else does to the table with deltalake."""
+
+    def run() -> T:
+        from deltalake import DeltaTable
+
+        return act(DeltaTable(root))
+
+    return apart(run)
+
+
+def append(root: Path, rows: pa.Table) -> None:
+    """Rows that somebody else writes."""
+
+    def run() -> None:
+        from deltalake import write_deltalake
+
+        write_deltalake(root, rows, mode="append")
+
+    apart(run)
+
+
+optimize = partial(on_table, act=lambda table: table.optimize.compact())

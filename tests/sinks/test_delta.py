@@ -1,0 +1,464 @@
+"""DeltaSink: the sealed files become a Delta table's, whatever others do to that table meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    PreflightRefused,
+    SinkRejected,
+    SinkUnavailable,
+    TargetChanged,
+    TargetOwned,
+)
+from lockstep.sinks.base import Sink
+from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.values import Publication
+from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
+from lockstep.testing._children import fork
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
+from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
+from tests.apart import apart
+from tests.sinks.delta_target import DeltaUnderTest, append, on_table
+from tests.sinks.guarantees import expect_row
+
+ROWS = 1000
+EPOCH = "lockstep_epoch"
+TABLE = pa.schema([*SCHEMA, pa.field(EPOCH, pa.int64())])
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> DeltaUnderTest:
+    return DeltaUnderTest(tmp_path)
+
+
+def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
+    """A table of somebody else's."""
+
+    def run() -> None:
+        from deltalake import DeltaTable
+
+        DeltaTable.create(root, schema, raise_if_key_not_exists=False, **options)
+
+    apart(run)
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+def test_delta_sink(target: DeltaUnderTest, behaviour: Behaviour) -> None:
+    behaviour(target)
+
+
+def published(target: DeltaUnderTest, number: int = 1, rows: int = ROWS) -> list[SealedRows]:
+    wal, at = sealed(rows, start=number * 10_000), epoch(number, token=10 * number)
+    publish(target, at, prepare(target, at, wal), wal)
+    return wal
+
+
+# --- what the table consists of --------------------------------------------------------------------------------------
+
+
+def test_the_sealed_files_are_the_tables_and_no_row_is_written_again(target: DeltaUnderTest) -> None:
+    published(target)
+    assert all(path.startswith("_lockstep/") for path in target.log.files)
+    parquet = [path for path in target.log.root.rglob("*.parquet") if "_delta_log" not in path.parts]
+    assert sorted(str(path.relative_to(target.log.root)) for path in parquet) == sorted(target.log.files)
+
+
+def test_files_and_marker_stand_in_one_entry_and_never_in_two(target: DeltaUnderTest) -> None:
+    wal = published(target)
+    for _ in range(2):
+        assert publish(target, epoch(1, token=90), prepare(target, epoch(1, token=80), wal), wal) is Publication.FOUND
+    assert len(target.log.added()) == len(set(target.log.added()))
+    entries = [path.read_text() for path in (target.log.root / "_delta_log").glob("*.json")]
+    assert all(('"add"' in entry) == ('"txn"' in entry) for entry in entries)
+
+
+def test_an_empty_epoch_leaves_its_marker_and_no_file(target: DeltaUnderTest) -> None:
+    published(target, rows=0)
+    assert target.log.files == []
+    with opened(target) as sink:
+        assert sink.find_marker(1) is not None
+
+
+def test_statistics_are_bounds_of_what_the_files_hold(target: DeltaUnderTest) -> None:
+    wal = published(target)
+    for path, add in target.log.adds().items():
+        told = json.loads(add["stats"])
+        rows = pq.ParquetFile(target.log.root / path).read()
+        assert told["numRecords"] == rows.num_rows
+        assert told["nullCount"] == {name: rows[name].null_count for name in told["nullCount"]}
+        for name in ("id", EPOCH):
+            bounds = pc.min_max(rows[name]).as_py()
+            assert (told["minValues"][name], told["maxValues"][name]) == (bounds["min"], bounds["max"])
+        assert told["minValues"]["name"] <= min(rows["name"].drop_null().to_pylist())
+        assert told["maxValues"]["name"] >= max(rows["name"].drop_null().to_pylist())
+        assert not {"ratio", "ok"} & told["minValues"].keys(), "no footer tells of NaN"
+    assert sum(batches.rows for batches in wal) == ROWS
+
+
+def test_readers_find_the_rows_by_their_statistics(target: DeltaUnderTest) -> None:
+    wal = published(target)
+    published(target, 2)
+    start = wal[0].table["id"][0].as_py()
+
+    def count(predicate: str) -> int:
+        def run(found: Any) -> int:
+            return int(pa.table(found.scan(columns=["id"], predicate=predicate).read_all()).num_rows)
+
+        return on_table(target.log.root, run)
+
+    assert count(f"id >= {start} AND id < {start + 10}") == 10
+    assert count(f"{EPOCH} = 2") == ROWS
+    assert count("day >= '2013-12-01'") == sum(
+        day is not None and day >= date(2013, 12, 1)
+        for number in (1, 2)
+        for day in table(ROWS, number * 10_000)["day"].to_pylist()
+    )
+    assert count("name = 'NULL'") == 2 * sum(name == "NULL" for name in wal[0].table["name"].to_pylist())
+
+
+WIDE = pa.table(
+    {
+        "b": pa.array([-128, 127, None], pa.int8()),
+        "s": pa.array([-(2**15), None, 2**15 - 1], pa.int16()),
+        "i": pa.array([-(2**31), 2**31 - 1, None], pa.int32()),
+        "l": pa.array([-(2**63), 2**63 - 1, None], pa.int64()),
+        "f": pa.array([float("nan"), float("inf"), None], pa.float32()),
+        "d": pa.array([float("nan"), -0.0, 1e308], pa.float64()),
+        "price": pa.array([Decimal("-99999999.99"), None, Decimal("0.01")], pa.decimal128(10, 2)),
+        "huge": pa.array([Decimal(10) ** 37, -(Decimal(10) ** 37), None], pa.decimal128(38, 0)),
+        "text": pa.array(["", "x" * 5000, "\U0010ffff" * 40], pa.string()),
+        "blob": pa.array([b"", b"\0\xff" * 3000, None], pa.binary()),
+        "day": pa.array([date(1, 1, 1), date(9999, 12, 31), None], pa.date32()),
+        "at": pa.array(
+            [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), None],
+            pa.timestamp("us", "UTC"),
+        ),
+        "tags": pa.array([["a", None], [], None], pa.list_(pa.string())),
+        "nested": pa.array(
+            [{"a": 1, "b": [{"c": "x"}]}, None, {"a": None, "b": None}],
+            pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string())])))]),
+        ),
+        "none": pa.array([None, None, None], pa.string()),
+    }
+)
+
+
+def test_wide_types_come_back_as_they_were(target: DeltaUnderTest) -> None:
+    wal = [SealedRows(WIDE)]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    with opened(target) as sink:
+        found = pa.Table.from_batches(list(sink.read(1, OUTPUT, WIDE.schema)), WIDE.schema)
+    assert repr(sorted(map(repr, found.to_pylist()))) == repr(sorted(map(repr, WIDE.to_pylist())))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pa.time64("us"), pa.timestamp("ns"), pa.uint8(), pa.null(), pa.duration("us"), pa.list_(pa.uint32())],
+    ids=str,
+)
+def test_a_type_that_delta_does_not_have_is_refused_by_name(target: DeltaUnderTest, column: pa.DataType) -> None:
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="column odd is"):
+        sink.preflight({OUTPUT: pa.schema([("odd", column)])})
+
+
+# --- markers ---------------------------------------------------------------------------------------------------------
+
+
+def test_markers_outlive_checkpoints_and_the_clean_up_of_the_log(target: DeltaUnderTest) -> None:
+    wal = published(target)
+
+    def forget(found: Any) -> None:
+        found.create_checkpoint()
+        found.cleanup_metadata()
+
+    on_table(target.log.root, forget)
+    for path in (target.log.root / "_delta_log").glob("*.json"):
+        path.unlink()
+    at = epoch(1, token=10)
+    with opened(target) as sink:
+        found = sink.find_marker(1)
+    assert found is not None and (found.epoch, found.token, found.manifest_hash) == (1, 10, at.manifest_hash)
+    expect_proof(target, at, wal)
+
+
+def test_markers_are_told_apart_by_whose_they_are(target: DeltaUnderTest) -> None:
+    published(target)
+    with target.sink().opened(target.context(pipeline="another")) as sink:
+        assert sink.find_marker(1) is None and sink.newest_markers() == []
+
+
+def test_the_newest_markers_are_by_number_and_by_token(target: DeltaUnderTest) -> None:
+    for number, token in ((7, 70), (3, 90)):
+        wal, at = sealed(3, start=number), epoch(number, token=token)
+        publish(target, at, prepare(target, at, wal), wal)
+    with opened(target) as sink:
+        assert {(one.epoch, one.token) for one in sink.newest_markers()} == {(7, 70), (3, 90)}
+        assert [one.epoch for one in sink.markers()] == [3, 7]
+
+
+# --- others write to the table too -----------------------------------------------------------------------------------
+
+
+FOREIGN: dict[str, Callable[[Path], object]] = {
+    "append": lambda root: append(root, table(10, 500_000).append_column(EPOCH, pa.array([None] * 10, pa.int64()))),
+    "optimize": lambda root: on_table(root, lambda found: found.optimize.compact()),
+    "vacuum": lambda root: on_table(
+        root, lambda found: found.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    ),
+    "vacuum of everything": lambda root: on_table(
+        root, lambda found: found.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    ),
+    "checkpoint": lambda root: on_table(root, lambda found: found.create_checkpoint()),
+    "new column": lambda root: on_table(root, _add_a_column),
+}
+
+
+def _add_a_column(found: Any) -> None:
+    from deltalake import Field
+    from deltalake.schema import PrimitiveType
+
+    found.alter.add_columns([Field("theirs", PrimitiveType("string"))])
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("when", ["before prepare", "between vote and publish", "after publish"])
+def test_what_others_do_to_the_table_loses_and_doubles_nothing(target: DeltaUnderTest, foreign: str, when: str) -> None:
+    root, first, wal = target.log.root, published(target, 5), sealed(ROWS)
+    published(target, 6)
+    if when == "before prepare":
+        FOREIGN[foreign](root)
+    vote = prepare(target, epoch(), wal)
+    if when == "between vote and publish":
+        FOREIGN[foreign](root)
+    publish(target, epoch(), vote, wal)
+    if when == "after publish":
+        FOREIGN[foreign](root)
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    for at, rows in ((epoch(), wal), (epoch(5, token=50), first)):
+        expect_proof(target, at, rows)
+    theirs = 10 if foreign == "append" else 0
+    assert on_table(root, lambda found: pa.table(found.scan(columns=["id"]).read_all()).num_rows) == 3 * ROWS + theirs
+
+
+def test_a_table_that_was_rolled_back_is_told_and_never_filled_again(target: DeltaUnderTest) -> None:
+    published(target, 5)
+    before = on_table(target.log.root, lambda found: found.version())
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    publish(target, epoch(), vote, wal)
+    on_table(target.log.root, lambda found: found.restore(before))
+    with opened(target) as sink, pytest.raises(TargetChanged, match=f"shows 0 of the {ROWS} rows"):
+        list(sink.read(1, OUTPUT, SCHEMA))
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    assert len(target.log.rows()) == ROWS, "those of the other epoch"
+
+
+def test_rows_that_somebody_deleted_are_missed(target: DeltaUnderTest) -> None:
+    published(target)
+    on_table(target.log.root, lambda found: found.delete("id % 10 = 0"))
+    with opened(target) as sink, pytest.raises(TargetChanged, match=f"shows {ROWS - 100} of the {ROWS} rows"):
+        list(sink.read(1, OUTPUT, SCHEMA))
+
+
+def test_a_table_that_was_made_anew_is_another_one(target: DeltaUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    for path in (target.log.root / "_delta_log").iterdir():
+        path.unlink()
+    make_table(target.log.root)
+    with opened(target) as sink, pytest.raises(TargetChanged, match="voted"):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+
+
+def test_two_publishers_at_once_adopt_an_epoch_once(target: DeltaUnderTest) -> None:
+    rounds = 40
+    wals = {number: sealed(20, start=number * 100) for number in range(1, rounds + 1)}
+    votes = {number: prepare(target, epoch(number, token=number), wal) for number, wal in wals.items()}
+
+    def publish_all(token: int) -> None:
+        for number, wal in wals.items():
+            publish(target, epoch(number, token=token + number), votes[number], wal)
+
+    for child in [fork(partial(publish_all, token)) for token in (1000, 2000, 3000)]:
+        assert child.wait() == 0
+    expect_rows(target, *wals.values())
+    assert len(target.log.added()) == len(set(target.log.added()))
+
+
+# --- whose it is, and what it must be --------------------------------------------------------------------------------
+
+
+def test_a_table_belongs_to_one_sink(target: DeltaUnderTest) -> None:
+    published(target)
+    with target.sink().opened(target.context(pipeline="another")) as other, pytest.raises(TargetOwned, match="belongs"):
+        other.preflight(None)
+    with opened(target) as sink:
+        sink.disclaim()
+    with target.sink().opened(target.context(pipeline="another")) as other:
+        other.preflight(None)
+
+
+def test_an_existing_table_is_claimed_and_keeps_its_rows(target: DeltaUnderTest) -> None:
+    target.arguments["create"] = False
+    make_table(target.log.root)
+    append(target.log.root, table(10).append_column(EPOCH, pa.array([None] * 10, pa.int64())))
+    wal = published(target)
+    assert len(target.log.rows()) == ROWS + 10
+    expect_proof(target, epoch(1, token=10), wal)
+
+
+def test_a_missing_table_is_refused_unless_it_may_be_made(target: DeltaUnderTest) -> None:
+    target.arguments["create"] = False
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="create=True"):
+        sink.preflight(None)
+
+
+BYPASSED: dict[str, tuple[Callable[[Any], object], str]] = {
+    "a constraint": (lambda found: found.alter.add_constraint({"positive": "id >= 0"}), "constraint positive"),
+}
+
+
+@pytest.mark.parametrize("what", BYPASSED)
+def test_what_adoption_would_bypass_is_refused_by_name(target: DeltaUnderTest, what: str) -> None:
+    make_table(target.log.root)
+    act, named = BYPASSED[what]
+    on_table(target.log.root, act)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
+        sink.preflight(None)
+
+
+def test_column_mapping_is_refused_by_name(target: DeltaUnderTest) -> None:
+    make_table(target.log.root)
+    first = target.log.root / "_delta_log" / f"{0:020}.json"
+    first.write_text(
+        first.read_text().replace('"configuration":{}', '"configuration":{"delta.columnMapping.mode":"name"}')
+    )
+    with (
+        opened(target) as sink,
+        pytest.raises((PreflightRefused, SinkUnavailable), match=r"column mapping|columnMapping"),
+    ):
+        sink.preflight(None)
+
+
+def test_a_column_of_another_type_is_refused_by_name(target: DeltaUnderTest) -> None:
+    make_table(target.log.root, TABLE.set(0, pa.field("id", pa.string())))
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="column id is string in the table and long"):
+        sink.preflight({OUTPUT: SCHEMA})
+
+
+def test_a_table_without_the_epochs_column_is_refused(target: DeltaUnderTest) -> None:
+    make_table(target.log.root, SCHEMA)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=f"no column {EPOCH}"):
+        sink.preflight({OUTPUT: SCHEMA})
+
+
+def test_columns_may_come_in_any_order_and_some_may_be_missing(target: DeltaUnderTest) -> None:
+    make_table(target.log.root, pa.schema([pa.field("more", pa.string()), *reversed(list(TABLE))]))
+    expect = published(target)
+    expect_proof(target, epoch(1, token=10), expect)
+
+
+def test_a_required_column_without_values_is_refused(target: DeltaUnderTest) -> None:
+    make_table(target.log.root, TABLE.set(1, pa.field("name", pa.string(), nullable=False)))
+    with pytest.raises(SinkRejected, match=r"nulls in name.*NOT NULL"):
+        prepare(target, epoch(), sealed(ROWS))
+
+
+def test_new_columns_are_refused_or_added_as_asked(target: DeltaUnderTest) -> None:
+    first = published(target, 5)
+    more = [SealedRows(table(ROWS).append_column("extra", pa.array(range(ROWS), pa.int64())))]
+    with pytest.raises(PreflightRefused, match="lacks the columns extra"):
+        prepare(target, epoch(), more)
+    target.arguments["on_new_columns"] = "add"
+    vote = prepare(target, epoch(), more)
+    assert "extra" not in json.dumps(target.log.actions()), "nothing is changed before the decision"
+    publish(target, epoch(), vote, more)
+    assert publish(target, epoch(), vote, more) is Publication.FOUND
+    expect_proof(target, epoch(5, token=50), first)
+    found = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["extra"]).read_all())["extra"])
+    assert (found.null_count, len(found)) == (ROWS, 2 * ROWS)
+
+
+# --- partitions ------------------------------------------------------------------------------------------------------
+
+
+def _of_day(day: date | None, rows: int = 100) -> list[SealedRows]:
+    found = table(rows)
+    return [SealedRows(found.set_column(4, "day", pa.array([day] * rows, pa.date32())))]
+
+
+def test_an_epoch_of_one_partition_goes_into_it(tmp_path: Path) -> None:
+    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+    wals = [_of_day(date(2013, 1, 2)), _of_day(None), _of_day(date(2013, 1, 3))]
+    for number, wal in enumerate(wals, 1):
+        at = epoch(number, token=number)
+        publish(target, at, prepare(target, at, wal), wal)
+        expect_proof(target, at, wal)
+    told = [add["partitionValues"] for add in target.log.adds().values()]
+    assert [one["day"] for one in told] == ["2013-01-02"] * 2 + [None] * 2 + ["2013-01-03"] * 2
+    days = on_table(
+        tmp_path / "table", lambda found: pa.table(found.scan(columns=["day"]).read_all())["day"].to_pylist()
+    )
+    assert days.count(None) == 100 and days.count(date(2013, 1, 2)) == 100
+
+
+def test_a_file_of_two_partitions_is_refused_by_name(tmp_path: Path) -> None:
+    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+    with pytest.raises(SinkRejected, match="several values of day"):
+        prepare(target, epoch(), sealed(ROWS))
+    assert target.log.files == []
+
+
+def test_a_table_that_is_partitioned_otherwise_is_refused(tmp_path: Path) -> None:
+    make_table(tmp_path / "table", partition_by=["name"])
+    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by name"):
+        sink.preflight(None)
+
+
+# --- as described ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"path": "s3://bucket/table"}, "s3://"),
+        ({"on_new_columns": "drop"}, "on_new_columns"),
+        ({"partition_by": "day"}, r"say \['day'\]"),
+        ({"partition_by": [EPOCH]}, "partition by"),
+        ({"epoch_column": ""}, "epoch_column"),
+    ],
+)
+def test_a_description_that_makes_no_sense_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidPipeline, match=said):
+        DeltaSink(**{"name": "delta", "output": OUTPUT, "path": "/table", **arguments})
+
+
+def test_a_description_stands_in_the_plan_and_comes_back() -> None:
+    sink = DeltaSink("delta", output=OUTPUT, path="relative/table", partition_by=["day"])
+    again = Sink.from_spec(json.loads(json.dumps(sink.spec())))
+    assert again == sink and Path(sink.path).is_absolute()
+
+
+def test_another_manifest_under_the_same_number_is_a_conflict(target: DeltaUnderTest) -> None:
+    published(target)
+    with opened(target) as sink, pytest.raises(LedgerConflict):
+        sink.refuse_shown(epoch(1, token=99, manifest="b"))
+
+
+def test_the_page_of_guarantees_tells_the_truth_about_delta_sink(tmp_path: Path) -> None:
+    expect_row("DeltaSink", DeltaUnderTest(tmp_path))
