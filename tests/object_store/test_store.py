@@ -13,6 +13,7 @@ import pytest
 from lockstep.errors import StoreRefused
 from lockstep.object_store.client import open_mark
 from lockstep.object_store.store import Children, ObjectChanged, ObjectStore
+from lockstep.wal.staging import Staging
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 
@@ -135,6 +136,21 @@ class _Heedless(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.do_PUT()
 
+    def do_GET(self) -> None:
+        """Nothing is here, in a list; nothing is found, otherwise."""
+        listing = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+        found = "list-type=2" in self.path
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(listing) if found else 0))
+        self.end_headers()
+        if found:
+            self.wfile.write(listing)
+
+    def do_HEAD(self) -> None:
+        self.send_response(404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _answer(self) -> None:
         self.send_response(200)
         self.send_header("ETag", '"1"')
@@ -142,7 +158,7 @@ class _Heedless(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    do_GET = do_HEAD = do_DELETE = _answer
+    do_DELETE = _answer
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
@@ -155,6 +171,8 @@ def test_a_store_that_doesnt_heed_conditions_is_refused_by_name(s3_environment: 
         uri = f"s3://heedless/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http"
         with pytest.raises(StoreRefused, match=r"s3://heedless/x doesn't keep to If-None-Match"):
             ObjectStore.at(uri).require_conditional_put("")
+        with pytest.raises(StoreRefused, match="doesn't keep to If-None-Match"):
+            Staging(uri).create("deployment/pipeline/epoch=1/2")
     finally:
         server.shutdown()
         server.server_close()

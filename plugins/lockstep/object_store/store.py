@@ -179,13 +179,17 @@ class ObjectStore:
 
     # --- what the store must be able to do ---
 
+    def require_exclusive(self, path: str) -> None:
+        """Ask for an object that is there to be created once more. Raises `StoreRefused` if the store does it."""
+        self._require_refusal(path, "If-None-Match: *", lambda: self.create(path, secrets.token_bytes(16)))
+
     def require_conditional_put(self, folder: str) -> None:
         """Try it out with an object of our own below `folder`. Raises `StoreRefused` for a store that puts one object
         over another although it was told not to."""
         path = f"{folder}/.trial-{secrets.token_hex(8)}" if folder else f".trial-{secrets.token_hex(8)}"
         try:
             self.create(path, b"1")
-            self._require_refusal(path, "If-None-Match: *", lambda: self.create(path, b"2"))
+            self.require_exclusive(path)
             first = self.find(path)
             if first is None:
                 raise OSError(errno.EIO, "an object that was put isn't there", path)

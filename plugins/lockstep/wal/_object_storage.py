@@ -51,6 +51,7 @@ class ObjectStorage:
         if self.exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self._store.create(join(path, _FOLDER), secrets.token_bytes(16))
+        self._store.require_exclusive(join(path, _FOLDER))
 
     def create(self, path: str, data: bytes) -> None:
         self._store.create(_checked(path), data)
