@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+import psycopg2
 import pytest
 
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import migrations as migrating
 from lockstep.ledger._statements import migrations
 from stack.postgres import PostgresServer
 from tests.ledger import racers
@@ -59,3 +63,36 @@ def test_a_plan_of_an_unknown_format_is_refused(migrated_dsn: str, sql: Sql) -> 
 def test_migrate_says_why_it_can_not_connect(memory_server: PostgresServer) -> None:
     with pytest.raises(LedgerUnavailable, match='database "nowhere" does not exist'):
         migrate(memory_server.dsn("nowhere"))
+
+
+def test_an_older_ledgers_sources_are_found_where_they_ended_and_its_tasks_may_go_on(
+    memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = memory_server.create_database("before_sources")
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "migrations", lambda: migrations()[:11])
+        migrate(dsn)
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES ('clicks', 'cursor', 9)")
+            sql(
+                "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan) SELECT 'clicks', n, 'void', n,"
+                """ jsonb_build_object('format', 1, 'sinks', '{}'::jsonb, 'sources', jsonb_build_object("""
+                "CASE WHEN n < 4 THEN 'gone' ELSE 'landing' END, jsonb_build_object('start', n - 1, 'end', n)))"
+                " FROM generate_series(1, 9) n"
+            )
+        sql("DO $$ BEGIN CREATE ROLE task_of_old LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        sql("GRANT SELECT, INSERT, UPDATE ON lockstep.participant TO task_of_old")
+        sql.commit()
+        migrate(dsn)
+        with closing(Ledger(dsn)) as ledger:
+            ends = [ledger.source_end("clicks", name, before=10) for name in ("gone", "landing", "new")]
+        assert ends == [3, 9, None]
+        rights = "SELECT r FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) r"
+        rights += " WHERE has_table_privilege('task_of_old', 'lockstep.planned_source', r)"
+        assert sql(rights) == [("SELECT",), ("INSERT",), ("UPDATE",)]
+        sql("DROP OWNED BY task_of_old")
+        sql("DROP ROLE task_of_old")
+        sql.commit()
+    memory_server.drop_database("before_sources")
