@@ -265,6 +265,16 @@ def test_a_login_that_is_refused_is_named_and_not_repeated(s3_environment: S3Ser
     assert "hunter2" not in repr(ObjectStore.at(s3_uri, login).__dict__)
 
 
+def test_a_store_that_isnt_there_is_named() -> None:
+    with pytest.raises(OSError, match="the store didn.t do it"):
+        ObjectStore.at("s3://bucket?endpoint_override=127.0.0.1:9&scheme=http", "aws://k:s@/").read("x")
+
+
+def test_a_bucket_that_isnt_there_is_named(s3_environment: S3Server) -> None:
+    with pytest.raises(OSError, match="NoSuchBucket"):
+        list(ObjectStore.at("s3://no-such-bucket/x").find_below(""))
+
+
 @pytest.mark.parametrize("login", ["aws://key@/", "postgres://a:hunter2@b", "aws://[hunter2", "aws://"])
 def test_a_connection_that_is_no_login_is_refused_and_not_repeated(login: str) -> None:
     with pytest.raises(StoreRefused) as refused:

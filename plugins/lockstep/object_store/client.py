@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Credential
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+#: A store that doesn't answer is the task's to try again later: it must not hold a task for the minutes of the default.
+_RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
 
@@ -75,12 +78,11 @@ def open_client(address: Address, login: Login | None = None) -> Client:
             case "s3":
                 return _s3_client(address, login, endpoint_of(address, login))
             case "gs":
-                return GCSStore(address.container, prefix=prefix)
+                return GCSStore(address.container, prefix=prefix, retry_config=_RETRIES)
             case _:
                 account = address.options.get("account")
-                return AzureStore(
-                    address.container, prefix=prefix, config={"account_name": account} if account else None
-                )
+                config: Any = {"account_name": account} if account else None
+                return AzureStore(address.container, prefix=prefix, config=config, retry_config=_RETRIES)
     except (BaseError, ValueError) as error:
         raise StoreRefused(
             f"{address.uri} can't be opened: {type(error).__name__}: see docs/object-stores.md"
@@ -121,6 +123,7 @@ def _s3_client(address: Address, login: Login | None, endpoint: str | None, **co
         prefix=address.prefix or None,
         config=config,  # type: ignore[arg-type] # built by name
         client_options={"allow_http": bool(endpoint and endpoint.startswith("http://"))},
+        retry_config=_RETRIES,
         credential_provider=login.credential if login else _profile(os.environ),
     )
 

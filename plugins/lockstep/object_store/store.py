@@ -224,6 +224,8 @@ class ObjectStore:
                 with _naming_errors(path):
                     obstore.put(self.client, path, data, mode=mode, attributes=attributes, use_multipart=False)
                 return
+            except PermissionError:
+                raise
             except OSError as error:
                 there, its_mark = self._look(path)
                 if self._marks and its_mark == mark:
@@ -286,7 +288,9 @@ def _told(error: Exception) -> str:
     codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
     if codes:
         return f": {', '.join(codes)}"
-    for sign in ("Connection refused", "timed out", "connection closed", "NoSuchBucket", "dns error"):
+    if "incorrectly configured region" in text:
+        return ": the bucket is of another region, say which: ?region=… or AWS_REGION"
+    for sign in ("Connection refused", "timed out", "connection closed", "dns error"):
         if sign.lower() in text.lower():
             return f": {sign}"
     return ""
