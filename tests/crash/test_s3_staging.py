@@ -11,6 +11,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
+from lockstep.errors import SinkUnavailable, StagingUnavailable
 from stack.postgres import PostgresServer
 from stack.s3 import S3Server
 from tests.cover import Cover
@@ -102,5 +103,19 @@ def test_a_request_that_is_disturbed_neither_loses_nor_doubles_a_row(
     proxy.plan(fault, method, part)
     world.run(RunKey("disturbed", f"{fault} {method} {part}"), day)
     assert proxy.hits[fault] == before + 1, "it wasn't disturbed"
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
+def test_an_epoch_outlives_a_killed_store(world: S3World, s3_server: S3Server) -> None:
+    day, run = next(world.days), RunKey("store", "killed")
+    world.run_until(run, day, "stage")
+    s3_server.kill()
+    try:
+        with pytest.raises((StagingUnavailable, SinkUnavailable)):
+            world.run_task("prepare.warehouse", run, day)
+    finally:
+        s3_server.start()
+    world.run(run, day, start="prepare.warehouse")
     world.require_exactly_once(day)
     world.require_tidy()
