@@ -14,6 +14,7 @@ import secrets
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -148,6 +149,19 @@ class S3Server:
             obstore.delete(store, ".made")
             return True
         return False
+
+    def create_table_bucket(self, name: str) -> None:
+        """One whose tables the catalog keeps. Raises `StackError`."""
+        ports = self._ports
+        command = [
+            str(weed()),
+            "shell",
+            *(f"-{at}={HOST}:{ports[at]}.{ports[f'{at}.grpc']}" for at in ("master", "filer")),
+        ]
+        said = f"s3tables.bucket -create -name {name} -account lockstep\nexit\n"
+        done = subprocess.run(command, input=said, capture_output=True, text=True, check=False, timeout=START_SECONDS)
+        if "arn:aws:s3tables" not in done.stdout:
+            raise StackError(f"the S3 server made no table bucket {name}: {done.stdout[-500:]}{done.stderr[-500:]}")
 
     # --- its life ---
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
@@ -19,6 +20,7 @@ from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
+from stack.s3 import S3Server
 
 TABLE = "db.rows"
 
@@ -29,6 +31,7 @@ class IcebergUnderTest(SinkUnderTest):
     """The table `db.rows` of catalog `lake`, with its files below `folder`. `dsn`: what the catalog is reached by."""
 
     votes_with_data = False
+    name = TABLE
 
     def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:
         self.dsn, self.folder, self.arguments = dsn, folder, arguments
@@ -62,13 +65,13 @@ class IcebergUnderTest(SinkUnderTest):
     @contextmanager
     def table(self) -> Iterator[Table]:
         with self.catalog() as catalog:
-            yield catalog.load_table(TABLE)
+            yield catalog.load_table(self.name)
 
     def visible(self) -> pa.Table:
         with self.catalog() as catalog:
             try:
                 return (
-                    catalog.load_table(TABLE)
+                    catalog.load_table(self.name)
                     .scan(selected_fields=tuple(SCHEMA.names))
                     .to_arrow()
                     .select(SCHEMA.names)
@@ -83,3 +86,37 @@ class IcebergUnderTest(SinkUnderTest):
 
     def lose(self, handle: str) -> None:
         raise AssertionError("it has no handles")
+
+
+class RestUnderTest(IcebergUnderTest):
+    """The same in a table bucket of `server`, by its REST catalog. `namespace`: of this test alone."""
+
+    def __init__(self, server: S3Server, bucket: str, namespace: str, **arguments: Any) -> None:
+        login = f"{server.access_key}:{server.secret_key}"
+        super().__init__(server.iceberg.replace("://", f"://{login}@"), Path(), **arguments)
+        self.server, self.bucket, self.namespace, self.credential = server, bucket, namespace, login
+        self.name = f"{namespace}.rows"
+
+    def _sink(self, table: str) -> IcebergSink:
+        name = f"{self.namespace}.{table.rpartition('.')[2]}"
+        place = f"s3://{self.bucket}/{name.replace('.', '/')}"
+        return IcebergSink(
+            "lake",
+            output=OUTPUT,
+            table=name,
+            catalog="lake",
+            warehouse=f"s3://{self.bucket}",
+            location=place,
+            **self.arguments,
+        )
+
+    @contextmanager
+    def catalog(self) -> Iterator[Catalog]:
+        login = {"s3.access-key-id": self.server.access_key, "s3.secret-access-key": self.server.secret_key}
+        yield RestCatalog(
+            "lake",
+            uri=self.server.iceberg,
+            warehouse=f"s3://{self.bucket}",
+            credential=self.credential,
+            **{**login, "s3.endpoint": self.server.endpoint, "s3.region": "us-east-1"},
+        )

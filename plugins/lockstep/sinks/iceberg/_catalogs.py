@@ -140,9 +140,10 @@ class RestLink(CatalogLink):
         super().__init__(who, connection)
         parts = urlsplit(url)
         told = dict(parse_qsl(parts.query))
+        plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
         if parts.username:
             told["credential"] = ":".join(unquote(one) for one in (parts.username, parts.password) if one)
-        plain = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+            told.setdefault("oauth2-server-uri", f"{plain}/v1/oauth/tokens")
         with self.naming("asking the catalog for its configuration"):
             self.catalog = _ImpatientRestCatalog(connection, **{**told, **properties, "uri": plain})
 

@@ -15,6 +15,11 @@ from lockstep.sinks.durable_file import sync_folder
 LOCAL = "file"
 IMPLEMENTATION = "py-io-impl"  #: property by which pyiceberg loads any class that a table's metadata names
 _BUFFER = 1 << 20  # bytes
+#: What pyarrow's S3 doesn't take from the environment by itself; the last one counts.
+_ENVIRONMENT = {
+    "s3.endpoint": ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"),
+    "s3.region": ("AWS_DEFAULT_REGION", "AWS_REGION"),
+}
 
 
 class DurableFileIO(PyArrowFileIO):
@@ -55,5 +60,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def durable_io(properties: Properties = EMPTY_DICT) -> DurableFileIO:
-    """For a table of these properties, whichever class they name."""
-    return DurableFileIO({name: value for name, value in properties.items() if name != IMPLEMENTATION})
+    """For a table of these properties, whichever class they name. S3 is where Amazon's other clients look, too."""
+    environment = {name: os.environ[one] for name, ones in _ENVIRONMENT.items() for one in ones if one in os.environ}
+    told = {name: value for name, value in properties.items() if name != IMPLEMENTATION}
+    return DurableFileIO({**environment, **told})

@@ -176,6 +176,11 @@ class LakeTable:
     def adopt(self, table: Table, adoption: Adoption) -> Answer:
         """Build the one commit on the head that `table` is, and send it once. Nothing that it wrote is ever deleted
         here: a late request may still need it."""
+        with self.link.naming(f"writing metadata of table {self.name}"):
+            transaction = self._build(table, adoption)
+        return self._send(table, transaction)
+
+    def _build(self, table: Table, adoption: Adoption) -> Transaction:
         epoch, transaction = adoption.epoch, _Building(table)
         if table.metadata.name_mapping() is None:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: _mapping(table.schema())})
@@ -194,7 +199,7 @@ class LakeTable:
         transaction.set_properties(dict(folding.updates))
         if folding.removals:
             transaction.remove_properties(*folding.removals)
-        return self._send(table, transaction)
+        return transaction
 
     def _send(self, table: Table, transaction: Transaction) -> Answer:
         metadata = table.metadata
