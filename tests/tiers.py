@@ -49,6 +49,7 @@ SUITE = {
     "cli": Part(TEST),
     "crash": Part(TEST),
     "crash/test_faults.py": Part(TEST, rank=4),
+    "crash/test_iceberg_epochs.py": Part(ALL, rank=3),
     "crash/test_kill_and_zombie.py": Part(TEST, Share.PARAMETER, rank=1),
     "crash/test_pack_sweep.py": Part(ALL, Share.PARAMETER, rank=3),
     "crash/test_restage.py": Part(ALL),

@@ -1,0 +1,91 @@
+"""A whole epoch into an Iceberg table and Postgres, killed and stopped at every crash point."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table as LoadedTable
+
+from lockstep.operations.verify import verify
+from lockstep.sinks.iceberg import IcebergSink
+from stack.postgres import PostgresServer
+from tests.cover import Cover
+from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
+from tests.crash.test_adoption import SWEEPS
+from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.victims import Action
+from tests.crash.world import rows_of_day
+
+EMPTY = pa.table({"day": [], "number": [], "label": []})
+
+
+def _iceberg_table(dsn: str, folder: Path) -> Table:
+    sink = IcebergSink(SINK, output=OUTPUT, table="db.numbers", catalog="warehouse", warehouse=str(folder / "lake"))
+    root = folder / "lake" / "db" / "numbers"
+
+    @contextmanager
+    def loaded() -> Iterator[LoadedTable | None]:
+        catalog = SqlCatalog("warehouse", uri=dsn.replace("postgresql://", "postgresql+psycopg2://"))
+        try:
+            yield catalog.load_table("db.numbers")
+        except NoSuchTableError:
+            yield None
+        finally:
+            catalog.engine.dispose()
+
+    def rows() -> pa.Table:
+        with loaded() as table:
+            return table.scan().to_arrow() if table else EMPTY
+
+    def files() -> list[str]:
+        with loaded() as table:
+            paths = table.inspect.files()["file_path"].to_pylist() if table else []
+        return [path.removeprefix(f"file://{root}/") for path in paths]
+
+    return Table(sink, root, rows, files)
+
+
+@pytest.fixture(scope="module")
+def world(
+    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AdoptingWorld]:
+    folder = tmp_path_factory.mktemp("iceberg")
+    name = f"iceberg_{folder.parent.name.replace('-', '_')}"
+    ledger_server.create_database(name)
+    warehouse = warehouse_server.create_database(name)
+    yield make_adopting_world(ledger_server.dsn(name), warehouse, folder, _iceberg_table(warehouse, folder))
+
+
+@pytest.mark.parametrize(("action", "resume"), SWEEPS)
+def test_every_row_is_shown_once_wherever_a_process(
+    world: AdoptingWorld,
+    action: Action,
+    resume: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+    cover: Cover,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the epoch."""
+    shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
+    days = {}
+    for hit in cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS)):
+        with subtests.test(str(hit)):
+            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+    shown = world.shown()
+    for struck, day in days.items():
+        with subtests.test(f"{struck} after the sweep"):
+            for place, rows in shown.items():
+                assert rows[day] == Counter(rows_of_day(day)), place
+    for day in days.values():
+        assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))
