@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -263,6 +264,20 @@ def test_a_login_that_is_refused_is_named_and_not_repeated(s3_environment: S3Ser
         ObjectStore.at(s3_uri, login).read("x")
     assert "hunter2" not in str(refused.value) and s3_environment.access_key not in str(refused.value)
     assert "hunter2" not in repr(ObjectStore.at(s3_uri, login).__dict__)
+
+
+def test_a_forked_child_of_a_user_is_refused_and_doesnt_hang(store: ObjectStore) -> None:
+    store.create("x", b"1")
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            store.read("x")
+        except StoreRefused:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_store_that_isnt_there_is_named() -> None:

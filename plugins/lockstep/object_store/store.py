@@ -259,11 +259,27 @@ def _found(meta: Mapping[str, Any]) -> Found:
     return Found(meta["path"], meta["size"], meta["e_tag"])
 
 
+_used_by: int | None = None  #: the process whose threads serve the client
+
+
+def _require_own_threads() -> None:
+    """The client's threads don't survive a fork: a child that asks it would wait for ever."""
+    global _used_by
+    if _used_by is None:
+        _used_by = os.getpid()
+    if _used_by != os.getpid():
+        raise StoreRefused(
+            "this process was forked from one that had used an object store, and can't use one: start it by itself "
+            "(spawn), or use the store in the children only"
+        )
+
+
 @contextmanager
 def _naming_errors(path: str) -> Iterator[None]:
     """Make OSErrors of obstore's, with what the store said and without the request that it repeats."""
     with naming_extra("an object store"):
         from obstore import exceptions
+    _require_own_threads()
     try:
         yield
     except exceptions.AlreadyExistsError as error:
