@@ -81,6 +81,7 @@ class Knockout(StrEnum):
     NO_SESSION_ENDED = "a lock timeout at the marker doesn't end sessions of lower tokens"
     LOADED_UNPROVEN = "what was loaded before the seal is prepared without being compared with what is sealed"
     VOID_KEEPS_WAL = "void leaves epoch.wal set"
+    HOME_GOES_WITH_FOLDER = "what is staged below a table is deleted wherever the WAL's folder is"
 
 
 class Step(StrEnum):
@@ -109,13 +110,14 @@ class Step(StrEnum):
     RAISE = "abort: raise the attempt, too late"
     DISCARD = "begin: discard the WAL, too late"
     ROLL_BACK = "sweep: roll back the branch"
-    REMOVE = "sweep: remove the folder"
+    REMOVE = "sweep: remove the folder, and what it staged below a table"
+    REMOVE_HERE = "sweep: remove the folder, and nothing below a table"
 
 
 Arrow = Transition[EpochState] | Transition[ParticipantState]
 S = TypeVar("S", bound=StrEnum)
 
-LAST_STEPS = {Step.SEAL, Step.VOTE, Step.RECORD, Step.ROLL_BACK, Step.REMOVE, Step.ROLL_BACK_LOWER}
+LAST_STEPS = {Step.SEAL, Step.VOTE, Step.RECORD, Step.ROLL_BACK, Step.REMOVE, Step.REMOVE_HERE, Step.ROLL_BACK_LOWER}
 HOLDS_MARKER = {Step.PROVE, Step.PREPARE, Step.COMMIT_REDO}  #: an open transaction with the marker's row in it
 
 
@@ -163,6 +165,7 @@ class Protocol:
             Step.DISCARD: self.discard_too_late,
             Step.ROLL_BACK: self.roll_back,
             Step.REMOVE: self.remove,
+            Step.REMOVE_HERE: self.remove_here,
         }
 
     # --- the arrows of the table -------------------------------------------------------------------------------------
@@ -509,7 +512,9 @@ class Protocol:
     def delete(self, world: World, me: Process) -> Moves:
         if not world.folders:
             return [("cleanup: nothing left", world, me._replace(step=Step.RECORD_CLEANED))]
-        return [("cleanup: delete a folder", world._replace(folders=world.folders[1:]), me)]
+        folder = world.folders[0]
+        keeps = self.may_be_adopted(world.ledger, folder)
+        return [("cleanup: delete a folder", self.without_folder(world, folder, at_home=not keeps), me)]
 
     def record_cleaned(self, world: World, me: Process) -> Moves:
         if not all(self.moves_epoch(world.ledger, E.CLEANED, role) for role in (Role.CLEANUP, Role.RECOVER)):
@@ -567,10 +572,19 @@ class Protocol:
     def judge_folder(self, world: World, listed: int) -> Iterator[tuple[str, World]]:
         ledger = world.ledger
         if ledger.state in SHOWN or (listed < ledger.attempt and listed != ledger.wal):
-            yield "sweep: the ledger says rubbish", world.plus(Process(Step.REMOVE, token=listed))
+            step = Step.REMOVE_HERE if self.may_be_adopted(ledger, listed) else Step.REMOVE
+            yield "sweep: the ledger says rubbish", world.plus(Process(step, token=listed))
+
+    def may_be_adopted(self, ledger: Ledger, token: int) -> bool:
+        """Whether what execution `token` staged below a table may be the table's by now, or may yet get there: see
+        `lockstep.steps.output_homes`."""
+        return token == ledger.wal and self.knockout is not Knockout.HOME_GOES_WITH_FOLDER
 
     def remove(self, world: World, me: Process) -> Moves:
-        return [("sweep: remove the folder", self.without_folder(world, me.token), None)]
+        return [("sweep: remove the folder, and what is at home", self.without_folder(world, me.token), None)]
+
+    def remove_here(self, world: World, me: Process) -> Moves:
+        return [("sweep: remove the folder", self.without_folder(world, me.token, at_home=False), None)]
 
     # --- sinks -------------------------------------------------------------------------------------------------------
 
@@ -601,7 +615,10 @@ class Protocol:
             return False
         return all(then is None and after is world for _, after, then in self.steps[process.step](world, process))
 
-    def without_folder(self, world: World, folder: int) -> World:
+    def without_folder(self, world: World, folder: int, *, at_home: bool = True) -> World:
+        """`at_home`: with the files that a table adopts once the epoch is decided."""
         if folder not in world.folders:
             return world
+        if at_home and folder == world.ledger.wal:
+            world = world._replace(fault="files were deleted that a table has adopted, or may yet adopt (I28)")
         return world._replace(folders=tuple(f for f in world.folders if f != folder))

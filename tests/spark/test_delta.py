@@ -85,7 +85,7 @@ class Shop:
         def count(found: Any) -> list[tuple[int, int]]:
             rows = pa.table(found.scan(columns=["lockstep_epoch"]).read_all())
             counts = rows["lockstep_epoch"].value_counts().to_pylist()
-            return sorted((one["values"], one["counts"]) for one in counts)
+            return sorted((one["values"] or 0, one["counts"]) for one in counts)
 
         return on_table(self.log.root, count)
 
