@@ -15,7 +15,7 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from lockstep import Pipeline, run_epoch
+from lockstep import Pipeline, run_epoch, run_epochs
 from lockstep.epoch import EpochReport
 from lockstep.errors import LockstepError
 from lockstep.sinks import DeltaSink, PostgresSink
@@ -71,6 +71,10 @@ class Shop:
         interval = (DAY + timedelta(days=day), DAY + timedelta(days=day + 1))
         return apart(lambda: run_epoch(self.pipeline, interval=interval, **self._arguments))
 
+    def run_pack(self, *days: int) -> None:
+        intervals = [(DAY + timedelta(days=day), DAY + timedelta(days=day + 1)) for day in days]
+        apart(lambda: run_epochs(self.pipeline, intervals=intervals, **self._arguments) and None)
+
     def in_warehouse(self) -> list[tuple[int, int]]:
         """Rows by epoch."""
         connection = psycopg2.connect(self.warehouse)
@@ -111,6 +115,16 @@ def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Shop) ->
     assert shop.in_warehouse() == shop.in_table()
     assert sorted(count for _, count in shop.in_table()) == [10, ROWS]
     assert list((shop.folder / "staging").rglob("*.parquet")) == [], "the rows are written once, below the table"
+
+
+def test_a_pack_of_days_is_adopted_day_by_day(shop: Shop) -> None:
+    for day in range(3):
+        shop.land(day, 100)
+    shop.run_pack(0, 1, 2)
+    assert shop.in_warehouse() == shop.in_table()
+    assert [count for _, count in shop.in_table()] == [100] * 3
+    assert len(shop.log.files) == 3
+    assert list((shop.folder / "staging").rglob("*.parquet")) == []
 
 
 def test_a_small_epoch_is_one_file_with_statistics_whatever_its_partitions(shop: Shop) -> None:
