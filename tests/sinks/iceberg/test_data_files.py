@@ -224,3 +224,5 @@ def test_nested_columns_are_compared_whole() -> None:
 def test_names_that_differ_by_case_alone_are_refused() -> None:
     schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})
     assert any("case" in fault for fault in misfits(table_of(schema), schema, adds=False))
+    other = COLUMNS.set(0, pa.field("ID", pa.int64()))
+    assert any("case" in fault for fault in misfits(table_of(), other, adds=True)), "the table's own, too"

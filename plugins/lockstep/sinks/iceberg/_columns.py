@@ -22,7 +22,7 @@ def misfits(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> list[s
     except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
         return [f"Iceberg has no type for it: {_line(error)}"]
     columns = {field.name: field for field in metadata.schema().fields}
-    found = [*_spelled_alike(given), *_left_out(metadata.schema(), schema)]
+    found = [*_spelled_alike([*columns, *schema.names]), *_left_out(metadata.schema(), schema)]
     for field in given.fields:
         if field.name in columns:
             found += _differences(columns[field.name], field, schema.field(field.name), metadata)
@@ -65,11 +65,11 @@ def _left_out(table: Schema, schema: pa.Schema) -> Iterator[str]:
             yield f"the table requires a column {field.name}, which the output lacks"
 
 
-def _spelled_alike(given: Schema) -> Iterator[str]:
+def _spelled_alike(names: list[str]) -> Iterator[str]:
     seen: dict[str, str] = {}
-    for field in given.fields:
-        if (other := seen.setdefault(field.name.lower(), field.name)) != field.name:
-            yield f"columns {other} and {field.name} differ by case alone, which Spark can't tell apart"
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            yield f"columns {other} and {name} differ by case alone, which Spark can't tell apart"
 
 
 def _differences(column: NestedField, field: NestedField, given: pa.Field, metadata: TableMetadata) -> Iterator[str]:
