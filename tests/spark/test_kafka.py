@@ -95,6 +95,8 @@ BAD_JSON += [
     b'{"id": 1}}',
     b'{"id": 1}\n7',
 ]
+#: what ends as an object does, and isn't one
+BAD_JSON += [b"7}", b"null}", b'"}', b'[{"id": 1}', b"}", b'"id": 1}']
 GOOD_JSON = {b'{"id": 1, "name": "a"}': (1, "a"), b' {"id": 2, "name": "}]"} \n': (2, "}]"), b"{}": (None, None)}
 MANY = json.dumps(
     {"type": "record", "name": "many", "fields": [{"name": "l", "type": {"type": "array", "items": "int"}}]}

@@ -112,10 +112,13 @@ class Decoding:
 
     @property
     def _has_more_json(self) -> str:
-        """Whether something stands behind the object: the parser doesn't look there."""
+        """Whether something stands behind the object: the parser doesn't look there. Nothing does where the first brace
+        that closes is the last character; only other texts are parsed once more."""
+        closed = f"coalesce(locate('}}', {self._text}) = length({self._text}), false)"
         ended = f"""concat('[', {self._text}, ',"', {self._hash}, '"]')"""
         found = f"get(from_json({ended}, 'ARRAY<STRING>'), 1) = {self._hash}"
-        return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+        # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
+        return f"({self.column} IS NOT NULL AND IF({closed}, false, NOT coalesce({found}, false)))"
 
     @property
     def raw_sql(self) -> str:
