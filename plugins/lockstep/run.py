@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
-from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LockstepError
+from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
 from lockstep.extras import naming_extra
 from lockstep.ledger import Ledger, migrate
 from lockstep.pack import move_pack, require_all_moved, require_size
@@ -27,6 +27,7 @@ from lockstep.roles.recover import RecoveryReport, finish_decided
 from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
+from lockstep.sinks.kept import KeptSinks
 from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.stage_job import Launch
@@ -74,10 +75,9 @@ def run_epoch(
     An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
     `lockstep` at DEBUG.
     """
-    migrate(ledger)
     span = Interval(*interval) if interval is not None else None
     run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span)
-    with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
+    with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         if pipeline.identity is Identity.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it
         epoch = begin(runtime, run, span)
@@ -112,10 +112,9 @@ def run_epochs(
     `PackUnfinished` then, or `PackFailed`, which names each that failed; call it again for them, with the same `run_id`
     or none. The reports of the epochs, in the order of `intervals`.
     """
-    migrate(ledger)
     run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}")
     runs = _members(pipeline, run, intervals, most)
-    with _runtime(pipeline.name, pipeline, ledger, staging, connections) as runtime:
+    with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         members = move_pack(runtime, runs, in_process(pipeline, spark, connections), jobs=jobs)
         require_all_moved(members)
         return [report_of(runtime, member.epoch, member.already) for member in members if member.epoch]
@@ -201,10 +200,24 @@ def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
 
 @contextmanager
 def _runtime(
-    name: str, definition: Pipeline | None, ledger: str, staging: str, connections: Mapping[str, str]
+    name: str,
+    definition: Pipeline | None,
+    ledger: str,
+    staging: str,
+    connections: Mapping[str, str],
+    *,
+    migrating: bool = False,
 ) -> Iterator[Runtime]:
-    opened = Ledger(ledger)
+    """On one connection to each place: what a sink has opened serves every step."""
+    with closing(Ledger(ledger)) as opened, closing(KeptSinks()) as kept:
+        if migrating:
+            _require_migrated(opened, ledger)
+        yield Runtime(name, opened, Staging(staging), connections, definition, kept)
+
+
+def _require_migrated(ledger: Ledger, dsn: str) -> None:
+    """Migrate a ledger that can't be worked with as it stands; any other is only connected to."""
     try:
-        yield Runtime(name, opened, Staging(staging), connections, definition)
-    finally:
-        opened.close()
+        ledger.deployment()
+    except LedgerRefused:
+        migrate(dsn)

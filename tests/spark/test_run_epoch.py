@@ -120,6 +120,29 @@ def test_an_epoch_moves_from_its_file_into_both_sinks_and_a_second_run_changes_n
     assert len(files(str(shop.folder / "totals"))) == 1
 
 
+def test_an_epoch_opens_each_sink_once_and_migrates_no_ledger_that_is_as_it_should_be(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: Counter[str] = Counter()
+    real = psycopg2.connect
+
+    def counting(*arguments: Any, **named: Any) -> Any:
+        called[named.get("application_name", "")] += 1
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(psycopg2, "connect", counting)
+    for day in (0, 1):
+        shop.land(f"2013-01-0{day + 1}", ("ann", day))
+        called.clear()
+        shop.run(day)
+        short, branches = (
+            sum(times for name, times in called.items() if name.startswith(prefix))
+            for prefix in ("lockstep sink", "lockstep:")
+        )
+        assert (short, branches) == (1, 1), called
+        assert called["lockstep-migrate"] == 1 - day  # the first run finds no schema
+
+
 def test_intervals_run_in_any_order(shop: Shop) -> None:
     for day in (2, 0, 1):
         shop.land(f"2013-01-0{day + 1}", ("ann", day))
