@@ -79,8 +79,12 @@ class ObservedFrame:
     def uses_in(self, frame: DataFrame) -> int:
         """How often the plan of `frame` reads this one."""
         if is_remote(frame.sparkSession):
+            from lockstep.compute._held_plan import leaving_rows_out
+
             plan: Any = frame._plan
-            return int(plan.to_proto(frame.sparkSession.client).SerializeToString().count(self.metric.encode()))
+            with leaving_rows_out():
+                found = plan.to_proto(frame.sparkSession.client)
+            return int(found.SerializeToString().count(self.metric.encode()))
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
 
     def checkpoint(self) -> DataFrame:

@@ -119,7 +119,12 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """A DataFrame over these rows, and nothing that knows them again."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return spark.createDataFrame(table, from_arrow_schema(table.schema))
+    schema = from_arrow_schema(table.schema)
+    if not is_remote(spark):
+        return spark.createDataFrame(table, schema)
+    from lockstep.compute._held_plan import HeldRows
+
+    return HeldRows(spark, table, schema).frame()
 
 
 def remember(frame: DataFrame, table: pa.Table) -> DataFrame:

@@ -1,0 +1,55 @@
+"""The plan of a Connect DataFrame over rows that this process has: the server gets them once it is asked about them.
+
+Most such frames are written by this process, and nobody ever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect import dataframe
+from pyspark.sql.connect.plan import LogicalPlan
+from pyspark.sql.types import StructType
+
+_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
+
+
+@contextmanager
+def leaving_rows_out() -> Iterator[None]:
+    """While this lasts, plans are only looked at: nothing is sent."""
+    token = _left_out.set(True)
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
+
+
+class HeldRows(LogicalPlan):
+    """`createDataFrame(table, schema)` of `spark`, when it is needed."""
+
+    def __init__(self, spark: SparkSession, table: pa.Table, schema: StructType) -> None:
+        super().__init__(None)
+        self._spark, self._table, self._schema = spark, table, schema
+        self._sent: Any = None
+
+    def plan(self, session: Any) -> Any:
+        relation = self._create_proto_relation()
+        if _left_out.get():
+            relation.local_relation.schema = self._schema.json()
+            return relation
+        if self._sent is None:
+            self._sent = cast(Any, self._spark.createDataFrame(self._table, self._schema))._plan
+        relation.CopyFrom(self._sent.plan(session))
+        relation.common.plan_id = self._root_plan_id  # by which columns of the frame are found
+        return relation
+
+    def frame(self) -> DataFrame:
+        """The DataFrame of this plan."""
+        made = dataframe.DataFrame(self, cast(Any, self._spark))
+        made._cached_schema = self._schema
+        return cast(DataFrame, made)
