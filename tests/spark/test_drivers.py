@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
 from lockstep.spark.session import cancel, connect, require_versions
@@ -136,7 +137,10 @@ def slowly(seconds: float) -> Callable[[Mapping[str, DataFrame]], Mapping[str, D
     return transform
 
 
-def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(session: SparkSession, tmp_path: Path) -> None:
+def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "0")  # where Spark writes, it shows when it has begun
     pipeline = pipeline_of(csv(tmp_path, GOOD), slowly(120))
     request = request_of(tmp_path, pipeline)
     raised: list[BaseException] = []
@@ -179,7 +183,8 @@ def test_a_killed_client_leaves_a_folder_without_a_result(
 ) -> None:
     first = tmp_path / "first"
     first.mkdir()
-    client = subprocess.Popen([sys.executable, "-c", KILLED, spark_connect, str(first)], env=spark_environment())
+    environment = {**spark_environment(), VARIABLE: "0"}  # Spark writes
+    client = subprocess.Popen([sys.executable, "-c", KILLED, spark_connect, str(first)], env=environment)
     until(lambda: bool(list(first.glob("staging/*/rows/_temporary"))))
     os.kill(client.pid, signal.SIGKILL)
     client.wait()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import launch_request
 from lockstep.errors import StageFailed
 from lockstep.pipeline import Pipeline
@@ -201,7 +202,8 @@ def test_what_an_epoch_keeps_on_the_server_goes_with_it(epochs: Epochs, monkeypa
         spark.stop()
 
 
-def test_epochs_that_run_at_once_are_cancelled_one_by_one(epochs: Epochs) -> None:
+def test_epochs_that_run_at_once_are_cancelled_one_by_one(epochs: Epochs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "0")  # where Spark writes, it shows when it has begun
     folders: list[Path] = []
     running: list[tuple[Any, int]] = []
     raised: list[BaseException] = []

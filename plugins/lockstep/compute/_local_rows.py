@@ -57,24 +57,48 @@ def collect_few(frame: DataFrame) -> pa.Table | None:
     return found.cast(arrow_schema(frame.schema)) if found.nbytes <= _BYTES else None
 
 
-def _streamed(frame: DataFrame, most: int) -> pa.Table | None:
+def collect_plain(frame: DataFrame) -> pa.Table | None:
+    """As `collect_few`, of an output that Spark's Parquet writer would take as it is, with the schema that its file
+    would have; None for another one, before its job has begun. Only at Spark Connect."""
+    return _streamed(frame, most_rows(), _arrow_of_plain) if most_rows() > 0 else None
+
+
+def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
+    """None unless files of these columns read alike whoever wrote them; and Spark refuses two columns of one name."""
+    from pyspark.sql import types
+
+    plain = (types.NumericType, types.BooleanType, types.StringType, types.BinaryType, types.DatetimeType)
+    if not schema.fields or len({field.name.lower() for field in schema.fields}) < len(schema.fields):
+        return None
+    if any(isinstance(one.dataType, types.TimeType) or not isinstance(one.dataType, plain) for one in schema.fields):
+        return None
+    found = zip(arrow_schema(schema), schema.fields, strict=True)
+    return pa.schema([one.with_nullable(field.nullable) for one, field in found])
+
+
+def _streamed(
+    frame: DataFrame, most: int, arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema
+) -> pa.Table | None:
+    """`arrow_of` None: Spark has to do it."""
     client: Any = frame.sparkSession.client
     plan: Any = frame._plan
-    schema: StructType | None = None
+    schema: pa.Schema | None = None
     parts: list[pa.Table] = []
     stream = client.to_table_as_iterator(plan.to_proto(client), plan.observations)
     try:
         for part in stream:
             if not isinstance(part, pa.Table):
-                schema = part
+                if (schema := arrow_of(part)) is None:
+                    return None
                 continue
             parts.append(part)
             if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > _BYTES:
                 return None
     finally:
         stream.close()
-    found = arrow_schema(frame.schema if schema is None else schema)
-    return pa.concat_tables([one.cast(found) for one in parts]) if parts else found.empty_table()
+    if schema is None and (schema := arrow_of(frame.schema)) is None:
+        return None
+    return pa.concat_tables([one.cast(schema) for one in parts]) if parts else schema.empty_table()
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.compute import _adoptable
@@ -19,7 +21,7 @@ from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
 from lockstep.compute._inputs import Input, ObservedFrame
-from lockstep.compute._local_rows import note_written, rows_in
+from lockstep.compute._local_rows import collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
@@ -36,6 +38,9 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
 from lockstep.window_definition import only_windows
 
+T = TypeVar("T")
+_SMALL = 16 << 20  #: bytes of input
+_left_to_spark: set[str] = set()  #: folders of pipelines whose outputs this process couldn't take
 _WRITE = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -118,11 +123,15 @@ def stage_epoch(
         _checking_sources(sources, request),
         translate_errors(f"pipeline {pipeline.name}"),
     ):
-        store = JobFiles.of(request, options) if request.state else None
-        states = states_of(spark, pipeline.state, request.state, store)
+        files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
+        states = states_of(spark, pipeline.state, request.state, files if request.state else None)
         balances = Balances()
-        planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
-        inputs, frames = _plan_inputs(spark, pipeline, request, planned, states, balances)
+        plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances)
+        inputs, frames = plan_inputs()
+        here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources, frames)
+        if here and not _hold_rows(spark, request.token, frames.outputs):
+            _left_to_spark.add(_home(request))
+            inputs, frames = plan_inputs()  # anew: what is counted by a job that was ended isn't what there is
         early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
         for name, changes in frames.changes.items():
             if any(changes is output for output in frames.outputs.values()):
@@ -130,11 +139,11 @@ def stage_epoch(
         writes = {
             name: partial(_write_at_home, frames.outputs[name], name, request.homes[name], request.epoch)
             if name in request.homes
-            else partial(_write, frames.outputs[name], f"{request.folder}/{name}", store)
+            else partial(_write, frames.outputs[name], f"{request.folder}/{name}", files)
             for name in request.outputs
         }
         in_turn = len(writes) == 1 or states or balances.shares_parts(frames.by_name().values())
-        rows = {n: writes[n]() for n in writes} if in_turn else _write_at_once(spark, request.token, writes)
+        rows = {n: writes[n]() for n in writes} if in_turn else _at_once(spark, request.token, writes)
         folder = request.state.folder if request.state else ""
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
@@ -197,6 +206,7 @@ class _Frames:
 
     outputs: Mapping[str, DataFrame]
     changes: Mapping[str, DataFrame]
+    asks: bool = False  #: outside systems, which are asked once
 
     def by_name(self) -> dict[str, DataFrame]:
         """All of them, under names that can't meet."""
@@ -212,10 +222,11 @@ def _plan_inputs(
     spark: SparkSession,
     pipeline: Pipeline,
     request: StageRequest,
-    planned: list[Input],
+    sources: Mapping[str, OpenSource],
     states: Mapping[str, StateRows],
     balances: Balances,
 ) -> tuple[list[Input], _Frames]:
+    planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
     if only_windows(pipeline.state) and is_remote(spark):
         with suppress(ReadAgain):
             return planned, _read_once(pipeline, request, planned, states, balances)
@@ -231,14 +242,14 @@ def _plan_inputs(
     _require_used(pipeline, inputs, uses)
     twice = not states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared(every) is None:
-        return inputs, frames
+        return inputs, replace(frames, asks=bool(enrichments.made))
     inputs = [found.materialize() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
 
     def again() -> Mapping[str, DataFrame]:
         with collecting_balances(balances):
             return _transform(pipeline, request, inputs, states).by_name()
 
-    return inputs, _Frames.of(asked_once(again))
+    return inputs, replace(_Frames.of(asked_once(again)), asks=bool(enrichments.made))
 
 
 def _read_once(
@@ -311,15 +322,44 @@ def _count_inputs(spark: SparkSession, inputs: list[Input], request: StageReques
     return counts
 
 
-def _write_at_once(spark: SparkSession, token: int, writes: Mapping[str, Callable[[], int]]) -> dict[str, int]:
-    """The rows of each, written side by side; the first one that fails ends the others, and is told."""
+def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource], frames: _Frames) -> bool:
+    """Whether this process writes the outputs sooner than Spark, which starts a process for each folder and file that
+    it makes on a local file system: as far as the sources know, before any row is read."""
+    left = request.state or request.homes or frames.asks or _home(request) in _left_to_spark
+    if not is_remote(spark) or most_rows() == 0 or left:
+        return False
+    planned = [sources[name].bytes_planned(found.start, found.end) for name, found in request.sources.items()]
+    known = [size for size in planned if size is not None]
+    return len(known) == len(planned) and sum(known) <= _SMALL
 
-    def tagged(write: Callable[[], int]) -> int:
+
+def _hold_rows(spark: SparkSession, token: int, outputs: Mapping[str, DataFrame]) -> bool:
+    """Have this process hold the rows of every output; False if those of one are too many for it, or types Spark's."""
+    calls = {name: partial(_collected, name, frame) for name, frame in outputs.items()}
+    found = {n: calls[n]() for n in calls} if len(calls) == 1 else _at_once(spark, token, calls)
+    held = {name: table for name, table in found.items() if table is not None}
+    for name, table in held.items():
+        remember(outputs[name], table)
+    return len(held) == len(outputs)
+
+
+def _collected(output: str, frame: DataFrame) -> pa.Table | None:
+    observed = ObservedFrame.of(frame, rows="count(1)")
+    found = collect_plain(observed.frame)
+    if found is not None and len(found) != (counted := observed.counts().get("rows")):
+        raise StageFailed(f"Spark counted {counted} rows of output {output} and handed out {len(found)}")
+    return found
+
+
+def _at_once(spark: SparkSession, token: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    """What each returns, called side by side; the first one that fails ends the others, and is told."""
+
+    def tagged(call: Callable[[], T]) -> T:
         with tag_operations(spark, token):  # a tag is its thread's
-            return write()
+            return call()
 
-    with ThreadPoolExecutor(len(writes), "lockstep-write") as threads:
-        rows = {name: threads.submit(tagged, write) for name, write in writes.items()}
+    with ThreadPoolExecutor(len(calls), "lockstep-write") as threads:
+        rows = {name: threads.submit(tagged, call) for name, call in calls.items()}
         try:
             for one in as_completed(rows.values()):
                 one.result()
@@ -342,9 +382,11 @@ def committing(spark: SparkSession) -> dict[str, str]:
     return {"mapreduce.fileoutputcommitter.algorithm.version": "2" if alone else "1"}
 
 
-def _write(frame: DataFrame, path: str, store: JobFiles | None) -> int:
-    if store is not None and (held := rows_in(frame)) is not None:
-        store.write(path, held)
+def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
+    if files is not None and (held := rows_in(frame)) is not None:
+        if files.storage.shows_files_whole:
+            files.create_folder(path)
+        files.write(path, held)
         note_written(frame)
         return len(held)
     return _count_written(frame, path, _WRITE)

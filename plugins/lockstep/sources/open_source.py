@@ -40,6 +40,10 @@ class OpenSource(ABC):
         """How many rows the range had when it was planned, if they were counted: as many must be read."""
         return None
 
+    def bytes_planned(self, start: Position | None, end: Position) -> int | None:
+        """About how many bytes there are to read, as far as the range says: small epochs are staged in another way."""
+        return None
+
     def is_empty(self, start: Position | None, end: Position) -> bool:
         """Whether the range is known to hold nothing."""
         return False

@@ -48,8 +48,13 @@ class LocalStorage:
     def put(self, path: str, data: bytes) -> None:
         target = self._locate(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            file.write(data)
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            with draft.open("xb") as file:
+                file.write(data)
+            os.link(draft, target)  # whole from the first look on
+        finally:
+            draft.unlink(missing_ok=True)
 
     def replace(self, path: str, data: bytes) -> None:
         target = self._locate(path)

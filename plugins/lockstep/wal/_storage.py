@@ -56,7 +56,7 @@ class Storage(Protocol):
     options: str  #: query of the URI with which pyarrow.fs found it, such as `endpoint_override=…`; free of secrets
 
     removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
-    shows_files_whole: bool  #: whether looking often costs nothing, and a file that Spark's task shows is complete
+    shows_files_whole: bool  #: whether looking often costs nothing, and a file that a job shows is complete
 
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
@@ -73,7 +73,8 @@ class Storage(Protocol):
         """Write a small file whole, exclusively and durably. FileExistsError if it is there."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a new file, with its parents, that nothing relies on before `sync`. FileExistsError if it is there."""
+        """Write a new file whole, with its parents, that nothing relies on before `sync`. FileExistsError if it is
+        there."""
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a small file whole and durably, over whatever is there, with its parents."""

@@ -76,6 +76,9 @@ class OpenFileSource(OpenRecordSource):
         for file in _files(end):
             file.check()
 
+    def bytes_planned(self, start: Position | None, end: Position) -> int:
+        return sum(file.ends - file.starts if isinstance(file, FrozenRange) else file.size for file in _files(end))
+
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not end["files"]
 

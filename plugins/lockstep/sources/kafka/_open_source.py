@@ -26,6 +26,7 @@ from lockstep.sources.records import OpenRecordSource, Records
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_RECORD_BYTES = 200  #: of a record whose size nobody knows
 _log = logging.getLogger(__name__)
 
 
@@ -76,6 +77,9 @@ class OpenKafkaSource(OpenRecordSource):
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not any(range.offsets for range in ranges_of(end).values())
+
+    def bytes_planned(self, start: Position | None, end: Position) -> int:
+        return _RECORD_BYTES * sum(range.offsets for range in ranges_of(end).values())
 
     def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
         """Every record of the frozen ranges, with those that can't be decoded marked."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _MOST_PARTITIONS = 256
+_ROW_BYTES = 200  #: of a row whose size nobody knows
 HELD_BY = "held_by"  #: key of a position: who kept rows from being read when it was planned
 
 
@@ -242,6 +243,9 @@ class OpenTableSource(OpenSource):
     def rows_planned(self, start: Position | None, end: Position) -> int | None:
         planned: int | None = end.get("rows")
         return planned if self._source.verify_count else None
+
+    def bytes_planned(self, start: Position | None, end: Position) -> int | None:
+        return None if (rows := end.get("rows")) is None else _ROW_BYTES * int(rows)
 
     def held_back_by(self, start: Position | None, end: Position) -> str | None:
         holder: str | None = end.get(HELD_BY)
