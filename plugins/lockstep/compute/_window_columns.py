@@ -64,8 +64,9 @@ def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
     return (total - rest) / rows + up
 
 
-def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None) -> None:
-    """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named.
+def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None) -> T.StructType:
+    """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named; the frame's schema,
+    which is asked for on the way.
 
     Raises `InvalidPipeline`, `SparkRefused`; Spark's own errors for expressions that it can't resolve.
     """
@@ -74,7 +75,8 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     folds = [one for one in windows.aggregate_columns() if one.argument != "*"]
     asked = [F.col(_quoted(column)) for column in windows.key]
     asked += [F.expr(text) for text in (windows.time, where or "true", *(one.argument for one in folds))]
-    found = [field.dataType for field in frame.select(*(c.alias(f"c{n}") for n, c in enumerate(asked))).schema.fields]
+    every = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(asked))).schema.fields
+    found = [field.dataType for field in every[-len(asked) :]]
     keys, (time, condition), arguments = (
         found[: len(windows.key)],
         found[len(windows.key) : len(windows.key) + 2],
@@ -88,6 +90,7 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     ]
     if wrong:
         raise InvalidPipeline(f"windows {windows.name}: {'; '.join(wrong)}: cast in the expression, or declare it so")
+    return T.StructType(every[: -len(asked)])
 
 
 def _differing(columns: Iterable[tuple[str, T.DataType, T.DataType]]) -> list[str]:

@@ -40,6 +40,7 @@ from lockstep.window_definition import DUE, EMITTED, END, MISSED, REVISION, STAR
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
     from lockstep.compute.state import StateRows
 
@@ -68,8 +69,8 @@ class Folded:
 def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateRows], where: str | None) -> Folded:
     """See `Windows.fold`."""
     kept, marks = _states(windows, state)
-    _require_free(windows, frame)
-    require_types(windows, frame, where)
+    schema = require_types(windows, frame, where)
+    _require_free(windows, schema)
     before = Watermark.read(windows, marks)
     bounds = Bounds.of(windows, before)
     rows = _with_event_time(windows, frame, where)
@@ -87,7 +88,7 @@ def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateR
     after = before.advance(windows, _greatest(windows, panes, found, counts.pop("greatest")))
     fold = _Fold(windows, kept, bounds, before, after)
     results, changes = fold.merged(panes, found)
-    missed = bounds.late(rows, frame.columns, late) if late or found is None else _none_late(bounds, rows, frame)
+    missed = bounds.late(rows, schema.names, late) if late or found is None else _none_late(bounds, rows, schema)
     return Folded(
         results=results.shown,
         late=missed.shown,
@@ -104,15 +105,15 @@ def fold(windows: WindowDefinition, frame: DataFrame, state: Mapping[str, StateR
     )
 
 
-def _none_late(bounds: Bounds, rows: DataFrame, frame: DataFrame) -> CountedFrame:
+def _none_late(bounds: Bounds, rows: DataFrame, schema: StructType) -> CountedFrame:
     """What `Bounds.late` gives where no row is late: no job has to find that out."""
     try:
-        table = arrow_schema(frame.schema).empty_table()
+        table = arrow_schema(schema).empty_table()
     except PySparkException:  # a type that Arrow doesn't have
-        return bounds.late(rows, frame.columns, False)
+        return bounds.late(rows, schema.names, False)
     if bounds.size > bounds.step:
         table = table.append_column(MISSED, pa.array([], pa.int32()))
-    return LocalFrame.over(frame.sparkSession, table, None, lambda rows: {"late": len(rows)}, late="count(1)")
+    return LocalFrame.over(rows.sparkSession, table, None, lambda rows: {"late": len(rows)}, late="count(1)")
 
 
 @dataclass(frozen=True)
@@ -168,8 +169,8 @@ def _states(windows: WindowDefinition, state: Mapping[str, StateRows]) -> tuple[
     return state[windows.name], state[windows.watermark_name]
 
 
-def _require_free(windows: WindowDefinition, frame: DataFrame) -> None:
-    if taken := {PASSES, AT, PANE, PARTITION, SEEN, ROWS, MISSED} & set(frame.columns):
+def _require_free(windows: WindowDefinition, schema: StructType) -> None:
+    if taken := {PASSES, AT, PANE, PARTITION, SEEN, ROWS, MISSED} & set(schema.names):
         raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
 
 
