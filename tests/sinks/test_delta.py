@@ -175,6 +175,29 @@ def test_a_type_that_delta_does_not_have_is_refused_by_name(target: DeltaUnderTe
         sink.preflight({OUTPUT: pa.schema([("odd", column)])})
 
 
+@pytest.mark.parametrize("name", ["c d", "a,b", "x=y", "f()"])
+def test_a_column_that_spark_could_not_read_is_refused_by_name(target: DeltaUnderTest, name: str) -> None:
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="in its name"):
+        sink.preflight({OUTPUT: pa.schema([(name, pa.int64())])})
+
+
+def test_columns_by_odd_names_come_back(target: DeltaUnderTest) -> None:
+    odd = pa.table({"a.b": [1, 2], 'e"f': [1.5, None], "Ünï": [True, None]})
+    publish(target, epoch(), prepare(target, epoch(), [SealedRows(odd)]), [SealedRows(odd)])
+    with opened(target) as sink:
+        found = pa.Table.from_batches(list(sink.read(1, OUTPUT, odd.schema)), odd.schema)
+    assert found.sort_by("a.b") == odd
+
+
+def test_a_damaged_log_is_told_in_one_sentence_and_tried_again(target: DeltaUnderTest) -> None:
+    published(target)
+    log = target.log.root / "_delta_log"
+    (log / f"{len(list(log.glob('*.json'))):020}.json").write_text('{"add":')
+    with opened(target) as sink, pytest.raises(SinkUnavailable) as told:
+        sink.find_marker(1)
+    assert "\n" not in str(told.value)
+
+
 # --- markers ---------------------------------------------------------------------------------------------------------
 
 

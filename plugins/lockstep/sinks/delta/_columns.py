@@ -18,6 +18,9 @@ _HARMLESS = {
 }
 
 
+_NAMELESS = frozenset(" ,;{}()\n\t=")  #: what a name may have only where columns are mapped
+
+
 def refuse_unkept(sink: str, table: DeltaTable) -> None:
     """Raises `PreflightRefused` for a table that asks of each row, or each file, what nobody does who adopts."""
     if found := list(_bypassed(table)):
@@ -44,6 +47,11 @@ def delta_schema(sink: str, schema: pa.Schema) -> Schema:
 
 
 def _delta_field(sink: str, column: pa.Field) -> Field:
+    if wrong := sorted(_NAMELESS.intersection(column.name)):
+        raise PreflightRefused(
+            f"sink {sink}: column {column.name!r} has {', '.join(map(repr, wrong))} in its name, which Spark refuses "
+            "in a Delta table: rename it in the transform"
+        )
     if wrong := list(_unkept(column.type)):
         raise PreflightRefused(
             f"sink {sink}: column {column.name} is {column.type}; a Delta table has no {', '.join(wrong)}: cast it in "

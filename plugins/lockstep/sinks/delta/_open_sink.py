@@ -221,10 +221,12 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         try:
             commit()
         except CommitFailedError as error:
-            _log.info("sink %s: %s", self.name, error)
+            _log.info("sink %s: %s", self.name, _first_line(error))
             return Answer.CONFLICT
         except (DeltaError, OSError) as error:
-            _log.warning("sink %s: a commit was answered with %s: %s", self.name, type(error).__name__, error)
+            _log.warning(
+                "sink %s: a commit was answered with %s: %s", self.name, type(error).__name__, _first_line(error)
+            )
             return Answer.UNKNOWN
         return Answer.APPLIED
 
@@ -299,8 +301,13 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             raise
         except (DeltaError, OSError) as error:
             raise SinkUnavailable(
-                f"sink {self.name}: the table {self._described.path} can't be read or written now: {error}"
+                f"sink {self.name}: the table {self._described.path} can't be read or written now: {_first_line(error)}"
             ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """Without the trace of the library's own calls."""
+    return str(error).partition("\n")[0]
 
 
 def _sync_files(paths: Iterable[Path]) -> None:
