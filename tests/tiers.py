@@ -108,7 +108,7 @@ SUITE = {
 
 #: By how the name of a test begins, wherever it is. These kill and stop a sink at each of its steps, as the behaviour
 #: suite has done, and count its rows
-NAMED = {"test_the_page_of_guarantees": ALL, "test_delta_spark": ALL}
+NAMED = {"test_the_page_of_guarantees": ALL, "test_delta_spark": ALL, "test_in_many_rounds": ALL}
 
 
 def tier_of(path: PurePosixPath, name: str) -> Tier:

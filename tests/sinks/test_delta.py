@@ -30,7 +30,7 @@ from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
-from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
+from lockstep.testing._under_test import epoch, expect_proof, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks.delta_target import DeltaUnderTest, append, on_table
 from tests.sinks.guarantees import expect_row
@@ -307,19 +307,30 @@ def test_a_table_that_was_made_anew_is_another_one(target: DeltaUnderTest) -> No
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
 
 
-def test_two_publishers_at_once_adopt_an_epoch_once(target: DeltaUnderTest) -> None:
-    rounds = 40
-    wals = {number: sealed(20, start=number * 100) for number in range(1, rounds + 1)}
-    votes = {number: prepare(target, epoch(number, token=number), wal) for number, wal in wals.items()}
+def race(target: DeltaUnderTest, epochs: range) -> None:
+    """Have three processes publish the same epochs at once; each has to be adopted once."""
+    wals = {number: sealed(2, start=number * 10) for number in epochs}
+    votes = apart(lambda: {at: prepare(target, epoch(at, token=at), wal) for at, wal in wals.items()})
 
     def publish_all(token: int) -> None:
         for number, wal in wals.items():
             publish(target, epoch(number, token=token + number), votes[number], wal)
 
-    for child in [fork(partial(publish_all, token)) for token in (1000, 2000, 3000)]:
+    for child in [fork(partial(publish_all, token)) for token in (10_000, 20_000, 30_000)]:
         assert child.wait() == 0
-    expect_rows(target, *wals.values())
-    assert len(target.log.added()) == len(set(target.log.added()))
+    added = target.log.added()
+    assert len(added) == len(set(added)) == 2 * (epochs.stop - 1)
+    found = target.log.rows()["id"].to_pylist()
+    assert sorted(found) == sorted(10 * number + one for number in range(1, epochs.stop) for one in (0, 1))
+
+
+def test_three_publishers_at_once_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
+    race(target, range(1, 61))
+
+
+def test_in_many_rounds_three_publishers_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
+    for first in range(1, 200, 40):  # a child has a minute
+        race(target, range(first, first + 40))
 
 
 # --- whose it is, and what it must be --------------------------------------------------------------------------------
