@@ -37,7 +37,7 @@ class IcebergUnderTest(SinkUnderTest):
         self.dsn, self.folder, self.arguments = dsn, folder, arguments
 
     def sink(self, *, shared: bool = False) -> IcebergSink:
-        return self._sink(TABLE)
+        return self._sink(self.name)
 
     def _sink(self, table: str) -> IcebergSink:
         return IcebergSink(

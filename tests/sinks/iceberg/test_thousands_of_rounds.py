@@ -1,4 +1,4 @@
-"""As `test_at_once`, for minutes."""
+"""As `test_at_once`, for minutes: on tables of up to a hundred epochs, as each makes all later commits dearer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from tests.sinks.iceberg.publishers import publish_at_once
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("publishers", [2, 5])
-def test_publishers_of_every_epoch_show_it_once(warehouse_dsn: str, memory: Path, publishers: int) -> None:
-    answers = publish_at_once(IcebergUnderTest(warehouse_dsn, memory), 2000 // publishers, publishers)
-    assert all(told.count(Publication.SENT) == 1 for told in answers)
+@pytest.mark.parametrize(("tables", "rounds", "publishers"), [(10, 100, 2), (2, 50, 5)])
+def test_publishers_of_every_epoch_show_it_once(
+    warehouse_dsn: str, memory: Path, tables: int, rounds: int, publishers: int
+) -> None:
+    for number in range(tables):
+        target = IcebergUnderTest(warehouse_dsn, memory)
+        target.name = f"db.rows{number}"
+        answers = publish_at_once(target, rounds, publishers)
+        assert all(told.count(Publication.SENT) == 1 for told in answers)
