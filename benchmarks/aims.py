@@ -16,6 +16,7 @@ class Kind(Enum):
     """How a figure comes from what was measured; the value says how it is written."""
 
     TIME = "{:.2f}x the time"  #: of another way's, at most
+    BYTES = "{:.3f}x the bytes"  #: of another way's, at most
     SPEED = "{:.0%} of the speed"  #: of another way's, at least
     SECONDS = "{:.2f} s"  #: on this machine, at most
     RATE = "{:,.0f} rows/s"  #: on this machine, at least
@@ -59,6 +60,8 @@ class Aim:
                 return float(mine["rows"] / seconds)
             case Kind.TIME:
                 return seconds / float(median(other["seconds"])) if other else None
+            case Kind.BYTES:
+                return float(median(mine["bytes"])) / float(median(other["bytes"])) if other else None
             case Kind.SPEED:
                 return float(median(other["seconds"])) / seconds if other else None
 
@@ -100,6 +103,12 @@ AIMS = (
     Aim("sinks", "stdout", "StdoutSink", Kind.RATE, 200_000),
     Aim("sinks", "TCP", "TcpSink", Kind.RATE, 200_000),
     Aim("sinks", "HTTP", "HttpSink", Kind.RATE, 200_000),
+    Aim("lake", "whole epochs", "DeltaSink", Kind.TIME, 1.0, "Spark's Delta append"),
+    Aim("lake", "whole epochs", "IcebergSink", Kind.TIME, 1.0, "Spark's Delta append"),
+    Aim("lake", "the bytes of whole epochs", "DeltaSink", Kind.BYTES, 1.02, "Spark's Delta append"),
+    Aim("lake", "the bytes of whole epochs", "IcebergSink", Kind.BYTES, 1.02, "Spark's Delta append"),
+    Aim("lake", "100 files of 30,000 rows", "DeltaSink, publish", Kind.SECONDS, 0.3),
+    Aim("lake", "100 files of 30,000 rows", "IcebergSink, publish", Kind.SECONDS, 0.3),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 1.0, "Structured Streaming, 1 batches"),
     Aim("windows", "cut in 10", "Lockstep, 10 epochs", Kind.TIME, 1.2, "Structured Streaming, 10 batches"),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 2.0, "Flink 2.2.0, exactly once"),

@@ -42,5 +42,13 @@ def test_what_was_not_measured_or_failed_has_no_figure() -> None:
     assert aim.figure(measured(theirs=[1.0])) is None
 
 
+def test_bytes_are_compared_as_bytes_whatever_the_seconds() -> None:
+    aim = Aim("part", "g", "ours", Kind.BYTES, 1.02, "theirs")
+    ours, theirs = measured(ours=[9.0], theirs=[1.0])
+    found = aim.figure([{**ours, "bytes": [102, 102]}, {**theirs, "bytes": [100, 100]}])
+    assert found == 1.02
+    assert aim.is_met(found)
+
+
 def test_no_aim_stands_twice() -> None:
     assert len({(aim.part, aim.group, aim.way, aim.of) for aim in AIMS}) == len(AIMS)
