@@ -80,9 +80,7 @@ def written_here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("transform", "here"), [(of_every_plain_type, True), (nothing, True), (nested, False)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("transform", "here"), [(of_every_plain_type, True), (nothing, True), (nested, False)])
 def test_rows_and_types_are_those_of_sparks_own_files(
     session: SparkSession,
     tmp_path: Path,
