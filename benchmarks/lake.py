@@ -66,7 +66,9 @@ class Lake:
     def sink(self, kind: str, name: str) -> Sink:
         if kind == "DeltaSink":
             return DeltaSink("lake", output=OUTPUT, path=str(self.root / name), create=True)
-        return IcebergSink("lake", output=OUTPUT, table=f"db.{name}", catalog="lake", location=str(self.root / name))
+        return IcebergSink(
+            "lake", output=OUTPUT, table=f"db.{name}", catalog="lake", location=str(self.root / name), create=True
+        )
 
     def rows_of(self, kind: str, name: str) -> int:
         if kind == "DeltaSink":

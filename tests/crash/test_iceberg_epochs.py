@@ -27,7 +27,9 @@ EMPTY = pa.table({"day": [], "number": [], "label": []})
 
 
 def _iceberg_table(dsn: str, folder: Path) -> Table:
-    sink = IcebergSink(SINK, output=OUTPUT, table="db.numbers", catalog="warehouse", warehouse=str(folder / "lake"))
+    sink = IcebergSink(
+        SINK, output=OUTPUT, table="db.numbers", catalog="warehouse", warehouse=str(folder / "lake"), create=True
+    )
     root = folder / "lake" / "db" / "numbers"
 
     @contextmanager

@@ -53,7 +53,13 @@ class Lake:
             sinks=[
                 PostgresSink("warehouse", tables={"warehouse": "public.orders"}, connection="warehouse", create=True),
                 IcebergSink(
-                    "lake", output="lake", table="db.orders", catalog="lake", warehouse=f"{folder}/lake", **arguments
+                    "lake",
+                    output="lake",
+                    table="db.orders",
+                    catalog="lake",
+                    warehouse=f"{folder}/lake",
+                    create=True,
+                    **arguments,
                 ),
             ],
         )

@@ -34,7 +34,7 @@ class IcebergUnderTest(SinkUnderTest):
     name = TABLE
 
     def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:
-        self.dsn, self.folder, self.arguments = dsn, folder, arguments
+        self.dsn, self.folder, self.arguments = dsn, folder, {"create": True, **arguments}
 
     def sink(self, *, shared: bool = False) -> IcebergSink:
         return self._sink(self.name)

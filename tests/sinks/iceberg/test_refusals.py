@@ -97,8 +97,16 @@ def test_a_type_that_iceberg_lacks_is_refused(target: IcebergUnderTest) -> None:
         preflight(target, pa.schema({"id": pa.duration("us")}))
 
 
+def test_a_missing_table_is_made_only_if_that_is_asked_for(warehouse_dsn: str, tmp_path: Path) -> None:
+    target = IcebergUnderTest(warehouse_dsn, tmp_path, create=False)
+    with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
+        preflight(target, None)
+    preflight(IcebergUnderTest(warehouse_dsn, tmp_path), SCHEMA)
+    preflight(target, SCHEMA)
+
+
 def test_a_missing_table_needs_a_place(warehouse_dsn: str) -> None:
-    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake")
+    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", create=True)
     context = IcebergUnderTest(warehouse_dsn, Path()).context()
     with sink.opened(context) as live, pytest.raises(PreflightRefused, match="location="):
         live.preflight(None)

@@ -52,6 +52,11 @@ class OpenIcebergSink(AdoptingSink[Table]):
         table = self._table.claim()
         if table is not None:
             self._refuse_what_adoption_bypasses(table)
+        elif not self._described.create:
+            raise PreflightRefused(
+                f"{self._who}: the catalog has no table {self._table.name}: make it, with a column "
+                f"{self._described.epoch_column} BIGINT, or say create=True"
+            )
         location = self._described.place_of(table, self._link)
         if schemas is None:
             return

@@ -28,10 +28,10 @@ NEW_COLUMNS = ("refuse", "add")
 class IcebergSink(Sink):
     """One output as a table of Apache Iceberg, exactly once: no row is written twice.
 
-    `table`: `namespace.table`, made if it is missing. `catalog`: a connection, to a PostgreSQL database that holds the
-    catalog of that name, or to the URL of a REST catalog. `warehouse`: where a PostgreSQL catalog puts new tables, a
-    URI or a path; what a REST catalog is asked for. `location`: of a table that is missing, if the warehouse doesn't
-    say it. `partition_by`: of a table that is made: columns, and `year(column)`, `month(…)`, `day(…)`, `hour(…)`.
+    `table`: `namespace.table`. `catalog`: a connection, to a PostgreSQL database that holds the catalog of that name,
+    or to the URL of a REST catalog. `warehouse`: where a PostgreSQL catalog puts new tables, a URI or a path; what a
+    REST catalog is asked for. `create`: make the table where there is none, at `location`, if the warehouse doesn't
+    say where. `partition_by`: of a table that is made: columns, and `year(column)`, `month(…)`, `day(…)`, `hour(…)`.
     `on_new_columns`: of the output that the table lacks, "refuse" or "add". `epoch_column` has each row's epoch.
     Raises `InvalidPipeline`.
     """
@@ -42,6 +42,7 @@ class IcebergSink(Sink):
     catalog: str
     warehouse: str | None = None
     location: str | None = None
+    create: bool = False
     partition_by: tuple[str, ...] = ()
     on_new_columns: str = NEW_COLUMNS[0]
     epoch_column: str = "lockstep_epoch"
