@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
@@ -82,6 +83,69 @@ def test_bounds_and_counts_are_the_files(tmp_path: Path) -> None:
     assert bounds("price") == (Decimal("1.50"), Decimal("99.99"))
     assert found.null_value_counts[ids["price"].field_id] == 1 and found.record_count == 3
     assert found.file_size_in_bytes == (tmp_path / "part-0.parquet").stat().st_size
+
+
+LONG = "x" * 5000  #: writers leave out min and max of a row group with values beyond some 4 kB
+
+
+def test_a_filter_finds_rows_of_row_groups_without_bounds(tmp_path: Path) -> None:
+    file = footer(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.rows", COLUMNS)
+    mapping = table.schema().name_mapping.model_dump_json()
+    with table.transaction() as transaction:
+        transaction.set_properties({"schema.name-mapping.default": mapping})
+        with transaction._append_snapshot_producer({}) as append:
+            append.append_data_file(data_file(table.metadata, file))
+    assert table.scan(f"origin = '{LONG}'").to_arrow()["id"].to_pylist() == [3]
+    assert table.scan("id = 3 and origin > 'K'").to_arrow().num_rows == 1
+    assert table.scan("id = 4").plan_files() == [], "other columns keep their bounds"
+    catalog.engine.dispose()
+
+
+@pytest.mark.parametrize("group", [0, 1])
+def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path, group: int) -> None:
+    origin = [None, None, "JFK"] if group == 0 else ["JFK", "JFK", None]
+    found = data_file(table_of(), footer(tmp_path, rows(origin=origin), row_group_size=2))
+    assert found.lower_bounds[2] == b"JFK" and found.null_value_counts[2] == origin.count(None)
+
+
+def test_a_partition_is_not_judged_by_some_of_the_row_groups(tmp_path: Path) -> None:
+    file = footer(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
+    [fault] = faults(table_of(partition_by=("origin",)), file)
+    assert fault == "it has no statistics of origin, by which the table is partitioned"
+
+
+def test_nulls_are_not_counted_by_some_of_the_row_groups(tmp_path: Path) -> None:
+    whole = footer(tmp_path, rows(price=[Decimal(1)] * 2 + [None]), row_group_size=2)
+    file = Footer(whole.uri, whole.bytes, without_null_count(whole.metadata, group=1, column=5))
+    found = data_file(table_of(), file)
+    assert 6 not in found.null_value_counts and 6 not in found.lower_bounds and 6 not in found.upper_bounds
+    required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
+    [fault] = faults(table_of(required), file)
+    assert "price is required" in fault
+    [fault] = faults(table_of(partition_by=("price",)), file)
+    assert fault.startswith("it has no statistics of price")
+
+
+class But:
+    """`real`, `changed`: a footer as some writers leave it, but none that is here."""
+
+    def __init__(self, real: Any, **changed: Any) -> None:
+        self.real = real
+        vars(self).update(changed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+def without_null_count(metadata: pq.FileMetaData, group: int, column: int) -> Any:
+    rows_of = metadata.row_group(group)
+    values = rows_of.column(column)
+    uncounted = But(values, statistics=But(values.statistics, has_null_count=False, null_count=None))
+    told = But(rows_of, column=lambda n: uncounted if n == column else rows_of.column(n))
+    return But(metadata, row_group=lambda n: told if n == group else metadata.row_group(n))
 
 
 def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) -> None:

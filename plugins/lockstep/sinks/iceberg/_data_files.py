@@ -99,10 +99,23 @@ def data_file(metadata: TableMetadata, footer: Footer) -> DataFile:
 
 
 def _statistics(metadata: TableMetadata, footer: pq.FileMetaData, properties: Mapping[str, str]) -> DataFileStatistics:
+    """Without what only some of the row groups tell: pyiceberg passes over the others, and readers over their rows."""
     schema = metadata.schema()
-    return data_file_statistics_from_parquet_metadata(
-        footer, compute_statistics_plan(schema, dict(properties)), parquet_path_to_id_mapping(schema)
-    )
+    ids = parquet_path_to_id_mapping(schema)
+    found = data_file_statistics_from_parquet_metadata(footer, compute_statistics_plan(schema, dict(properties)), ids)
+    for chunk in _chunks(footer):
+        told, number = chunk.statistics if chunk.is_stats_set else None, ids[chunk.path_in_schema]
+        if told is None or not told.has_null_count:
+            found.null_value_counts.pop(number, None)
+            found.column_aggregates.pop(number, None)
+        elif not told.has_min_max and told.null_count < chunk.num_values:  # one of its values is over some 4 kB
+            found.column_aggregates.pop(number, None)
+    return found
+
+
+def _chunks(footer: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        yield from map(group.column, range(footer.num_columns))
 
 
 def _partition(metadata: TableMetadata, footer: pq.FileMetaData) -> Record:
