@@ -19,6 +19,7 @@ from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
     PreflightRefused,
+    PublishBlocked,
     SinkRejected,
     SinkUnavailable,
     TargetChanged,
@@ -363,6 +364,10 @@ def test_a_missing_table_is_refused_unless_it_may_be_made(target: DeltaUnderTest
 
 BYPASSED: dict[str, tuple[Callable[[Any], object], str]] = {
     "a constraint": (lambda found: found.alter.add_constraint({"positive": "id >= 0"}), "constraint positive"),
+    "a retention of transactions": (
+        lambda found: found.alter.set_table_properties({"delta.setTransactionRetentionDuration": "interval 7 days"}),
+        "setTransactionRetentionDuration",
+    ),
 }
 
 
@@ -373,6 +378,17 @@ def test_what_adoption_would_bypass_is_refused_by_name(target: DeltaUnderTest, w
     on_table(target.log.root, act)
     with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
         sink.preflight(None)
+
+
+@pytest.mark.parametrize("what", BYPASSED)
+def test_what_adoption_would_bypass_blocks_a_decided_epoch(target: DeltaUnderTest, what: str) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    act, named = BYPASSED[what]
+    on_table(target.log.root, act)
+    with opened(target) as sink, pytest.raises(PublishBlocked, match=named):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    assert target.log.added() == []
 
 
 def test_column_mapping_is_refused_by_name(target: DeltaUnderTest) -> None:

@@ -17,7 +17,7 @@ _HARMLESS = {
     "clustering",
 }
 
-
+_RETENTION = "delta.setTransactionRetentionDuration"
 _NAMELESS = frozenset(" ,;{}()\n\t=")  #: what a name may have only where columns are mapped
 
 
@@ -25,7 +25,7 @@ def refuse_unkept(sink: str, table: DeltaTable) -> None:
     """Raises `PreflightRefused` for a table that asks of each row, or each file, what nobody does who adopts."""
     if found := list(_bypassed(table)):
         raise PreflightRefused(
-            f"sink {sink}: the table has {', '.join(found)}, which adopted files wouldn't keep: take that away from "
+            f"sink {sink}: the table has {', '.join(found)}, with which files can't be adopted: take that away from "
             "the table, or write to another one"
         )
 
@@ -33,6 +33,8 @@ def refuse_unkept(sink: str, table: DeltaTable) -> None:
 def _bypassed(table: DeltaTable) -> Iterator[str]:
     properties = table.metadata().configuration
     yield from (f"the constraint {name[18:]}" for name in properties if name.startswith("delta.constraints."))
+    if _RETENTION in properties:  # Delta's next checkpoint would then leave out every txn that carries no time
+        yield f"the property {_RETENTION} (the markers of published epochs are transactions)"
     if properties.get("delta.columnMapping.mode", "none") != "none":
         yield "column mapping"
     for column in table.schema().fields:

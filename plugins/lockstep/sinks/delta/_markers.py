@@ -1,4 +1,4 @@
-"""The marker of an epoch as Delta's application transactions (`txn` actions), which nothing ever takes away.
+"""The marker of an epoch as Delta's application transactions (`txn` actions).
 
 What else a log entry tells (`commitInfo`) goes with the entry, a month later; a table property would make every commit
 one of metadata, which fails everybody else's. A `txn` outlives checkpoints, log clean-up and RESTORE, is looked up by
@@ -53,8 +53,8 @@ class TxnMarkers:
         yield from (marker for epoch in range(newest + 1) if (marker := self.of(table, epoch)))
 
     def transactions(self, table: DeltaTable, epoch: SinkEpoch, rows: int) -> list[Transaction]:
-        """The marker to be committed on this state of the table. None of them says when it was made, which would let it
-        expire."""
+        """The marker to be committed on this state of the table. None of them says when it was made: only with
+        a retention of transactions, which is refused, does any expire."""
         newest = max(epoch.id, table.transaction_version(self._name("newest")) or 0)
         told = {
             self._name(epoch.id): epoch.token,

@@ -15,7 +15,15 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.errors import (
+    InvalidPipeline,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    SinkUnavailable,
+    TargetChanged,
+    TargetOwned,
+)
 from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.delta._columns import delta_schema, new_columns, refuse_unkept, required_columns
 from lockstep.sinks.delta._markers import TxnMarkers
@@ -184,6 +192,10 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 )
 
     def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> Answer:
+        try:
+            refuse_unkept(self.name, head)
+        except PreflightRefused as error:
+            raise PublishBlocked(f"epoch {epoch.id} was decided before the table was changed: {error}") from error
         if lacking := new_columns(self.name, head, output.schema):
             return self._add_columns(head, lacking)
         adds: list[AddAction | RemoveAction] = [
