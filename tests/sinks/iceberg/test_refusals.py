@@ -36,7 +36,8 @@ def make(target: IcebergUnderTest, **options: Any) -> None:
     with target.catalog() as catalog:
         catalog.create_namespace_if_not_exists("db")
         fields = options.pop("fields", (ID, NAME))
-        catalog.create_table(TABLE, Schema(*fields), f"file://{target.folder}/theirs", **options)
+        place = f"file://{target.folder}/{options.pop('folder', 'theirs')}"
+        catalog.create_table(TABLE, Schema(*fields), place, **options)
 
 
 def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None:
@@ -110,6 +111,35 @@ def test_a_missing_table_needs_a_place(warehouse_dsn: str) -> None:
     context = IcebergUnderTest(warehouse_dsn, Path()).context()
     with sink.opened(context) as live, pytest.raises(PreflightRefused, match="location="):
         live.preflight(None)
+
+
+ODD = ["my%20lake", "a#b", "a?b=c", "a;b", "a\nb"]
+
+
+@pytest.mark.parametrize("folder", ODD)
+def test_a_table_at_a_place_that_some_would_unquote_is_refused(target: IcebergUnderTest, folder: str) -> None:
+    make(target, folder=folder)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
+        sink.preflight(None)
+    with pytest.raises(PreflightRefused, match="location of table"):
+        target.sink().home(target.context())
+
+
+@pytest.mark.parametrize("folder", ODD)
+def test_no_table_is_made_at_such_a_place(warehouse_dsn: str, memory: Path, folder: str) -> None:
+    for target in (
+        IcebergUnderTest(warehouse_dsn, memory / folder),
+        IcebergUnderTest(warehouse_dsn, memory, location=f"file://{memory}/{folder}"),
+    ):
+        with pytest.raises(PreflightRefused, match="location of table"):
+            preflight(target)
+
+
+def test_a_table_may_be_at_a_place_with_blanks(warehouse_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(warehouse_dsn, memory / "my lake (ä)")
+    wal = sealed(20)
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
 
 
 def test_a_table_that_is_yet_to_be_made_shows_nothing(target: IcebergUnderTest) -> None:

@@ -49,6 +49,8 @@ class OpenIcebergSink(AdoptingSink[Table]):
     # --- before the decision ---
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        if (theirs := self._table.find()) is not None:
+            self._described.place_of(theirs, self._link)  # a claim would write there
         table = self._table.claim()
         if table is not None:
             self._refuse_what_adoption_bypasses(table)

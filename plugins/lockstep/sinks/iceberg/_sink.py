@@ -22,6 +22,7 @@ from lockstep.sinks.iceberg._table import LakeTable
 from lockstep.sinks.values import SinkContext
 
 NEW_COLUMNS = ("refuse", "add")
+_QUOTING = "%#?;"  #: to some a part of a file's name, to others not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,19 +89,29 @@ class IcebergSink(Sink):
             link.close()
 
     def place_of(self, table: Table | None, link: CatalogLink) -> str:
-        """URI of the table's folder, of one that is yet to be made too. Raises `PreflightRefused` if nobody says."""
+        """URI of the table's folder, of one that is yet to be made too. Raises `PreflightRefused` if nobody says, or
+        if it leads elsewhere depending on who takes it."""
+        place = self._location_of(table, link)
+        if odd := sorted({one for one in place if one in _QUOTING or not one.isprintable()}):
+            raise PreflightRefused(
+                f"{self._who}: the location of table {self.table} has {', '.join(map(repr, odd))}, by which readers, "
+                "Spark and staging find different folders: give the table a location without"
+            )
+        return _uri(place)
+
+    def _location_of(self, table: Table | None, link: CatalogLink) -> str:
         if table is not None:
-            return _uri(table.location())
+            return table.location()
         if self.location:
-            return _uri(self.location)
+            return self.location
         if isinstance(link.catalog, MetastoreCatalog):
             namespace, _, name = self.table.rpartition(".")
             try:
                 with link.naming(f"looking where namespace {namespace} is"):
-                    return _uri(link.catalog._get_default_warehouse_location(namespace, name))
+                    return link.catalog._get_default_warehouse_location(namespace, name)
             except (NoSuchNamespaceError, PreflightRefused):
                 if self.warehouse:
-                    return _uri(f"{self.warehouse.rstrip('/')}/{namespace}/{name}")
+                    return f"{self.warehouse.rstrip('/')}/{namespace}/{name}"
             except ValueError:  # there is no warehouse
                 pass
         raise PreflightRefused(
