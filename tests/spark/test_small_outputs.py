@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lockstep.compute import stage as staging
 from lockstep.compute._local_rows import VARIABLE, collect_plain
@@ -111,6 +112,23 @@ def test_more_rows_than_this_process_takes_are_written_by_spark(
     assert found.result.rows == {"rows": 2}
     assert found.result.sources["input"].rows == 2
     assert len(found.rows()) == 2
+
+
+def test_rows_that_spark_refuses_to_hand_out_are_written_by_spark(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
+) -> None:
+    """A server's limit can't be changed once it runs: the refusal is in the words of Spark's TaskSetManager."""
+
+    def refuse(frame: DataFrame) -> None:
+        raise SparkConnectGrpcException(
+            "(org.apache.spark.SparkException) Job aborted due to stage failure: Total size of serialized results of 3 "
+            "tasks (1536.0 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)"
+        )
+
+    monkeypatch.setattr(staging, "collect_plain", refuse)
+    found = stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT)))
+    assert not written_here
+    assert found.result.sources["input"].rows == len(found.rows()) == 2
 
 
 def test_large_input_is_left_to_spark(

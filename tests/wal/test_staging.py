@@ -71,6 +71,15 @@ def test_a_secret_among_the_options_is_refused_and_not_repeated(option: str, tol
     assert told in str(refusal.value) and "hunter2" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "uri", ["s3:///bucket/x?secret_access_key=hunter2", "file://host/x?token=hunter2", "s3://b/x#hunter2"]
+)
+def test_an_address_without_meaning_is_refused_without_what_may_be_a_secret(uri: str) -> None:
+    with pytest.raises(StagingRefused) as refusal:
+        Staging(uri)
+    assert "hunter2" not in str(refusal.value)
+
+
 # --- making ---
 
 

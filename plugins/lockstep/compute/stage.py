@@ -5,6 +5,7 @@ Nothing here is believed: the task that asked for it checks the sources again, l
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
@@ -39,7 +40,9 @@ from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_re
 from lockstep.window_definition import only_windows
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _SMALL = 16 << 20  #: bytes of input
+TOO_LARGE = "spark.driver.maxResultSize"  #: what Spark's refusal names of a result that its driver won't hold
 _left_to_spark: set[str] = set()  #: folders of pipelines whose outputs this process couldn't take
 _WRITE = {
     "compression": "zstd",
@@ -345,7 +348,13 @@ def _hold_rows(spark: SparkSession, token: int, outputs: Mapping[str, DataFrame]
 
 def _collected(output: str, frame: DataFrame) -> pa.Table | None:
     observed = ObservedFrame.of(frame, rows="count(1)")
-    found = collect_plain(observed.frame)
+    try:
+        found = collect_plain(observed.frame)
+    except Exception as error:
+        if TOO_LARGE not in str(error):
+            raise
+        _log.info("output %s is too large to be handed out, and left to Spark: %s", output, error)
+        return None
     if found is not None and len(found) != (counted := observed.counts().get("rows")):
         raise StageFailed(f"Spark counted {counted} rows of output {output} and handed out {len(found)}")
     return found

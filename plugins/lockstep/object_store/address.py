@@ -39,7 +39,8 @@ class Address:
         if "@" in uri:
             raise StoreRefused("the URI of the object store carries a login: leave it out, see docs/object-stores.md")
         if parts.scheme not in SCHEMES or not parts.netloc or parts.fragment:
-            raise StoreRefused(f"{uri!r} is no object store; expected {'://…, '.join(SCHEMES)}://…")
+            place = f"{parts.scheme}://{parts.netloc}{parts.path}"  # the rest may be a secret
+            raise StoreRefused(f"{place!r} is no object store; expected {'://bucket/…, '.join(SCHEMES)}://bucket/…")
         return cls(parts.scheme, parts.netloc, unquote(parts.path).strip("/"), _options(parts.scheme, parts.query))
 
     @property

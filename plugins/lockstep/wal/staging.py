@@ -365,5 +365,6 @@ def storage_at(uri: str) -> Storage:
         return HadoopStorage.at(uri)
     path = Path(unquote(parts.path) if parts.scheme else uri)
     if parts.netloc not in ("", "localhost") or not path.is_absolute():
-        raise StagingRefused(f"staging {uri!r} is no absolute path; expected /… , file:///… or s3://…")
+        place = uri.partition("?")[0]  # what follows may be a secret
+        raise StagingRefused(f"staging {place!r} is no absolute path; expected /… , file:///… or s3://…")
     return LocalStorage(path)

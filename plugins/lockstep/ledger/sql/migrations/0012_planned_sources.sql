@@ -1,7 +1,7 @@
 -- Which sources the plans of a cursor pipeline have named, each with the last epoch that did: no later one has to be looked
 -- through for where it ended, and for a source that is new none at all.
 CREATE TABLE lockstep.planned_source (
-    pipeline   text NOT NULL REFERENCES lockstep.pipeline,
+    pipeline   text NOT NULL,
     source     text NOT NULL,
     last_epoch bigint NOT NULL,  -- at most one that was replanned without it stands here
     PRIMARY KEY (pipeline, source)
@@ -12,6 +12,9 @@ INSERT INTO lockstep.planned_source
 SELECT e.pipeline, named, max(e.id)
 FROM lockstep.epoch e CROSS JOIN LATERAL jsonb_object_keys(e.plan -> 'sources') named
 WHERE e.span IS NULL GROUP BY e.pipeline, named;
+
+-- Not before: it keeps every pipeline from beginning an epoch.
+ALTER TABLE lockstep.planned_source ADD FOREIGN KEY (pipeline) REFERENCES lockstep.pipeline;
 
 CREATE FUNCTION lockstep.remember_sources() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
