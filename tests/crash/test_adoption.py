@@ -20,8 +20,8 @@ from lockstep.operations.replan import void
 from lockstep.operations.verify import verify
 from lockstep.roles.abort import abort_epoch
 from lockstep.sinks.values import SinkContext
-from lockstep.states import Role
-from lockstep.steps.output_homes import may_be_adopted
+from lockstep.states import EpochState, Role
+from lockstep.steps.output_homes import discard_homes, is_shown_otherwise, may_be_adopted
 from lockstep.steps.sweep import sweep_folders
 from stack.postgres import PostgresServer
 from tests.cover import Cover
@@ -207,6 +207,41 @@ def test_which_executions_a_table_may_have_follows_from_the_ledger(world: Adopti
     assert not may_be_adopted(runtime, cleaned, sealed - 1)
     assert may_be_adopted(runtime, cleaned, max(votes) + 1), "what was staged in its place came after the votes"
     assert sweep_folders(runtime) == 0
+
+
+def test_a_table_that_is_missing_may_show_what_was_staged_for_it(
+    world: AdoptingWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Some sinks find no marker where there is no table."""
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.lake")
+    runtime, epoch = world.runtime(), world.epoch_of(day)
+    assert not is_shown_otherwise(runtime, epoch)
+    monkeypatch.setattr(OpenFolderTable, "find_marker", lambda self, epoch: None)
+    shutil.move(world.lake.root / "log", tmp_path / "log")
+    try:
+        assert is_shown_otherwise(runtime, epoch)
+    finally:
+        shutil.move(tmp_path / "log", world.lake.root / "log")
+    monkeypatch.undo()
+    world.run(_run(day), day, start="commit")
+    world.require_exactly_once(day)
+
+
+def test_nothing_is_deleted_below_a_table_that_the_plan_names_no_longer(world: AdoptingWorld, tmp_path: Path) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.lake")
+    runtime, epoch = world.runtime(), world.epoch_of(day)
+    other = FolderTable(SINK, OUTPUT, str(tmp_path / "other"))
+    OpenFolderTable(other, LOOKING).preflight(None)
+    plan = replace(epoch.plan, sinks={**epoch.plan.sinks, SINK: other.spec()})
+    staged = _files_of(world, day)
+    folder = str(epoch.wal)
+    moved = replace(epoch, plan=plan, state=EpochState.VOID)
+    discard_homes(runtime, moved, int(folder.rpartition("/")[2]), folder)
+    assert _files_of(world, day) == staged != []
+    world.run(_run(day), day, start="commit")
+    world.require_exactly_once(day)
 
 
 def test_the_job_that_writes_is_the_one_that_was_asked(world: AdoptingWorld) -> None:

@@ -54,9 +54,21 @@ def _is_of(wal: str | None, token: int) -> bool:
 
 def discard_homes(runtime: Runtime, epoch: Epoch, token: int, folder: str) -> None:
     """Before `folder`, the WAL of execution `token`, goes: delete what it staged elsewhere, unless a table may have
-    it. The request in `folder` says where; an execution that didn't get to write one has staged nothing."""
+    it. The request in `folder` says where; an execution that didn't get to write one has staged nothing. Below a table
+    that the plan names no longer nothing is deleted: nobody asks that one what it shows."""
     homes = requested_homes(runtime, folder)
-    if homes and not may_be_adopted(runtime, epoch, token) and not is_shown_otherwise(runtime, epoch):
+    if not homes or may_be_adopted(runtime, epoch, token):
+        return
+    try:
+        asked = {home.table for home in homes_of(runtime, epoch).values()}
+    except PreflightRefused as gone:
+        _log.warning("%s: what was staged below a table is left alone: %s", epoch, gone)
+        return
+    for home in homes:
+        if home.table not in asked:
+            _log.warning("%s: what was staged below %s is left alone: no sink of its plan", epoch, home.table)
+    homes = [home for home in homes if home.table in asked]
+    if homes and not is_shown_otherwise(runtime, epoch):
         _discard(runtime, epoch, token, homes)
 
 
@@ -96,6 +108,7 @@ def is_shown_otherwise(runtime: Runtime, epoch: Epoch) -> bool:
             continue
         try:
             with runtime.opened(sink) as table:
+                table.target_id()  # a table that is missing may be put back
                 shown = table.find_marker(epoch.id)
         except (PreflightRefused, TargetChanged) as gone:
             _log.warning("%s: what was staged for sink %s is left alone: %s", epoch, name, gone)
