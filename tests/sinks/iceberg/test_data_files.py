@@ -227,6 +227,23 @@ def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
     assert misfits(table_of(required), COLUMNS, adds=False) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.struct({"x": pa.int64()}), {"x": 1}),
+        (pa.list_(pa.int64()), [1]),
+        (pa.map_(pa.string(), pa.int64()), [("x", 1)]),
+    ],
+)
+def test_nulls_in_a_required_nested_column_are_refused(tmp_path: Path, kind: pa.DataType, value: Any) -> None:
+    required = pa.schema([pa.field("nested", kind, nullable=False)])
+    file = footer(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
+    [fault] = faults(table_of(required), file)
+    assert fault.startswith("column nested is required") and "non-null" in fault
+    assert faults(table_of(required), footer(tmp_path, pa.table({"nested": [value]}, required))) == []
+    assert faults(table_of(pa.schema({"nested": kind})), file) == []
+
+
 def test_buckets_and_truncated_values_are_refused() -> None:
     schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(COLUMNS))
     transforms: list[Any] = [BucketTransform(16), TruncateTransform(2)]

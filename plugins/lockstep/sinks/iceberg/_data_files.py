@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.io.fileformat import DataFileStatistics
 from pyiceberg.io.pyarrow import (
@@ -72,7 +73,7 @@ def faults(metadata: TableMetadata, footer: Footer) -> list[str]:
     except (ValueError, KeyError) as error:
         return [f"its statistics can't be read: {' '.join(str(error).split())}"]
     schema = metadata.schema()
-    nulls = [*_nulls_in_required(schema, arrow.names, found)]
+    nulls = [*_nulls_in_required(schema, arrow, found)]
     spread = [fault for field in metadata.spec().fields if (fault := _spread(field, schema, found))]
     return [*nulls, *spread]
 
@@ -124,10 +125,15 @@ def _partition(metadata: TableMetadata, footer: pq.FileMetaData) -> Record:
     return _statistics(metadata, footer, _EVERYTHING).partition(metadata.spec(), metadata.schema())
 
 
-def _nulls_in_required(schema: Schema, names: list[str], found: DataFileStatistics) -> Iterator[str]:
+def _nulls_in_required(schema: Schema, arrow: pa.Schema, found: DataFileStatistics) -> Iterator[str]:
+    """By counts; of a nested column, of which a footer has none, by the file's own schema."""
     for field in schema.fields:
-        leaf = field.name in names and field.field_type.is_primitive
-        if field.required and leaf and found.null_value_counts.get(field.field_id) != 0:
+        if not field.required or field.name not in arrow.names:
+            continue
+        if not field.field_type.is_primitive:
+            if arrow.field(field.name).nullable:
+                yield f"column {field.name} is required by the table, and may have nulls: make the output's non-null"
+        elif found.null_value_counts.get(field.field_id) != 0:
             yield f"column {field.name} is required by the table, and has nulls, or no statistics"
 
 
