@@ -27,6 +27,7 @@ from lockstep.errors import (
 )
 from lockstep.sinks.base import Sink
 from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.delta._statistics import statistics
 from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
 from lockstep.testing._children import fork
@@ -129,6 +130,15 @@ def test_readers_find_the_rows_by_their_statistics(target: DeltaUnderTest) -> No
         for day in table(ROWS, number * 10_000)["day"].to_pylist()
     )
     assert count("name = 'NULL'") == 2 * sum(name == "NULL" for name in wal[0].table["name"].to_pylist())
+
+
+def test_bounds_are_of_the_column_and_not_of_anothers_part_by_the_same_path(tmp_path: Path) -> None:
+    parts = pa.array([{"b": 900, "c": ["x"]}] * 2, pa.struct([("b", pa.int64()), ("c", pa.list_(pa.string()))]))
+    places = pa.array([[("k", 1)]] * 2, pa.map_(pa.string(), pa.int64()))
+    rows = pa.table({"map": places, "a.b": [1, 2], "a": parts, "last": [7, 8]})
+    pq.write_table(rows, tmp_path / "file.parquet")
+    told = json.loads(statistics(pq.read_metadata(tmp_path / "file.parquet"), EPOCH))
+    assert told["minValues"] == {"a.b": 1, "last": 7} and told["maxValues"] == {"a.b": 2, "last": 8}
 
 
 WIDE = pa.table(

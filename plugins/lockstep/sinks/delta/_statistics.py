@@ -36,14 +36,20 @@ class ColumnFacts:
 
 
 def column_facts(footer: pq.FileMetaData) -> dict[str, ColumnFacts]:
-    """Of every column that holds plain values."""
-    schema, columns = footer.schema.to_arrow_schema(), footer.schema
-    plain = {columns.column(i).path: i for i in range(len(columns)) if columns.column(i).max_repetition_level == 0}
-    return {
-        column.name: _facts_of(footer, plain[column.name], column.type)
-        for column in schema
-        if column.name in plain and not pa.types.is_nested(column.type)
-    }
+    """Of every column that holds plain values. Found by position: a path is also that of another column's part."""
+    found, leaf = {}, 0
+    for column in footer.schema.to_arrow_schema():
+        if not pa.types.is_nested(column.type):
+            found[column.name] = _facts_of(footer, leaf, column.type)
+        leaf += _leaves(column.type)
+    return found
+
+
+def _leaves(type: pa.DataType) -> int:
+    """How many columns of a Parquet file a type takes."""
+    if not pa.types.is_nested(type):
+        return 1
+    return sum(_leaves(type.field(number).type) for number in range(type.num_fields))
 
 
 def _facts_of(footer: pq.FileMetaData, index: int, type: pa.DataType) -> ColumnFacts:
