@@ -18,6 +18,7 @@ import pytest
 from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
+    LockstepError,
     PreflightRefused,
     PublishBlocked,
     SinkRejected,
@@ -399,6 +400,57 @@ def test_what_adoption_would_bypass_blocks_a_decided_epoch(target: DeltaUnderTes
     with opened(target) as sink, pytest.raises(PublishBlocked, match=named):
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
     assert target.log.added() == []
+
+
+def _alter_schema(root: Path, old: str, new: str) -> None:
+    """Change the table's schema by one log entry, as nothing but Spark can."""
+    entries = sorted((root / "_delta_log").glob("*.json"))
+    [*_, metadata] = [line for entry in entries for line in entry.read_text().splitlines() if '"metaData"' in line]
+    assert old in metadata
+    (root / "_delta_log" / f"{len(entries):020}.json").write_text(metadata.replace(old, new) + "\n")
+
+
+ALTERED: dict[str, tuple[str, str, type[LockstepError], str]] = {
+    "another type": (r"\"id\",\"type\":\"long", r"\"id\",\"type\":\"string", PublishBlocked, "column id is string"),
+    "required": (
+        r"\"name\",\"type\":\"string\",\"nullable\":true",
+        r"\"name\",\"type\":\"string\",\"nullable\":false",
+        PublishBlocked,
+        "nulls in name",
+    ),
+    "lost column": (r"\"name\":\"name", r"\"name\":\"other", PublishBlocked, "lacks the columns name"),
+    "other owner": ("/pipe/", "/another/", TargetChanged, "belongs to"),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_a_table_that_was_altered_since_the_decision_blocks_the_epoch(target: DeltaUnderTest, what: str) -> None:
+    old, new, raised, named = ALTERED[what]
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    _alter_schema(target.log.root, old, new)
+    with opened(target) as sink, pytest.raises(raised, match=named):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    assert target.log.added() == []
+
+
+def test_what_the_library_refuses_is_no_conflict(target: DeltaUnderTest) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+
+    def run() -> None:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import CommitFailedError
+
+        def refuse(*_: object, **__: object) -> None:
+            raise CommitFailedError("the table is append-never")
+
+        DeltaTable.create_write_transaction = refuse  # type: ignore[method-assign]  # in this child only
+        with opened(target) as sink:
+            sink.publish(epoch(), vote, target.staged(epoch(), wal))
+
+    with pytest.raises(PublishBlocked, match="append-never"):
+        apart(run)
 
 
 def test_column_mapping_is_refused_by_name(target: DeltaUnderTest) -> None:

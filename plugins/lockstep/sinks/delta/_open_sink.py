@@ -131,13 +131,21 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             if owner == self._whose:
                 return table
             if owner:
-                raise TargetOwned(
-                    f"sink {self.name}: the table {self._described.path} belongs to {owner} by its property {OWNER}: "
-                    "give every sink a table of its own"
-                )
+                raise TargetOwned(self._said_of(owner))
             self._set_owner(table, self._whose)
             table = self.load_head()
         raise SinkUnavailable(f"sink {self.name}: the table changes faster than it can be claimed; it is tried again")
+
+    def _require_own(self, table: DeltaTable) -> None:
+        """Raises `TargetChanged` for what another sink has claimed since the vote."""
+        if (owner := table.metadata().configuration.get(OWNER)) and owner != self._whose:
+            raise TargetChanged(f"{self._said_of(owner)}; nothing was written")
+
+    def _said_of(self, owner: str) -> str:
+        return (
+            f"sink {self.name}: the table {self._described.path} belongs to {owner} by its property {OWNER}: give "
+            "every sink a table of its own"
+        )
 
     def _set_owner(self, table: DeltaTable, owner: str) -> None:
         with self._reaching(), suppress(CommitFailedError):
@@ -181,26 +189,32 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     def validate(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> None:
         self._require_fit(head, {output.output: output.schema})
-        required = required_columns(head)
+        self._add_actions(head, output)
+
+    def _add_actions(self, head: DeltaTable, output: Adoptable) -> list[AddAction | RemoveAction]:
+        """Of every file that has rows. Raises `SinkRejected` for one that the table can't take."""
+        required, found = required_columns(head), list[AddAction | RemoveAction]()
         for file, footer in output.footers():
-            self._add_action(head, file, footer)
+            if not file.rows:
+                continue
             nulls = dict(each_null_count(footer))
-            if wrong := [name for name in required if file.rows and nulls.get(name) != 0]:
+            if wrong := [name for name in required if nulls.get(name) != 0]:
                 raise SinkRejected(
                     f"sink {self.name}: {file.path} has nulls in {', '.join(wrong)}, or may have, where the table has "
                     "NOT NULL"
                 )
+            found.append(self._add_action(head, file, footer))
+        return found
 
     def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> Answer:
+        self._require_own(head)
         try:
-            refuse_unkept(self.name, head)
-        except PreflightRefused as error:
+            self._require_fit(head, {output.output: output.schema})
+            adds = self._add_actions(head, output)
+        except (PreflightRefused, SinkRejected) as error:
             raise PublishBlocked(f"epoch {epoch.id} was decided before the table was changed: {error}") from error
         if lacking := new_columns(self.name, head, output.schema):
             return self._add_columns(head, lacking)
-        adds: list[AddAction | RemoveAction] = [
-            self._add_action(head, file, footer) for file, footer in output.footers() if file.rows
-        ]
         properties = CommitProperties(
             custom_metadata={"lockstep.epoch": str(epoch.id), "lockstep.manifest": epoch.manifest_hash},
             max_commit_retries=0,
@@ -208,6 +222,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         )
         partitions = head.metadata().partition_columns
         return self._send(
+            head,
             lambda: head.create_write_transaction(
                 adds,
                 "append",
@@ -215,25 +230,31 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 partitions,
                 commit_properties=properties,
                 post_commithook_properties=_NO_HOOKS,
-            )
+            ),
         )
 
     def _add_columns(self, head: DeltaTable, columns: list[Field]) -> Answer:
         """A commit of its own, after which the table is looked at anew: it shows nothing of the epoch."""
         answer = self._send(
+            head,
             lambda: head.alter.add_columns(
                 columns,
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=_NO_HOOKS,
-            )
+            ),
         )
         return Answer.CONFLICT if answer is Answer.APPLIED else answer
 
-    def _send(self, commit: Callable[[], object]) -> Answer:
+    def _send(self, head: DeltaTable, commit: Callable[[], object]) -> Answer:
+        """Raises `PublishBlocked` where the library refuses the commit though nobody else made one."""
         try:
             commit()
         except CommitFailedError as error:
             _log.info("sink %s: %s", self.name, _first_line(error))
+            if self.load_head().version() == head.version():
+                raise PublishBlocked(
+                    f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {_first_line(error)}"
+                ) from error
             return Answer.CONFLICT
         except (DeltaError, OSError) as error:
             _log.warning(
