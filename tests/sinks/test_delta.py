@@ -542,6 +542,29 @@ def test_a_table_that_is_partitioned_otherwise_is_refused(tmp_path: Path) -> Non
         sink.preflight(None)
 
 
+def _at(zone: str | None) -> pa.Schema:
+    return pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", zone))])
+
+
+def test_partitions_by_instants_are_refused_by_name(tmp_path: Path) -> None:
+    target = DeltaUnderTest(tmp_path, partition_by=["at"])
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by at, TIMESTAMP with a zone"):
+        sink.preflight({OUTPUT: _at("UTC")})
+    assert not target.log.root.exists()
+    make_table(tmp_path / "table", _at("UTC").append(TABLE.field(EPOCH)), partition_by=["at"])
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by at, TIMESTAMP with a zone"):
+        sink.preflight(None)
+
+
+def test_an_epoch_of_one_moment_of_no_zone_goes_into_its_partition(tmp_path: Path) -> None:
+    target = DeltaUnderTest(tmp_path, partition_by=["at"])
+    moments = pa.array([datetime(2013, 1, 2, 3, 4, 5, 6)], pa.timestamp("us"))
+    wal = [SealedRows(pa.table({"id": [1], "at": moments}))]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    found = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["at"]).read_all())["at"].to_pylist())
+    assert found == moments.to_pylist()
+
+
 # --- as described ----------------------------------------------------------------------------------------------------
 
 

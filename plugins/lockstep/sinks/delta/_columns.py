@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable, Field, Schema
+from deltalake.schema import PrimitiveType
 
 from lockstep.errors import PreflightRefused
 
@@ -41,6 +42,16 @@ def _bypassed(table: DeltaTable) -> Iterator[str]:
         told = {name for name in column.metadata if name.startswith(("delta.generat", "delta.identity", "delta.invar"))}
         yield from (f"{name} of column {column.name}" for name in sorted(told))
     yield from (f"the feature {name}" for name in sorted(set(table.protocol().writer_features or ()) - _HARMLESS))
+
+
+def refuse_zoned(sink: str, schema: Schema, partition_by: Sequence[str]) -> None:
+    """Raises `PreflightRefused` for partitions by instants: the log has no zone, so each reader takes its own."""
+    types = {column.name: column.type for column in schema.fields}
+    if zoned := [name for name in partition_by if types[name] == PrimitiveType("timestamp")]:
+        raise PreflightRefused(
+            f"sink {sink}: the table is partitioned by {', '.join(zoned)}, TIMESTAMP with a zone, of which the log "
+            "tells none, so that each reader takes another instant for it: partition by a DATE or a TIMESTAMP_NTZ"
+        )
 
 
 def delta_schema(sink: str, schema: pa.Schema) -> Schema:

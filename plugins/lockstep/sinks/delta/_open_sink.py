@@ -25,7 +25,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.adopting import AdoptingSink, Answer
-from lockstep.sinks.delta._columns import delta_schema, new_columns, refuse_unkept, required_columns
+from lockstep.sinks.delta._columns import delta_schema, new_columns, refuse_unkept, refuse_zoned, required_columns
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._statistics import each_null_count, partition_values, statistics
 from lockstep.sinks.durable_file import sync_folder
@@ -98,6 +98,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 f"sink {self.name}: the table is partitioned by {', '.join(found) or 'nothing'}, the sink says "
                 f"{', '.join(told)}: correct partition_by"
             )
+        refuse_zoned(self.name, table.schema(), found)
 
     def _create(self, schema: pa.Schema) -> DeltaTable:
         if self._described.epoch_column in schema.names:
@@ -109,6 +110,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         missing = sorted(set(self._described.partition_by) - {column.name for column in columns.fields})
         if missing:
             raise PreflightRefused(f"sink {self.name}: the output has no columns {missing} to partition by")
+        refuse_zoned(self.name, columns, self._described.partition_by)
         with self._reaching(), suppress(DeltaError):  # somebody else's table is found, and looked at, below
             DeltaTable.create(
                 self._described.path,
