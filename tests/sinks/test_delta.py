@@ -490,6 +490,33 @@ def test_a_required_column_without_values_is_refused(target: DeltaUnderTest) -> 
         prepare(target, epoch(), sealed(ROWS))
 
 
+def _nested(nullable: bool) -> dict[str, pa.DataType]:
+    return {
+        "struct": pa.struct([pa.field("b", pa.int64(), nullable=nullable)]),
+        "array": pa.list_(pa.field("element", pa.int64(), nullable=nullable)),
+        "map": pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=nullable)),
+        "deep": pa.list_(pa.struct([("c", pa.list_(pa.field("element", pa.int64(), nullable=nullable)))])),
+    }
+
+
+@pytest.mark.parametrize("kind", _nested(True))
+def test_parts_of_a_column_that_may_not_be_null_are_refused_by_name(target: DeltaUnderTest, kind: str) -> None:
+    strict, loose = (pa.schema([("id", pa.int64()), ("a", _nested(null)[kind])]) for null in (False, True))
+    make_table(target.log.root, strict.append(TABLE.field(EPOCH)))
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: strict})
+        with pytest.raises(PreflightRefused, match="parts of column a may be null in the output"):
+            sink.preflight({OUTPUT: loose})
+
+
+@pytest.mark.parametrize("kind", _nested(True))
+def test_a_table_that_is_made_takes_nulls_in_every_part(target: DeltaUnderTest, kind: str) -> None:
+    strict, loose = (pa.schema([("id", pa.int64()), ("a", _nested(null)[kind])]) for null in (False, True))
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: strict})
+        sink.preflight({OUTPUT: loose})
+
+
 def test_new_columns_are_refused_or_added_as_asked(target: DeltaUnderTest) -> None:
     first = published(target, 5)
     more = [SealedRows(table(ROWS).append_column("extra", pa.array(range(ROWS), pa.int64())))]

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
+from lockstep.epoch import Json
 from lockstep.errors import PreflightRefused
 
 #: writer features that ask nothing of who only adds files to a table without the property in question
@@ -18,6 +19,8 @@ _HARMLESS = {
     "clustering",
 }
 
+_OF_NULLS = ("nullable", "containsNull", "valueContainsNull")
+_PARTS = ("fields", "type", "elementType", "keyType", "valueType")  #: where Delta's JSON of a type has others in it
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NAMELESS = frozenset(" ,;{}()\n\t=")  #: what a name may have only where columns are mapped
 
@@ -55,7 +58,7 @@ def refuse_zoned(sink: str, schema: Schema, partition_by: Sequence[str]) -> None
 
 
 def delta_schema(sink: str, schema: pa.Schema) -> Schema:
-    """The columns as a new table has them, all nullable. Raises `PreflightRefused` for what Delta doesn't have."""
+    """The columns of a new table, every part nullable. Raises `PreflightRefused` for what Delta doesn't have."""
     return Schema([_delta_field(sink, column) for column in schema])
 
 
@@ -70,8 +73,31 @@ def _delta_field(sink: str, column: pa.Field) -> Field:
             f"sink {sink}: column {column.name} is {column.type}; a Delta table has no {', '.join(wrong)}: cast it in "
             "the transform"
         )
-    [found] = Schema.from_arrow(pa.schema([column.with_nullable(True)])).fields
-    return Field(found.name, found.type, nullable=True)
+    return Field.from_json(json.dumps(_nullable(_as_given(column))))
+
+
+def _as_given(column: pa.Field) -> Json:
+    """As Delta writes the column, with what it says of nulls."""
+    [found] = Schema.from_arrow(pa.schema([column])).fields
+    return {**json.loads(found.to_json()), "metadata": {}}
+
+
+def _nullable(type: Json) -> Json:
+    if isinstance(type, dict):
+        return {name: True if name in _OF_NULLS else _nullable(value) for name, value in type.items()}
+    return [_nullable(value) for value in type] if isinstance(type, list) else type
+
+
+def _loosened(there: Json, given: Json) -> bool:
+    """Whether a part may be null that may not be so in the table; both are of one type."""
+    if isinstance(there, list):
+        named = {part["name"]: part for part in given}
+        return any(_loosened(part, named[part["name"]]) for part in there)
+    if not isinstance(there, dict):
+        return False
+    if any(there.get(name) is False and given.get(name) is not False for name in _OF_NULLS):
+        return True
+    return any(_loosened(part, given[name]) for name, part in there.items() if name in _PARTS)
 
 
 def _unkept(type: pa.DataType) -> Iterator[str]:
@@ -103,6 +129,11 @@ def new_columns(sink: str, table: DeltaTable, schema: pa.Schema) -> list[Field]:
                     f"sink {sink}: column {column.name} is {_told(there)} in the table and {_told(column)} in the "
                     "output: cast it in the transform"
                 )
+            if _loosened(json.loads(there.to_json())["type"], _as_given(schema.field(column.name))["type"]):
+                raise PreflightRefused(
+                    f"sink {sink}: parts of column {column.name} may be null in the output and are NOT NULL in the "
+                    "table: make them nullable there"
+                )
         elif (other := spelled.get(column.name.lower())) is not None:
             raise PreflightRefused(f"sink {sink}: column {column.name} is spelled {other} in the table: rename it")
         else:
@@ -126,6 +157,6 @@ def _bare(column: Field) -> object:
 
 def _without_nulls(type: object) -> object:
     if isinstance(type, dict):
-        left_out = ("nullable", "containsNull", "valueContainsNull", "metadata")
+        left_out = (*_OF_NULLS, "metadata")
         return {name: _without_nulls(value) for name, value in type.items() if name not in left_out}
     return [_without_nulls(value) for value in type] if isinstance(type, list) else type
