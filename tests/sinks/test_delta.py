@@ -29,6 +29,7 @@ from lockstep.errors import (
 from lockstep.sinks.base import Sink
 from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.delta._statistics import statistics
+from lockstep.sinks.durable_file import sync_folder
 from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
 from lockstep.testing._children import fork
@@ -208,6 +209,25 @@ def test_a_damaged_log_is_told_in_one_sentence_and_tried_again(target: DeltaUnde
     with opened(target) as sink, pytest.raises(SinkUnavailable) as told:
         sink.find_marker(1)
     assert "\n" not in str(told.value)
+
+
+def test_the_folder_above_the_table_is_needed_only_to_make_it(
+    target: DeltaUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above, asked = target.folder, target.folder.parent / "asked"
+    monkeypatch.setattr("lockstep.sinks.delta._open_sink.sync_folder", partial(_may_not_read, above, asked))
+    published(target)
+    assert asked.exists(), "the folder that was made has to outlive a power cut"
+    asked.unlink()
+    published(target, 2)
+    assert not asked.exists()
+
+
+def _may_not_read(above: Path, asked: Path, folder: Path) -> None:
+    if folder == above:
+        asked.touch()
+        raise PermissionError(13, "Permission denied", str(folder))
+    sync_folder(folder)
 
 
 # --- markers ---------------------------------------------------------------------------------------------------------

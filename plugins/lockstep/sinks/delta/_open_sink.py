@@ -69,8 +69,13 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             )
         if table is None and schemas is not None:
             table = self._create(schemas[self.sink.output])
+            self._make_place_durable(path)
         if table is not None:
             self._require_fit(self._claimed(table), schemas)
+
+    def _make_place_durable(self, path: Path) -> None:
+        with self._reaching(), suppress(PermissionError):  # who may not read it has not made the table's folder
+            sync_folder(path.parent)
 
     def _require_fit(self, table: DeltaTable, schemas: Mapping[str, pa.Schema] | None) -> None:
         refuse_unkept(self.name, table)
@@ -277,7 +282,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         log = Path(self._described.path) / _LOG
         with self._reaching():
             _sync_files(log.iterdir())
-            for folder in (log, log.parent, log.parent.parent):
+            for folder in (log, log.parent):
                 sync_folder(folder)
         if head.version() and head.version() % CHECKPOINT_EVERY == 0:
             self._checkpoint(head, log)
