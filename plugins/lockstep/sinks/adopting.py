@@ -71,6 +71,10 @@ class AdoptingSink(OpenSink, Generic[Head]):
         Raises only before anything was sent: then nothing is applied.
         """
 
+    def last_failure(self) -> str | None:
+        """Why nobody knows what became of the last commit of that kind: a sentence without secrets."""
+        return None
+
     def make_durable(self, head: Head) -> None:
         """Return only when the commits that led to `head` survive a power cut."""
 
@@ -104,9 +108,10 @@ class AdoptingSink(OpenSink, Generic[Head]):
             own = own or answer is not Answer.CONFLICT
             unknown += answer is Answer.UNKNOWN
             if unknown > self.unanswered:
+                because = f" (of the last: {said})" if (said := self.last_failure()) else ""
                 raise SinkUnavailable(
-                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits; it is "
-                    "tried again, and nothing is adopted twice"
+                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits{because}; it "
+                    "is tried again, and nothing is adopted twice"
                 )
             # also what was applied is looked for: the next round finds it, and makes it durable
         raise PublishBusy(

@@ -13,7 +13,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.postgres import connection
 from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
@@ -211,6 +211,21 @@ def test_a_catalog_that_applies_what_it_should_refuse_is_refused(
     )
     with opened(target) as sink, pytest.raises(PreflightRefused, match="compares and swaps"):
         sink.preflight(None)
+
+
+def test_a_commit_that_the_catalog_denies_says_so_in_the_end(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts as one of which nobody knows: a proxy's answer may be of a request that went through."""
+    wal = sealed(20)
+    vote = prepare(target, epoch(), wal)
+
+    def denied(*arguments: Any) -> Any:
+        raise PreflightRefused("sink lake: committing: grant the login what it lacks")
+
+    monkeypatch.setattr(_PostgresCatalog, "commit_table", denied)
+    with opened(target) as sink, pytest.raises(SinkUnavailable, match=r"what became of 6 commits.*grant the login"):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
 
 
 def test_a_connection_that_leads_to_no_catalog_is_refused() -> None:

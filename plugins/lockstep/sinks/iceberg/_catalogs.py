@@ -48,6 +48,7 @@ class CatalogLink(ABC):
     """A connected catalog, and what its errors mean."""
 
     catalog: Catalog
+    last_failure: str | None = None  #: of a commit of which nobody knows whether it was applied
 
     def __init__(self, who: str, connection: str) -> None:
         self.who, self.connection = who, connection

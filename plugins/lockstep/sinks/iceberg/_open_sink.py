@@ -113,6 +113,9 @@ class OpenIcebergSink(AdoptingSink[Table]):
             raise PublishBlocked(f"{changed}: {_few(wrong)}")
         return self._table.adopt(head, Adoption(epoch, footers, output.rows, columns))
 
+    def last_failure(self) -> str | None:
+        return self._link.last_failure
+
     # --- recovery and verification ---
 
     def find_marker(self, epoch: int) -> Marker | None:

@@ -32,7 +32,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
-from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.errors import LockstepError, PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink
@@ -217,6 +217,7 @@ class LakeTable:
             return Answer.CONFLICT
         except Exception as error:  # whatever it is, the request may have come as far as it was to come
             _log.info("%s: no answer that tells: %s", self.who, error)
+            self.link.last_failure = str(error) if isinstance(error, LockstepError) else type(error).__name__
             return Answer.UNKNOWN
         self._forget_old_metadata(table, done.metadata)
         return Answer.APPLIED
