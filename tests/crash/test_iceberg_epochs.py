@@ -65,6 +65,7 @@ def world(
     yield make_adopting_world(ledger_server.dsn(name), warehouse, folder, _iceberg_table(warehouse, folder))
 
 
+@pytest.mark.timeout(1200)  # each commit takes a catalog a while, and the whole is some eighty strikes
 @pytest.mark.parametrize(("action", "resume"), SWEEPS)
 def test_every_row_is_shown_once_wherever_a_process(
     world: AdoptingWorld,

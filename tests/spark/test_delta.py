@@ -181,7 +181,7 @@ def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Shop) -> None:
         shop.land(day)
         shop.run(day)
     jars = ",".join(map(str, DELTA_SPARK.paths()))
-    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     command = [sys.executable, "-c", READ, jars, str(shop.log.root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=environment)
     told = [line for line in done.stdout.splitlines() if line.startswith("TOLD ")]

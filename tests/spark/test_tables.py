@@ -19,6 +19,7 @@ from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
 from lockstep import run_epoch
+from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.sequence import SequenceDataSource
 from lockstep.environment import EnvironmentConnections, variable_of
 from lockstep.epoch import SourceRange
@@ -96,8 +97,9 @@ def test_a_postgres_table_is_staged_exactly_by_several_tasks(
 
 
 def test_a_range_is_read_from_the_table_that_it_was_planned_of(
-    session: SparkSession, shop: str, tmp_path: Path
+    session: SparkSession, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(VARIABLE, "0")  # Spark writes: a file of each partition
     planned, moved = events(shop), replace(events(shop), table="public.others", rows_per_partition=400)
     found = SourceRange(None, opened(planned, shop).latest(None, None), planned.spec())
     staged = stage(session, tmp_path, pipeline_of(moved), {"events": found}, {"shop": shop})
@@ -126,8 +128,13 @@ def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
 
 
 def test_a_mariadb_table_is_staged_exactly(
-    session: SparkSession, mariadb_server: MariaDbServer, mariadb_dsn: str, tmp_path: Path
+    session: SparkSession,
+    mariadb_server: MariaDbServer,
+    mariadb_dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv(VARIABLE, "0")  # Spark writes: a file of each partition
     with closing(mariadb_server.connect(mariadb_dsn.rpartition("/")[2])) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE events (id int AUTO_INCREMENT PRIMARY KEY, n decimal(9,3), t tinyint, s text)")
         cursor.execute(
