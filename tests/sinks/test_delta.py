@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
@@ -508,6 +509,28 @@ def test_a_required_column_without_values_is_refused(target: DeltaUnderTest) -> 
     make_table(target.log.root, TABLE.set(1, pa.field("name", pa.string(), nullable=False)))
     with pytest.raises(SinkRejected, match=r"nulls in name.*NOT NULL"):
         prepare(target, epoch(), sealed(ROWS))
+
+
+def test_epochs_that_are_to_add_columns_go_one_by_one(target: DeltaUnderTest) -> None:
+    published(target)
+    target.arguments["on_new_columns"] = "add"
+    more = SCHEMA.append(pa.field("extra", pa.int64()))
+
+    def needs_turn(*schemas: pa.Schema) -> bool:
+        def run() -> bool:
+            with closing(DeltaSink.open(target.sink(), target.context())) as sink:
+                for schema in schemas:
+                    sink.preflight({OUTPUT: schema})
+                return sink.needs_turn
+
+        return apart(run)
+
+    assert not needs_turn(SCHEMA)
+    assert needs_turn(more)
+    assert not needs_turn(more, SCHEMA), "of the epoch that it is open for"
+    wal = [SealedRows(table(ROWS).append_column("extra", pa.array(range(ROWS), pa.int64())))]
+    publish(target, epoch(2), prepare(target, epoch(2), wal), wal)
+    assert not needs_turn(more)
 
 
 def _nested(nullable: bool) -> dict[str, pa.DataType]:

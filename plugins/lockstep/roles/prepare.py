@@ -144,9 +144,9 @@ def _require_no_waiting_in_a_circle(epoch: Epoch, sink: OpenSink) -> None:
     holding = [other for other in others if Sink.from_spec(epoch.plan.sinks[other]).holds_keys]
     if epoch.interval is not None and holding:
         raise PreflightRefused(
-            f"sink {sink.name}: its table has unique keys, so epochs go one by one from prepare to publish, while "
-            f"sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two epochs could wait for each "
-            "other; say protocol='write_ahead' there, or protocol='two_phase' here"
+            f"sink {sink.name}: its table has unique keys, or is to get columns, so epochs go one by one from "
+            f"prepare to publish, while sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two "
+            "epochs could wait for each other; say protocol='write_ahead' there, or protocol='two_phase' here"
         )
 
 

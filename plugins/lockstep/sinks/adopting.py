@@ -39,6 +39,13 @@ class AdoptingSink(OpenSink, Generic[Head]):
     rounds: int = 50  #: commits that meet other people's, before `publish` gives way
     unanswered: int = 5  #: commits of which nobody knows, before `publish` gives way
 
+    adds_columns: bool = False  #: whether the table lacked columns of the output at the last `preflight` with schemas
+
+    @property
+    def needs_turn(self) -> bool:
+        """Of two epochs that are to add one column, the second may have it with another type, or spell it otherwise."""
+        return self.adds_columns
+
     # --- what each kind of table does in its own way ---
 
     @abstractmethod

@@ -69,6 +69,16 @@ def test_a_table_without_a_columns_name_or_type_is_refused(target: IcebergUnderT
         preflight(target)
 
 
+def test_epochs_that_are_to_add_columns_go_one_by_one(warehouse_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(warehouse_dsn, memory, on_new_columns="add")
+    publish(target, epoch(), prepare(target, epoch(), wal := sealed(5)), wal)
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: SCHEMA.append(pa.field("carrier", pa.string()))})
+        assert sink.needs_turn
+        sink.preflight({OUTPUT: SCHEMA})
+        assert not sink.needs_turn, "of the epoch that it is open for"
+
+
 def test_a_table_of_somebody_elses_gets_the_columns_that_it_lacks_where_asked(warehouse_dsn: str, memory: Path) -> None:
     target = IcebergUnderTest(warehouse_dsn, memory, on_new_columns="add")
     make(target)

@@ -71,7 +71,10 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             table = self._create(schemas[self.sink.output])
             self._make_place_durable(path)
         if table is not None:
-            self._require_fit(self._claimed(table), schemas)
+            table = self._claimed(table)
+            self._require_fit(table, schemas)
+        if table is not None and schemas is not None:
+            self.adds_columns = bool(new_columns(self.name, table, schemas[self.sink.output]))
 
     def _make_place_durable(self, path: Path) -> None:
         with self._reaching(), suppress(PermissionError):  # who may not read it has not made the table's folder

@@ -70,6 +70,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             table = self._table.create(schema, location, self._described.partition_by)
             self._table.claim()  # of whoever was quicker
         self._require_fit(table, schema, PreflightRefused(f"{self._where} can't take output {output}"))
+        self.adds_columns = bool(new_columns(table.metadata, schema).names)
 
     def disclaim(self) -> None:
         self._table.disclaim()
