@@ -125,6 +125,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
         "deltalake",
         "grpc",
         "httpx",
+        "pyiceberg",
         "pymysql",
         "pyspark",
     }  # grpc comes with Spark Connect
@@ -133,6 +134,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
 NEEDS = {
     "from lockstep.sinks import HttpSink": "http",
     "from lockstep.sinks import DeltaSink; DeltaSink('t', output='o', path='/t').open(None)": "delta",
+    "from lockstep.sinks import IcebergSink": "iceberg",
     "from lockstep.sinks import KafkaSink": "kafka",
     "from lockstep.sources import KafkaSource": "kafka",
     "from lockstep.sinks import MariaDbSink": "mariadb",
