@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -26,10 +25,10 @@ from lockstep.steps.sweep import sweep_folders
 from stack.postgres import PostgresServer
 from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
-from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.test_restored_ledger import Copies
 from tests.crash.victims import Action, Hit, sacrifice
-from tests.crash.world import rows_of_day, write_backwards, write_parquet
+from tests.crash.world import write_backwards, write_parquet
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
 
 LOOKING = SinkContext("looking", "checks", {})
@@ -87,18 +86,8 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    days = {}
-    for hit in cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS)):
-        with subtests.test(str(hit)):
-            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    shown = world.shown()
-    for struck, day in days.items():
-        with subtests.test(f"{struck} after the sweep"):
-            for place, rows in shown.items():
-                assert rows[day] == Counter(rows_of_day(day)), place
+    struck_at = cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
+    strike_each(world, struck_at, action, resume, tmp_path, subtests)
 
 
 def test_an_epoch_that_was_cleaned_up_keeps_its_files_and_verifies(world: AdoptingWorld) -> None:

@@ -5,7 +5,6 @@ What asks the table does so in a process apart: deltalake does not live on in ch
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -23,9 +22,9 @@ from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
-from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action
-from tests.crash.world import rows_of_day, write_parquet
+from tests.crash.world import write_parquet
 from tests.sinks.delta_target import Log, on_table
 
 ROWS = pa.schema([("day", pa.int64()), ("number", pa.int32()), ("label", pa.string())])
@@ -78,18 +77,8 @@ def test_every_row_is_shown_once_wherever_a_process(
     reached = apart(lambda: hits(world, monkeypatch))
     next(world.days)  # the dry run's, which only its process has counted
     its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
-    days = {}
-    for hit in cover.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS)):
-        with subtests.test(str(hit)):
-            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    shown = world.shown()
-    for struck, day in days.items():
-        with subtests.test(f"{struck} after the sweep"):
-            for place, rows in shown.items():
-                assert rows[day] == Counter(rows_of_day(day)), place
+    struck_at = cover.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS))
+    strike_each(world, struck_at, action, resume, tmp_path, subtests)
 
 
 def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +18,8 @@ from stack.postgres import PostgresServer
 from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_adoption import SWEEPS
-from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action
-from tests.crash.world import rows_of_day
 
 EMPTY = pa.table({"day": [], "number": [], "label": []})
 
@@ -78,17 +76,7 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    days = {}
-    for hit in cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS)):
-        with subtests.test(str(hit)):
-            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    shown = world.shown()
-    for struck, day in days.items():
-        with subtests.test(f"{struck} after the sweep"):
-            for place, rows in shown.items():
-                assert rows[day] == Counter(rows_of_day(day)), place
-    for day in days.values():
+    struck_at = cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
+    days = strike_each(world, struck_at, action, resume, tmp_path, subtests)
+    for day in days:
         assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))

@@ -7,7 +7,7 @@ compares the multiset of rows in every sink with what a crash-free run shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -89,10 +89,17 @@ def test_every_row_is_shown_once_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the epoch."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
     struck_at = cover.share(hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
+    strike_each(world, struck_at, action, resume, tmp_path, subtests)
+
+
+def strike_each(
+    world: World, struck_at: Sequence[Hit], action: Action, resume: str, folder: Path, subtests: pytest.Subtests
+) -> list[int]:
+    """Strike a day of its own at each place, and recover: every row of them all is shown once. The days."""
     days = {}
     for hit in struck_at:
         with subtests.test(str(hit)):
-            days[str(hit)] = strike(world, hit, action, RESUMES[resume], tmp_path)
+            days[str(hit)] = strike(world, hit, action, RESUMES[resume], folder)
     world.expire_leases()
     assert world.recover().problems == []
     world.require_tidy()
@@ -101,6 +108,7 @@ def test_every_row_is_shown_once_wherever_a_process(
         with subtests.test(f"{struck} after the sweep"):
             for place, rows in shown.items():
                 assert rows[day] == Counter(rows_of_day(day)), place
+    return list(days.values())
 
 
 def strike(
