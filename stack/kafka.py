@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import uuid
@@ -18,12 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from stack.errors import StackError
 from stack.jars import Jars
 from stack.java import find_java
-from stack.postgres import HOST, free_port
+from stack.postgres import HOST, free_port, listens
 from stack.processes import Processes, Started, wait_until
 
 BROKER = Jars(
@@ -148,11 +144,9 @@ class KafkaBroker:
 
     def kill(self) -> None:
         """SIGKILL: what wasn't written yet never will be."""
-        if self._started is None or not self._started.lives:
+        if self._started is None:
             raise StackError("the broker doesn't run")
-        process = psutil.Process(self._started.pid)
-        process.send_signal(signal.SIGKILL)
-        psutil.wait_procs([process], timeout=30)
+        self._started.kill()
         self._started = None
 
     def remove(self) -> None:
@@ -214,8 +208,7 @@ class KafkaBroker:
         return path
 
     def _serves(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex((HOST, self._port)) == 0
+        return listens(self._port)
 
     def _java(
         self, main: str, arguments: Sequence[str], *, memory: str = "256m", log4j: Path | None = None

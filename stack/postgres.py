@@ -305,6 +305,12 @@ def free_port(wanted: int = 0) -> int:
     return next(port for port in iter(lambda: secrets.choice(FREE_PORTS), None) if _is_free(port))
 
 
+def listens(port: int) -> bool:
+    """Whether somebody takes connections at this port of the loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

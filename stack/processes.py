@@ -49,6 +49,14 @@ class Started:
             return abs(psutil.Process(self.pid).create_time() - self.created) >= 1
         return False
 
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone: what it hadn't written yet never will be. Raises `StackError`."""
+        if not self.lives:
+            raise StackError(f"{self.name} doesn't run")
+        process = psutil.Process(self.pid)
+        process.kill()
+        psutil.wait_procs([process], timeout=30)
+
     def last_line(self) -> str:
         """The last line of its log that tells something, for an error message."""
         with suppress(OSError):

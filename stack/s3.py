@@ -12,8 +12,6 @@ import json
 import os
 import secrets
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,13 +21,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import obstore
-import psutil
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from stack.errors import StackError
 from stack.jars import Jars
-from stack.postgres import HOST, free_port
+from stack.postgres import HOST, free_port, listens
 from stack.processes import Processes, Started, wait_until
 from stack.secret_file import write_secret
 
@@ -199,11 +196,9 @@ class S3Server:
 
     def kill(self) -> None:
         """SIGKILL: what wasn't written yet never will be."""
-        if self._started is None or not self._started.lives:
+        if self._started is None:
             raise StackError("the S3 server doesn't run")
-        process = psutil.Process(self._started.pid)
-        process.send_signal(signal.SIGKILL)
-        psutil.wait_procs([process], timeout=30)
+        self._started.kill()
         self._started = None
 
     def remove(self) -> None:
@@ -295,12 +290,7 @@ class S3Server:
 
     def _serves(self) -> bool:
         """Whether it takes an object: its parts come up one after the other."""
-        return _listens(self._ports["s3"]) and self._takes("served")
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
+        return listens(self._ports["s3"]) and self._takes("served")
 
 
 if __name__ == "__main__":

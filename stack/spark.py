@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from stack.errors import StackError
 from stack.home import import_path
 from stack.java import java_home
 from stack.kafka import SPARK_AVRO, SPARK_CONNECTOR
-from stack.postgres import HOST, free_port
+from stack.postgres import HOST, free_port, listens
 from stack.processes import Processes, Started, wait_until
 from stack.s3 import SPARK_S3
 
@@ -69,7 +68,7 @@ class ConnectServer:
 
     def wait(self, started: Started) -> None:
         """Wait until the server has answered a query and written a file, so that the next client finds it warm."""
-        wait_until(lambda: _listens(self._port), started, "Spark Connect", START_SECONDS)
+        wait_until(lambda: listens(self._port), started, "Spark Connect", START_SECONDS)
         warm_up(self.url, self._folder / "warm-up")
 
     @property
@@ -107,7 +106,7 @@ class StandaloneCluster:
         _write_properties(properties, {"spark.master.rest.enabled": "false", "spark.ui.enabled": "false"})
         address = ["--host", HOST, "--webui-port", "0", "--properties-file", str(properties)]
         master = self._launch("spark-master", MASTER, [*address, "--port", str(self._port)])
-        wait_until(lambda: _listens(self._port), master, "Spark's master", START_SECONDS)
+        wait_until(lambda: listens(self._port), master, "Spark's master", START_SECONDS)
         offer = ["--cores", str(cores), "--memory", memory, "--work-dir", str(self._folder / "work")]
         worker = self._launch("spark-worker", WORKER, [*address, *offer, self.url])
         wait_until(lambda: "Successfully registered" in Path(worker.log).read_text(), worker, "worker", START_SECONDS)
@@ -175,8 +174,3 @@ def _spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise StackError("pyspark is not installed: run `make setup`")
     return Path(spec.origin).parent
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) == 0
