@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -168,10 +167,11 @@ class Stack:
             self.postgres.create_database(name)
 
     def _migrate_ledger(self) -> None:
+        from psycopg2.extensions import make_dsn
+
         from lockstep.ledger import migrate
 
-        os.environ.update(self.postgres.environment)
-        migrate(self.postgres.dsn("lockstep"))
+        migrate(make_dsn(self.postgres.dsn("lockstep"), passfile=str(self.postgres.passfile)))
 
     def _clear_leftovers(self) -> None:
         if self._has_started:

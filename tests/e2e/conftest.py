@@ -17,7 +17,7 @@ from lockstep.ledger import Ledger
 from stack.airflow import ADMIN, Airflow
 from stack.home import Home, Ports
 from stack.lifecycle import Stack
-from stack.postgres import free_port
+from stack.postgres import HOST, free_port
 from tests.e2e.airflow_api import AirflowApi
 from tests.e2e.world import World
 
@@ -34,6 +34,8 @@ class TestedStack(Stack):
         local = {
             "AIRFLOW_CONN_SPARK_LOCAL": json.dumps({"conn_type": "spark", "host": "local[1]"}),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # other tests want the processor, too
+            "AIRFLOW_CONN_KAFKA": json.dumps({"conn_type": "kafka", "host": HOST, "port": self.home.ports.kafka}),
+            "LOCKSTEP_TESTING": "1",  # publishers may be held up
         }
         return Airflow(
             self._processes,
@@ -49,10 +51,13 @@ class TestedStack(Stack):
 def stack() -> Iterator[TestedStack]:
     root = Path(tempfile.mkdtemp(prefix="lockstep-e2e-"))
     root.chmod(0o711)
-    made = TestedStack(Home(root, Ports(postgres=free_port(), spark=free_port(), airflow=free_port())), kafka=False)
+    ports = Ports(postgres=free_port(), spark=free_port(), airflow=free_port(), kafka=free_port())
+    made = TestedStack(Home(root, ports), kafka=False)  # a broker is started by whose tests want one
     try:
-        made.up()
-        yield made
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("PGPASSFILE", str(made.home.passfile))  # as `up` does, and that one for good
+            made.up()
+            yield made
     finally:
         made.down()
         if os.environ.get("LOCKSTEP_KEEP"):
@@ -66,8 +71,6 @@ def stack() -> Iterator[TestedStack]:
 def world(stack: TestedStack) -> Iterator[World]:
     password = json.loads(stack.airflow.passwords.read_text())[ADMIN]
     dsn = stack.environment["LOCKSTEP_LEDGER"]
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PGPASSFILE", str(stack.home.passfile))
-        with closing(Ledger(dsn, "the tests")) as ledger:
-            api = AirflowApi(stack.airflow.url, ADMIN, password)
-            yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"], stack.environment)
+    with closing(Ledger(dsn, "the tests")) as ledger:
+        api = AirflowApi(stack.airflow.url, ADMIN, password)
+        yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"], stack.environment)
