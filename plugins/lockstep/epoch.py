@@ -116,11 +116,13 @@ class Plan:
     """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
 
     `reads`: what each source reads, in its own words (`Source.reads_from`); plans of older versions don't say.
+    `audits`: what its sealed output is asked before any sink may vote, each as its spec.
     """
 
     sources: Mapping[str, SourceRange]
     sinks: Mapping[str, Json]
     reads: Mapping[str, str] = field(default_factory=dict)
+    audits: tuple[Json, ...] = ()
 
     def to_json(self) -> Json:
         return {
@@ -128,6 +130,7 @@ class Plan:
             "sources": {name: found.to_json() for name, found in self.sources.items()},
             "sinks": dict(self.sinks),
             "reads": dict(self.reads),
+            **({"audits": list(self.audits)} if self.audits else {}),
         }
 
     @classmethod
@@ -141,6 +144,7 @@ class Plan:
             {name: SourceRange.from_json(found) for name, found in value["sources"].items()},
             dict(value["sinks"]),
             dict(value.get("reads", {})),
+            tuple(value.get("audits", ())),
         )
 
 
@@ -154,12 +158,14 @@ class RunKey:
     dag_id: str
     run_id: str
     interval: Interval | None = field(default=None, compare=False)
+    #: why it is to replace what is published of its range; None: it isn't
+    restate: str | None = field(default=None, compare=False)
 
     def member(self, interval: Interval | None, number: int) -> RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
         pack. So each has its own row in the ledger, and finds it again in every try."""
         name = interval.start.isoformat() if interval else str(number)
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval)
+        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval, self.restate)
 
 
 @dataclass(frozen=True)
@@ -184,6 +190,16 @@ class Restaged:
 
 
 @dataclass(frozen=True)
+class Generation:
+    """What makes an epoch a later life of a range that is published."""
+
+    root: int  #: the original
+    number: int  #: 1: the first that took its place
+    replaces: int  #: whose place it takes with its decision: generation number - 1
+    because: str  #: what whoever asked for it said
+
+
+@dataclass(frozen=True)
 class Epoch:
     """One row of the ledger."""
 
@@ -201,17 +217,25 @@ class Epoch:
     based_on: str | None = None  #: with state: the manifest hash of the epoch before, "" without one
     reason: str | None = None  #: why it is void, or why the last abort happened
     restaged: Restaged | None = None
+    generation: Generation | None = None  #: None: the original of its range
+
+    @property
+    def root(self) -> int:
+        """The original of its range."""
+        return self.generation.root if self.generation else self.id
 
     def __str__(self) -> str:
         span = f" {self.interval}" if self.interval else ""
-        return f"{self.pipeline} epoch {self.id}{span}"
+        place = f" in place of epoch {self.generation.replaces}" if self.generation else ""
+        return f"{self.pipeline} epoch {self.id}{span}{place}"
 
 
 @dataclass(frozen=True)
 class Vote:
     """A sink's promise: this epoch can be published by any process, whatever happens to the one that voted.
 
-    `token` is the execution's, `handle` what the sink finds its transaction by (gid, folder; None for a redo sink),
+    `token` is the execution's, `handle` what the sink finds its transaction by (gid, folder; of a redo sink None, or in
+    how many transactions it sends the epoch),
     `target_id` the random id stored beside the marker table, `rows` the rows per output that were written or checked.
     """
 
@@ -231,7 +255,60 @@ class Participant:
     vote: Vote | None
     execution: int | None = None  #: the largest token with which `prepare` has started
     publication: str | None = None  #: how it was published: see `lockstep.sinks.base.Publication`
+    unproven: str | None = None  #: of a published one: why nothing proves that the sink shows what was sealed
+    compared_at: datetime | None = field(default=None, compare=False)  #: when the sink was last read back
+    compared_by: str | None = field(default=None, compare=False)
     age: timedelta | None = field(default=None, compare=False)  #: since the last change, by Postgres' clock
+
+
+class Outcome(StrEnum):
+    """What the audits of a sealed WAL came to."""
+
+    PASSED = "passed"  #: nothing blocking offends
+    HELD = "held"  #: something does: no sink may vote until a person answers
+    RELEASED = "released"  #: a person has let it go on, with a reason
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """`offending`: how many rows offend; of an audit that looks at a number, 1 if that does. `value`: what was
+    measured, where it is compared with other epochs'. `told`: number and bounds, where such an audit is offended."""
+
+    name: str
+    offending: int
+    blocking: bool
+    value: float | None = None
+    told: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.told or f'{self.offending:,} row' + ('s' if self.offending != 1 else '')})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of an epoch's audits, for one sealed WAL and no other: it is bound to the manifest's hash."""
+
+    manifest_hash: str
+    outcome: Outcome
+    results: tuple[AuditResult, ...]
+    actor: str  #: who gave it; of a released one, who released it
+    at: datetime
+    reason: str | None = None  #: of a released one, why
+
+    @property
+    def offended(self) -> tuple[AuditResult, ...]:
+        """The blocking audits that rows offend."""
+        return tuple(one for one in self.results if one.offending and one.blocking)
+
+    @property
+    def warnings(self) -> tuple[AuditResult, ...]:
+        return tuple(one for one in self.results if one.offending and not one.blocking)
+
+    def __str__(self) -> str:
+        if self.outcome is Outcome.PASSED:
+            return f"{len(self.results)} audits passed"
+        named = ", ".join(map(str, self.offended))
+        return f"held by {named}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -247,3 +324,4 @@ class EpochReport:
     rows: Mapping[str, int]  #: per output, in the WAL and so in every sink that takes it
     sources: Mapping[str, Json]  #: per source: rows read, quarantined
     publications: Mapping[str, str]  #: per sink: how it was published
+    verdict: Verdict | None = None  #: of the audits, where the epoch has some

@@ -19,6 +19,7 @@ class EpochState(StrEnum):
     COMMITTED = "committed"  #: decided: every sink must come to show it
     PUBLISHED = "published"  #: every sink shows it
     CLEANED = "cleaned"  #: its WAL is gone; counts and digests stay
+    REPLACED = "replaced"  #: another epoch of its range was decided, and takes its place in every sink
     VOID = "void"  #: a person gave its range up, with a reason
 
 
@@ -35,6 +36,7 @@ class Role(StrEnum):
 
     BEGIN = "begin"
     STAGE = "stage"
+    AUDIT = "audit"  #: moves no state: without its verdict `prepare` and `commit` don't, where a plan has audits
     PREPARE = "prepare"
     COMMIT = "commit"
     PUBLISH = "publish"
@@ -51,6 +53,7 @@ class Fence(StrEnum):
     ATTEMPT = "attempt"  #: only under the epoch's current attempt
     EXECUTION = "execution"  #: the current attempt, and no larger execution token has voted
     NEW_ATTEMPT = "new attempt"  #: takes a fresh token first, which fences every older attempt
+    SUCCESSOR = "successor"  #: only in the transaction that decides the epoch which takes its place
 
 
 S = TypeVar("S", bound=StrEnum)
@@ -80,6 +83,7 @@ EPOCH_TRANSITIONS: tuple[Transition[EpochState], ...] = (
     _arrow(_E.STAGED, _E.COMMITTED, Role.COMMIT, Fence.ATTEMPT),
     _arrow(_E.COMMITTED, _E.PUBLISHED, (Role.PUBLISH, Role.RECOVER, Role.OPERATOR), Fence.NONE),
     _arrow(_E.PUBLISHED, _E.CLEANED, (Role.CLEANUP, Role.RECOVER), Fence.NONE),
+    _arrow(_E.CLEANED, _E.REPLACED, Role.COMMIT, Fence.SUCCESSOR),
     _arrow(_E.PLANNED, _E.VOID, Role.OPERATOR, Fence.NEW_ATTEMPT),
     _arrow(_E.STAGED, _E.VOID, Role.OPERATOR, Fence.NEW_ATTEMPT),
 )
@@ -100,5 +104,6 @@ TRANSITIONS: dict[type[StrEnum], tuple[Transition[EpochState], ...] | tuple[Tran
 }
 
 UNDECIDED = frozenset({EpochState.PLANNED, EpochState.STAGED})
-DECIDED = frozenset({EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.CLEANED})
-SHOWN = frozenset({EpochState.PUBLISHED, EpochState.CLEANED})
+DECIDED = frozenset({EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.CLEANED, EpochState.REPLACED})
+SHOWN = frozenset({EpochState.PUBLISHED, EpochState.CLEANED, EpochState.REPLACED})  #: every sink has shown it
+FINISHED = frozenset({EpochState.CLEANED, EpochState.REPLACED, EpochState.VOID})  #: nothing is left to do

@@ -36,6 +36,8 @@ PARAMETERS: dict[str, Any] = {
     "run_id": f"run {LAST}",
     "hold": timedelta(hours=2),
     "limit": 20,
+    "before": None,
+    "unfinished": None,
     "change": "renumbered",
 }
 HOT = [
@@ -66,6 +68,11 @@ HOT = [
     "list_publishers",
     "list_transitions",
     "list_epochs",
+    "find_verified",
+    "list_dags",
+    "find_pipeline_of_dag",
+    "find_verdict",
+    "list_measured_epochs",
 ]
 
 
@@ -89,6 +96,7 @@ ROWS = [
     "INSERT INTO lockstep.claim SELECT 'flights', 'landing', 'file ' || n, n {series}",
     "INSERT INTO lockstep.claim SELECT 'clicks', 'landing', 'file ' || n, n {series}",
     "INSERT INTO lockstep.execution SELECT n, 'clicks', n, NULL, n, 'begin', 'tester' {series}",
+    "INSERT INTO lockstep.verdict SELECT 'clicks', n, repeat('a', 64), 'passed', '[]', 'tester' {series}",
     "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor)"
     " SELECT 'clicks', n, 'planned', 'begin', 'tester' {series}",
 ]
@@ -114,6 +122,10 @@ def full(memory_server: PostgresServer) -> Iterator[Sql]:
 def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
     pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
     require_few_rows(full, name, pipeline=pipeline, pipelines=[pipeline], epochs=[LAST])
+
+
+def test_a_page_of_old_epochs_is_had_without_a_walk_to_it(full: Sql) -> None:
+    require_few_rows(full, "list_epochs", pipelines=["clicks"], before=EPOCHS // 2, unfinished=0)
 
 
 @pytest.mark.parametrize("source", ["landing", "gone", "new"])

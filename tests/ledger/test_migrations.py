@@ -11,6 +11,7 @@ from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger import migrations as migrating
 from lockstep.ledger._statements import migrations
+from lockstep.ledger.report import Report, Unproven
 from stack.postgres import PostgresServer
 from tests.ledger import racers
 from tests.ledger.epochs import Sql
@@ -96,3 +97,32 @@ def test_an_older_ledgers_sources_are_found_where_they_ended_and_its_tasks_may_g
         sql("DROP ROLE task_of_old")
         sql.commit()
     memory_server.drop_database("before_sources")
+
+
+def test_what_an_older_ledger_took_a_persons_word_for_is_unproven(
+    memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = memory_server.create_database("before_comparisons")
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "migrations", lambda: migrations()[:13])
+        migrate(dsn)
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES ('clicks', 'cursor', 3)")
+            sql(
+                "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+                """ SELECT 'clicks', n, 'cleaned', n, '{"format": 1, "sources": {}, "sinks": {}}', 'w',"""
+                " repeat('a', 64) FROM generate_series(1, 3) n"
+            )
+            sql(
+                "INSERT INTO lockstep.participant (pipeline, epoch, sink, state, attempt, token, target_id,"
+                " publication) SELECT 'clicks', n, 'out', 'published', n, n, 't',"
+                " CASE n WHEN 2 THEN 'resolved' ELSE 'sent' END FROM generate_series(1, 3) n"
+            )
+        migrate(dsn)
+        with closing(Report(dsn)) as report:
+            found = report.pipeline("clicks")
+    assert found is not None
+    assert (found.verified_through, found.unproven) == (1, Unproven(2, "out", "a person has said that it was applied"))
+    memory_server.drop_database("before_comparisons")

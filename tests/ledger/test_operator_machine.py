@@ -256,5 +256,6 @@ def test_whatever_runs_and_people_do_the_ledger_follows_the_model(ledger: Ledger
         ),
     )
     refusals = {"AlreadyDecided", "EpochBusy", "Fenced", "IllegalTransition", "NotPrepared"}
-    missed = {*map(str, EpochState), *refusals} - set(Operating.met)
+    one_epoch = set(EpochState) - {EpochState.REPLACED}  # takes another one: see test_generations.py
+    missed = {*map(str, one_epoch), *refusals} - set(Operating.met)
     assert not missed, f"no history came by {missed}: {Operating.met}"

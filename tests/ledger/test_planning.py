@@ -236,6 +236,6 @@ def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
         "b.log": Claim("b.log"),
     }
     assert epoch is not None
-    assert ledger.find_claims(FLIGHTS, "logs", ["a.log"], but=2) == {"a.log": first}
+    assert ledger.find_claims(FLIGHTS, "logs", ["a.log"], but=[2]) == {"a.log": first}
     with pytest.raises(SourceClaimed, match="epoch 2"):
         claim(3, Claim("b.log", 0, 5))

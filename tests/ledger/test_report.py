@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Row
-from lockstep.ledger.report import PATIENCE, EpochStatus, Report, to_json
+from lockstep.ledger.report import PATIENCE, EpochStatus, Report, Unproven, to_json
+from lockstep.remedies import COMMAND, NOTEBOOK
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
     CLICKS,
     FLIGHTS,
+    RUN,
     Sql,
+    a_plan,
     attempt_of,
     cleaned,
     clicked,
@@ -72,7 +77,93 @@ def test_many_pipelines_are_asked_about_in_as_many_questions_as_one(
 
     monkeypatch.setattr(LedgerConnection, "read", counted)
     assert [len(found.epochs) for found in report.pipelines()] == [3, 3]
-    assert sorted(asked) == ["count_states", "find_holes", "list_epochs", "list_pipelines", "list_publishers"]
+    assert sorted(asked) == [
+        "count_kept_wals",
+        "count_states",
+        "find_holes",
+        "find_verified",
+        "list_epochs",
+        "list_pipelines",
+        "list_publishers",
+        "list_shown",
+    ]
+
+
+def verified(report: Report, pipeline: str = FLIGHTS) -> int:
+    found = report.pipeline(pipeline)
+    assert found is not None
+    return found.verified_through
+
+
+def test_a_pipeline_is_verified_through_the_epoch_before_the_first_that_a_sink_lacks(
+    ledger: Ledger, report: Report
+) -> None:
+    assert verified(report, CLICKS) == 0
+    first, second, third, fourth = (planned(ledger, number) for number in (1, 2, 3, 4))
+    assert verified(report) == 0
+    published(ledger, second)
+    assert verified(report) == 0, "epochs come in any order, the watermark in theirs"
+    show(ledger, committed(ledger, first), "warehouse")
+    assert verified(report) == 0, "delays lacks it"
+    show(ledger, ledger.epoch(FLIGHTS, first.id), "delays")
+    assert verified(report) == 2
+    ledger.void_epoch(FLIGHTS, third.id, "closed")
+    assert verified(report) == 3, "of what was given up nothing is to be proven"
+    cleaned(ledger, fourth)
+    assert verified(report) == 4
+
+
+def test_what_is_found_amiss_is_unproven_until_it_agrees_again(ledger: Ledger, report: Report) -> None:
+    epochs = [cleaned(ledger, planned(ledger, number)) for number in (1, 2, 3)]
+    ledger.record_comparison(epochs[2], "delays", "output flights: shows 6 rows")
+    ledger.record_comparison(epochs[1], "warehouse", "output flights: shows 8 rows")
+    found = report.pipeline(FLIGHTS)
+    assert found is not None
+    assert (found.verified_through, found.unproven) == (1, Unproven(2, "warehouse", "output flights: shows 8 rows"))
+    amiss = {one.sink: one for one in status(report)[2].participants}
+    assert amiss["delays"].unproven is None and amiss["delays"].compared_at is None
+    assert amiss["warehouse"].compared_at is not None and amiss["warehouse"].compared_by == "tester"
+    ledger.record_comparison(epochs[1], "warehouse", None)
+    assert verified(report) == 2
+    ledger.record_comparison(epochs[2], "delays", None)
+    assert verified(report) == 3
+
+
+def test_the_history_has_a_comparison_that_found_something_new(ledger: Ledger, report: Report) -> None:
+    epoch = cleaned(ledger, planned(ledger))
+    for found in (None, "gone", "gone", None, None):
+        ledger.record_comparison(epoch, "delays", found)
+    moves = [(one.source, one.target, one.sink, one.reason) for one in report.history(FLIGHTS, 1)][-2:]
+    assert moves == [
+        ("published", "published", "delays", "gone"),
+        ("published", "published", "delays", "verify: the rows are those that were sealed"),
+    ]
+
+
+def test_only_what_a_sink_has_published_can_be_compared(ledger: Ledger, report: Report) -> None:
+    undecided, half = voted(ledger, planned(ledger, 1)), committed(ledger, planned(ledger, 2))
+    for epoch in (undecided, half):
+        ledger.record_comparison(epoch, "delays", "gone")
+    ledger.record_comparison(half, "nobody", "gone")
+    for one in status(report).values():
+        assert all(participant.compared_at is None for participant in one.participants)
+    shown = published(ledger, undecided)
+    ledger.record_comparison(replace(shown, manifest_hash="b" * 64), "delays", "gone")
+    found = report.pipeline(FLIGHTS)
+    assert found is not None and found.unproven is None, "another manifest than the decided one says nothing"
+
+
+def test_a_persons_word_proves_nothing(ledger: Ledger, report: Report) -> None:
+    epoch = show(ledger, committed(ledger, planned(ledger)), "delays")
+    said = ledger.participants(FLIGHTS, 1)["warehouse"].vote
+    assert said is not None
+    word = {"reason": "I looked", "unproven": "a person has said that it was applied: I looked"}
+    ledger.record_publication(epoch, "warehouse", said.token, "resolved", Role.OPERATOR, **word)
+    found = report.pipeline(FLIGHTS)
+    assert found is not None
+    assert (found.verified_through, found.unproven) == (0, Unproven(1, "warehouse", word["unproven"]))
+    ledger.record_comparison(epoch, "warehouse", None)
+    assert verified(report) == 1
 
 
 def test_of_many_pipelines_fewer_epochs_are_shown_and_one_of_each_at_least(
@@ -105,10 +196,68 @@ def test_unfinished_epochs_are_shown_however_old(ledger: Ledger, report: Report)
     assert [epoch.epoch.id for epoch in found.epochs] == [3, 1]
 
 
+def numbers_of(report: Report, **among: int | None) -> list[int]:
+    found = report.pipeline(FLIGHTS, **among)  # type: ignore[arg-type]
+    assert found is not None
+    return [epoch.epoch.id for epoch in found.epochs]
+
+
+def test_older_epochs_are_had_page_by_page_with_some_of_the_unfinished_beside_them(
+    ledger: Ledger, report: Report
+) -> None:
+    for number in range(1, 7):
+        epoch = planned(ledger, number)
+        if number not in (1, 2):
+            cleaned(ledger, epoch)
+    assert numbers_of(report, limit=2, before=6, unfinished=0) == [5, 4]
+    assert numbers_of(report, limit=2, before=4, unfinished=0) == [3, 2]
+    assert numbers_of(report, limit=1, before=None, unfinished=1) == [6, 1]
+    assert numbers_of(report, limit=0, unfinished=None) == [2, 1]
+
+
+def test_one_epoch_stands_as_it_does_among_the_others(ledger: Ledger, report: Report) -> None:
+    first, _ = cleaned(ledger, planned(ledger, 1)), planned(ledger, 2)
+    assert report.epoch_status(first).epoch == status(report)[1].epoch == first
+
+
+def test_a_pipeline_tells_what_every_sink_shows_and_how_old_that_is(ledger: Ledger, report: Report, sql: Sql) -> None:
+    found = report.pipeline(FLIGHTS)
+    assert found is not None and found.shown is None
+    for number in (9, 4):
+        published(ledger, planned(ledger, number))
+    show(ledger, committed(ledger, planned(ledger, 10)), "warehouse")
+    found = report.pipeline(FLIGHTS)
+    assert found is not None and found.shown is not None and found.shown.epoch == 2
+    now = sql.one("SELECT now()")
+    assert abs(found.shown.lag - (now - day(9).end)) < timedelta(minutes=1), "its latest interval, whenever it ran"
+    for epoch in report.pipelines(limit=0):
+        assert (epoch.shown is None) == (epoch.name == CLICKS)
+    published(ledger, clicked(ledger, 0))
+    found = report.pipeline(CLICKS)
+    assert found is not None and found.shown is not None and found.shown.lag < timedelta(minutes=1)
+
+
+def test_a_pipeline_knows_the_dags_that_begin_its_epochs_and_a_dag_its_pipeline(ledger: Ledger, report: Report) -> None:
+    planned(ledger, 1)
+    planned(ledger, 2, RunKey("flights_again", "manual 1"))
+    planned(ledger, 3, RunKey(NOTEBOOK, "a run of nobody's"))
+    assert report.dags([FLIGHTS, CLICKS]) == {FLIGHTS: {"flights", "flights_again"}}
+    old = cleaned(ledger, planned(ledger, 4))
+    for number in range(12):
+        run = RunKey(COMMAND, f"flights__{number}", restate="a late file")
+        new = ledger.plan_generation(old, a_plan(), {}, run, "a late file")
+        assert new is not None
+        old = cleaned(ledger, new)
+    assert report.dags([FLIGHTS]) == {FLIGHTS: {"flights", "flights_again"}}, "whoever restates, the DAGs are whose"
+    assert report.pipeline_of_dag("flights_again") == FLIGHTS
+    assert report.pipeline_of_dag("nothing") is None
+
+
 def test_an_epoch_tells_its_run_rows_and_lease(ledger: Ledger, report: Report) -> None:
     seal(ledger, planned(ledger))
     found = status(report)[1]
     assert (found.run, found.rows, found.leased) == ("scheduled 1 of flights", {"flights": 7}, True)
+    assert found.last_run == RUN
     assert found.stuck is None
     assert AT_ONCE <= found.age <= found.attempt_age + timedelta(seconds=1)
 

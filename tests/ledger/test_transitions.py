@@ -150,7 +150,7 @@ def test_repeating_a_step_writes_no_second_transition(ledger: Ledger, sql: Sql) 
     assert sql.one(count) == before
 
 
-@pytest.mark.parametrize("table", ["transition", "execution", "deployment", "epoch", "participant"])
+@pytest.mark.parametrize("table", ["transition", "execution", "deployment", "epoch", "participant", "verdict"])
 @pytest.mark.parametrize("verb", ["DELETE FROM lockstep.{}", "TRUNCATE lockstep.{} CASCADE"])
 def test_what_was_recorded_stays(ledger: Ledger, sql: Sql, table: str, verb: str) -> None:
     committed(ledger, planned(ledger))

@@ -151,6 +151,8 @@ def broken(world: World) -> str:
     if ledger.state in DECIDED:
         if decision is None or decision != (ledger.attempt, ledger.wal, ledger.voting.vote):
             return "the decision is not of the current attempt, or it changed (I2, I12)"
+        if ledger.verdict != ledger.wal:
+            return "decided without a verdict of the WAL that is decided"
         if ParticipantState.PENDING in (ledger.voting.state, ledger.redoing.state):
             return "decided without every vote (I2)"
         if any(row.wal != decision.wal for row in shown):
@@ -229,11 +231,12 @@ class Runner:
         return compact(self.world)
 
     def run(self) -> World:
-        """begin → stage → prepare x 2 → commit → publish x 2 → cleanup, with recover for the last two and the sweep."""
+        """begin → stage → audit → prepare x 2 → commit → publish x 2 → cleanup, with recover for the last two and the
+        sweep; a person releases what is held."""
         protocol = self.protocol
         if self.world.ledger.state in UNDECIDED or self.world.ledger.state is None:
             self._start(protocol.new_attempts(self.world), "begin")
-        for task in ("stage", *(f"prepare {sink}" for sink in SINKS), "commit"):
+        for task in ("stage", "audit", "a person releases", *(f"prepare {sink}" for sink in SINKS), "commit"):
             if self.world.ledger.state in UNDECIDED:
                 self._start(protocol.executions(self.world), task)
         return self.recover() if self.world.ledger.state not in UNDECIDED else compact(self.world)

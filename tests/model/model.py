@@ -42,6 +42,7 @@ from tests.model.world import (
     NO_MARKER,
     NOTHING,
     THE_KEY,
+    Adopted,
     Branch,
     Decision,
     Ledger,
@@ -81,7 +82,16 @@ class Knockout(StrEnum):
     NO_SESSION_ENDED = "a lock timeout at the marker doesn't end sessions of lower tokens"
     LOADED_UNPROVEN = "what was loaded before the seal is prepared without being compared with what is sealed"
     VOID_KEEPS_WAL = "void leaves epoch.wal set"
+    NO_VERDICT_ASKED = "neither prepare nor commit asks for the verdict of the audits"
+    VERDICT_OF_ANY_WAL = "a verdict counts for whatever is sealed, and not only for the WAL that was audited"
     HOME_GOES_WITH_FOLDER = "what is staged below a table is deleted wherever the WAL's folder is"
+    EXPIRES_UNASKED = "files that no version of the table has are deleted without asking the ledger"
+    EXPIRES_WHAT_IS_READ = "files that the table's newest version lacks are deleted, whoever reads an older one"
+    EXPIRES_WHAT_IS_OVER = "the files of an epoch that is over are deleted without asking the table"
+
+
+#: Only with these, and with none, does the table get other versions: no other bug has to do with them
+EXPIRING = {Knockout.EXPIRES_UNASKED, Knockout.EXPIRES_WHAT_IS_READ, Knockout.EXPIRES_WHAT_IS_OVER}
 
 
 class Step(StrEnum):
@@ -89,6 +99,7 @@ class Step(StrEnum):
 
     WRITE_FOLDER = "stage: write the folder"
     SEAL = "stage: seal"
+    JUDGE = "audit: give the verdict"
     ASK_TOKEN = "prepare: take a token"
     INSERT = "prepare: insert the marker and the rows"
     INSERT_EARLY = "prepare: insert the marker and rows of a folder that isn't sealed"
@@ -112,12 +123,23 @@ class Step(StrEnum):
     ROLL_BACK = "sweep: roll back the branch"
     REMOVE = "sweep: remove the folder, and what it staged below a table"
     REMOVE_HERE = "sweep: remove the folder, and nothing below a table"
+    EXPIRE = "expire: delete what the table has adopted"
 
 
 Arrow = Transition[EpochState] | Transition[ParticipantState]
 S = TypeVar("S", bound=StrEnum)
 
-LAST_STEPS = {Step.SEAL, Step.VOTE, Step.RECORD, Step.ROLL_BACK, Step.REMOVE, Step.REMOVE_HERE, Step.ROLL_BACK_LOWER}
+LAST_STEPS = {
+    Step.SEAL,
+    Step.JUDGE,
+    Step.VOTE,
+    Step.RECORD,
+    Step.ROLL_BACK,
+    Step.REMOVE,
+    Step.REMOVE_HERE,
+    Step.ROLL_BACK_LOWER,
+    Step.EXPIRE,
+}
 HOLDS_MARKER = {Step.PROVE, Step.PREPARE, Step.COMMIT_REDO}  #: an open transaction with the marker's row in it
 
 
@@ -143,6 +165,7 @@ class Protocol:
         self.steps: dict[str, Callable[[World, Process], Moves]] = {
             Step.WRITE_FOLDER: self.write_folder,
             Step.SEAL: self.seal,
+            Step.JUDGE: self.judge,
             Step.ASK_TOKEN: self.ask_token,
             Step.INSERT: self.insert,
             Step.INSERT_EARLY: self.insert,
@@ -166,6 +189,7 @@ class Protocol:
             Step.ROLL_BACK: self.roll_back,
             Step.REMOVE: self.remove,
             Step.REMOVE_HERE: self.remove_here,
+            Step.EXPIRE: self.expire,
         }
 
     # --- the arrows of the table -------------------------------------------------------------------------------------
@@ -204,6 +228,8 @@ class Protocol:
                 return attempt == ledger.attempt and token > row.vote and token >= row.execution
             case Fence.NEW_ATTEMPT:
                 return token > ledger.attempt
+            case Fence.SUCCESSOR:  # another epoch's decision: see `tests.model.generations`
+                return False
 
     # --- who may start -----------------------------------------------------------------------------------------------
 
@@ -216,6 +242,7 @@ class Protocol:
             yield from self.raise_attempt(world, "begin", (Role.BEGIN,), world.ledger.state)
         yield from self.publications(world)
         yield from self.sweeps(world)
+        yield from self.versions(world)
 
     def new_attempts(self, world: World) -> Iterator[tuple[str, World]]:
         state = world.ledger.state
@@ -246,7 +273,11 @@ class Protocol:
             return
         releases = target is E.PLANNED or (target is E.VOID and self.knockout is not Knockout.VOID_KEEPS_WAL)
         wal = NOTHING if releases else ledger.wal
-        raised = world._replace(ledger=Ledger(target, token, wal, Participant(P.PENDING), Participant(P.PENDING)))
+        kept = wal != NOTHING or self.knockout is Knockout.VERDICT_OF_ANY_WAL
+        verdicts = (ledger.verdict, ledger.held) if kept else (NOTHING, NOTHING)
+        raised = world._replace(
+            ledger=Ledger(target, token, wal, Participant(P.PENDING), Participant(P.PENDING), *verdicts)
+        )
         if any(branch.token < token for branch in world.voting.branches) or any(f != wal for f in world.folders):
             raised = raised.plus(Process(Step.ROLL_BACK_LOWER, attempt=token, wal=wal))
         yield label, raised
@@ -273,6 +304,7 @@ class Protocol:
                     if process:
                         yield f"{label} before the seal", after.plus(process._replace(step=Step.INSERT_EARLY))
         if ledger.state is E.STAGED:
+            yield from self.audits(world)
             for sink in SINKS:
                 late = Process(Step.ASK_TOKEN, sink, ledger.attempt, wal=ledger.wal)
                 if starts_earlier:
@@ -282,6 +314,15 @@ class Protocol:
                         if process:
                             yield label, after.plus(process)
             yield "commit: start", world.plus(Process(Step.DECIDE, attempt=ledger.attempt))
+
+    def audits(self, world: World) -> Iterator[tuple[str, World]]:
+        """Every epoch has audits here: those of one without pass at once. A person may release what is held."""
+        ledger = world.ledger
+        if ledger.verdict == NOTHING and ledger.held == NOTHING:
+            yield "audit: read the WAL", world.plus(Process(Step.JUDGE, attempt=ledger.attempt, wal=ledger.wal))
+        if ledger.held != NOTHING:
+            released = ledger._replace(verdict=ledger.held, held=NOTHING)
+            yield "a person releases the epoch", world._replace(ledger=released)
 
     def publications(self, world: World) -> Iterator[tuple[str, World]]:
         """publish and cleanup, by a task or by recover: open to everybody once the ledger says so."""
@@ -331,6 +372,30 @@ class Protocol:
             return [("stage: fenced", world, None)]
         return [("stage: seal", world._replace(ledger=world.ledger._replace(state=E.STAGED, wal=me.token)), None)]
 
+    # --- audit -------------------------------------------------------------------------------------------------------
+
+    def judge(self, world: World, me: Process) -> Moves:
+        """One ledger transaction: of the WAL that was read, if it is sealed still; once."""
+        ledger = world.ledger
+        if ledger.state is not E.STAGED or me.attempt != ledger.attempt or me.wal != ledger.wal:
+            return [("audit: fenced, or another WAL is sealed", world, None)]
+        if ledger.verdict != NOTHING or ledger.held != NOTHING:
+            return [("audit: the verdict is there", world, None)]
+        passed, held = ledger._replace(verdict=me.wal), ledger._replace(held=me.wal)
+        return [
+            ("audit: passed", world._replace(ledger=passed), None),
+            ("audit: held", world._replace(ledger=held), None),
+        ]
+
+    def lets_go_on(self, ledger: Ledger) -> bool:
+        """Whether the audits of the WAL that is sealed have passed, or a person has released them."""
+        match self.knockout:
+            case Knockout.NO_VERDICT_ASKED:
+                return True
+            case Knockout.VERDICT_OF_ANY_WAL:
+                return ledger.verdict != NOTHING
+        return ledger.verdict == ledger.wal != NOTHING
+
     # --- prepare -----------------------------------------------------------------------------------------------------
 
     def ask_token(self, world: World, me: Process) -> Moves:
@@ -340,6 +405,8 @@ class Protocol:
         branch will never be decided and may be rolled back.
         """
         name, ledger = SinkName(me.sink), world.ledger
+        if ledger.state is E.STAGED and not self.lets_go_on(ledger):
+            return [("prepare: no verdict lets it go on", world, None)]
         if not self.may_take_token(ledger, me.attempt):
             return [("prepare: no token, fenced", world, None)]
         token = ledger.attempt if self.knockout is Knockout.NO_EXECUTION_TOKEN else world.fresh_token()
@@ -392,7 +459,7 @@ class Protocol:
         name, ledger = SinkName(me.sink), world.ledger
         row = world.participant(name)
         votes = (ledger, row, P.PREPARED, Role.PREPARE, me.attempt, me.token)
-        if ledger.state is not E.STAGED or not self.moves_participant(*votes):
+        if ledger.state is not E.STAGED or not self.lets_go_on(ledger) or not self.moves_participant(*votes):
             return [("prepare: vote refused, fenced", world, None)]
         voted = Participant(P.PREPARED, row.execution, me.token)
         return [(f"prepare {name}: vote", world.with_participant(name, voted), None)]
@@ -401,6 +468,8 @@ class Protocol:
 
     def decide(self, world: World, me: Process) -> Moves:
         """One ledger transaction: lock the epoch row, then count this attempt's votes, then decide."""
+        if not self.lets_go_on(world.ledger):
+            return [("commit: refused, no verdict lets it go on", world, None)]
         if not self.all_voted(world):
             return [("commit: refused, a vote is missing", world, None)]
         if self.knockout is Knockout.STALE_COUNT and me.attempt == world.ledger.attempt:
@@ -472,7 +541,7 @@ class Protocol:
             return self.found_marker(world, me, row)
         if any(self.same_key(branch, key) for branch in sink.branches) or self.open_session(world, name):
             return []
-        if me.wal not in world.folders:
+        if me.wal not in world.folders or world.adopted is Adopted.GONE:
             world = world._replace(fault="a redo needs the WAL and it is gone (I21)")
             return [("publish: the WAL is gone", world, None)]
         return [(f"publish {name}: insert the marker and the rows", world, me._replace(step=Step.COMMIT_REDO))]
@@ -585,6 +654,42 @@ class Protocol:
 
     def remove_here(self, world: World, me: Process) -> Moves:
         return [("sweep: remove the folder", self.without_folder(world, me.token, at_home=False), None)]
+
+    # --- the table's versions, and what is left of older ones ---------------------------------------------------------
+
+    def versions(self, world: World) -> Iterator[tuple[str, World]]:
+        """Anybody may compact the table, and take that back; readers are at older versions for a time."""
+        if not world.redoing.shown or self.unfenced or self.knockout not in (None, *EXPIRING):
+            return
+        if world.adopted is Adopted.NEWEST:
+            yield "others compact the table", world._replace(adopted=Adopted.OLDER)
+        if world.adopted is Adopted.OLDER:
+            yield "others roll the table back", world._replace(adopted=Adopted.NEWEST)
+            yield "time passes: no reader is at the older version", world._replace(adopted=Adopted.PAST)
+        if world.adopted is not Adopted.GONE and self.may_expire(world):
+            yield "expire: table and ledger say that nobody needs the files", world.plus(Process(Step.EXPIRE))
+
+    def may_expire(self, world: World) -> bool:
+        """See `lockstep.steps.replaced_files`."""
+        past, over = world.adopted is Adopted.PAST, world.ledger.state is E.CLEANED
+        match self.knockout:
+            case Knockout.EXPIRES_UNASKED:
+                return past
+            case Knockout.EXPIRES_WHAT_IS_READ:
+                return over and world.adopted is not Adopted.NEWEST
+            case Knockout.EXPIRES_WHAT_IS_OVER:
+                return over
+        return past and over
+
+    def expire(self, world: World, me: Process) -> Moves:
+        if world.adopted is Adopted.GONE:
+            return [("expire: gone already", world, None)]
+        after = world._replace(adopted=Adopted.GONE)
+        if world.adopted is not Adopted.PAST:
+            after = after._replace(fault="files were deleted that some version of the table has (I28)")
+        elif world.ledger.state not in SHOWN:
+            after = after._replace(fault="files were deleted from which a sink has yet to publish (I28)")
+        return [("expire: delete the files", after, None)]
 
     # --- sinks -------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ class Ledger(NamedTuple):
     wal: int = NOTHING  #: the folder (named by its stage's token) that is sealed
     voting: Participant = Participant()
     redoing: Participant = Participant()
+    verdict: int = NOTHING  #: the folder whose audits passed, or were released
+    held: int = NOTHING  #: the folder whose audits hold the epoch
 
 
 class Branch(NamedTuple):
@@ -49,7 +51,16 @@ class Shown(NamedTuple):
     wal: int
 
 
-NO_MARKER = -1
+class Adopted(StrEnum):
+    """Where the table of the redoing sink, if that adopts, has the files of the sealed WAL, once the epoch is shown."""
+
+    NEWEST = "in its newest version"  #: as long as nothing is shown: in none
+    OLDER = "in an older version, which some reader may still be at"
+    PAST = "in no version that anybody may read"
+    GONE = "deleted"
+
+
+NO_MARKER = ANOTHERS = -1
 THE_KEY = 0  #: (deployment, pipeline, sink, epoch); a planted bug puts the writer's token there
 
 
@@ -97,6 +108,7 @@ class World(NamedTuple):
     archived: bool = False
     processes: tuple[Process, ...] = ()
     fault: str = ""  #: something that a step did and no rule allows
+    adopted: Adopted = Adopted.NEWEST
 
     def sink(self, name: SinkName) -> Sink:
         return self.voting if name is SinkName.VOTING else self.redoing
@@ -123,7 +135,7 @@ class World(NamedTuple):
 def _tokens(world: World) -> set[int]:
     """Every token in the world, whatever it names."""
     ledger, voting, redoing = world.ledger, world.ledger.voting, world.ledger.redoing
-    tokens = {NOTHING, ledger.attempt, ledger.wal, *world.folders, *(world.decision or ())}
+    tokens = {NOTHING, ledger.attempt, ledger.wal, *world.folders, *(world.decision or ()), ledger.verdict, ledger.held}
     tokens.update((voting.execution, voting.vote, redoing.execution, redoing.vote))
     for rows in (world.voting.branches, world.voting.shown, world.redoing.shown):
         for row in rows:
@@ -175,6 +187,8 @@ def _renamed(
             folder[ledger.wal],
             Participant(voting.state, vote[voting.execution], vote[voting.vote]),
             Participant(redoing.state, redo[redoing.execution], redo[redoing.vote]),
+            folder.get(ledger.verdict, ANOTHERS),
+            folder.get(ledger.held, ANOTHERS),
         ),
         # a decision that the ledger no longer bears out is broken, by whatever name
         Decision(folder.get(decision.attempt, -1), folder.get(decision.wal, -1), vote.get(decision.vote, -1))
@@ -189,6 +203,7 @@ def _renamed(
         world.archived,
         tuple(sorted(processes)),
         world.fault,
+        world.adopted,
     )
 
 
@@ -206,6 +221,10 @@ def _names(attempts: set[int], tokens: list[int]) -> dict[int, int]:
 def _forget(world: World) -> World:
     """Drop what nobody will be compared with: old attempts, old WALs, executions that no younger one can meet."""
     ledger, sealed = world.ledger, world.ledger.wal
+    if ledger.verdict not in (NOTHING, sealed) or ledger.held not in (NOTHING, sealed):
+        verdict, held = (one if one in (NOTHING, sealed) else ANOTHERS for one in (ledger.verdict, ledger.held))
+        ledger = ledger._replace(verdict=verdict, held=held)
+        world = world._replace(ledger=ledger)
     processes = tuple([_without_old(process, world) for process in world.processes])
     if processes != world.processes:
         world = world._replace(processes=processes)

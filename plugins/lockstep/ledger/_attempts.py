@@ -55,23 +55,43 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
         pipeline=attempt.pipeline,
         epoch=attempt.epoch,
         attempt=attempt.token,
+        restate=run.restate,
     )
+
+
+def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
+    """None up to `token` is given out any more, and none is taken for it. Raises `IllegalTransition`."""
+    last = _skip(tx, 1)
+    if token - last > _MOST_LOST:
+        raise IllegalTransition(_too_far(pipeline, token, last))
+    if last < token:
+        _skip(tx, token - last)
+
+
+def _skip(tx: Transaction, count: int) -> int:
+    return int(require_row(tx.one("lift_tokens", count=count))["max"])
 
 
 def lift_tokens(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
     """By taking them: that needs no other right than every task has, and is safe beside others."""
     while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
         if token - last > _MOST_LOST:
-            raise IllegalTransition(
-                f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be "
-                "caught up with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a "
-                "larger number, then try again"
-            )
+            raise IllegalTransition(_too_far(pipeline, token, last))
         tx.do("lift_tokens", count=token - last)
+
+
+def _too_far(pipeline: str, token: int, last: int) -> str:
+    return (
+        f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be caught up "
+        "with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try "
+        "again"
+    )
 
 
 def void_epoch(tx: Transaction, row: Row, reason: str) -> Row:
     """Give the range up, in an attempt of its own."""
     row = open_attempt(tx, row, Role.OPERATOR, reason=reason)
     key = {"pipeline": row["pipeline"], "epoch": row["id"]}
+    if row["replaces"] is not None:
+        tx.do("release_claims", **key)
     return require_row(tx.one("void_epoch", **key, attempt=row["attempt"], reason=reason))

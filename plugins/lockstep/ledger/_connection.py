@@ -232,6 +232,8 @@ def _named(error: psycopg2.Error) -> LockstepError | None:
             return LedgerRefused(
                 "the ledger's connection is read-only: set default_transaction_read_only = off for role and database"
             )
+        case psycopg2.errors.InsufficientPrivilege():
+            return LedgerRefused(f"the role of the ledger's connection may not do that: {first_line(error)}")
         case psycopg2.errors.UndefinedTable():
             return LedgerRefused("the database holds no ledger: run its migrations first")
         case psycopg2.errors.ExclusionViolation():

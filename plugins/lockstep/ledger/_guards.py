@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lockstep import remedies
-from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
+from lockstep.epoch import Attempt, Epoch, Outcome, Participant, RunKey, Verdict, Vote
 from lockstep.errors import (
     EpochBusy,
+    EpochHeld,
     Fenced,
     IllegalTransition,
     InvalidPipeline,
     KeysHeld,
     LedgerConflict,
+    NotAudited,
     NotPrepared,
     OutOfOrder,
     RestageRefused,
     UnknownEpoch,
 )
 from lockstep.ledger._connection import Row, Transaction
-from lockstep.ledger._rows import require_row, to_participant
+from lockstep.ledger._rows import require_row, to_participant, to_verdict
 from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
 
 
@@ -105,7 +107,7 @@ def require_undecided(row: Row, verb: str) -> None:
 
 
 def require_votes(tx: Transaction, row: Row) -> None:
-    """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution.
+    """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution, and no audit holds it.
 
     A younger execution rolls older branches back before it has voted itself: from its start on, the older vote is void.
     """
@@ -114,6 +116,7 @@ def require_votes(tx: Transaction, row: Row) -> None:
             f"can't commit {epoch_name(row)}: it is {row['state']}, its WAL is not sealed: clear from stage, or all of "
             f"the run: {_own_run(row)}"
         )
+    require_verdict(tx, row)
     found = list_participants(tx, row["pipeline"], row["id"])
     votes = {sink for sink, participant in found.items() if _is_counted(participant, row["attempt"])}
     wanted = set(row["plan"]["sinks"])
@@ -124,6 +127,41 @@ def require_votes(tx: Transaction, row: Row) -> None:
             f"{', '.join(lacking)}: clear {', '.join(f'prepare.{sink}' for sink in lacking)} and what follows, or all "
             f"of the run: {_own_run(row)}"
         )
+
+
+def find_verdict(tx: Transaction, row: Row) -> Verdict | None:
+    """Of the WAL that is sealed now."""
+    found = tx.one("find_verdict", pipeline=row["pipeline"], epoch=row["id"])
+    return to_verdict(found) if found else None
+
+
+def require_verdict(tx: Transaction, row: Row) -> None:
+    """Where the plan has audits: theirs of the WAL that is sealed now, passed or released by a person. Raises
+    `EpochHeld`, `NotAudited`."""
+    if not row["plan"].get("audits"):
+        return
+    found = find_verdict(tx, row)
+    if found is None:
+        raise NotAudited(
+            f"{epoch_name(row)} has audits, and its WAL wasn't audited: clear from audit, or all of the run: "
+            f"{_own_run(row)}. If the pipeline has no audits any more, {remedies.replan(row['pipeline'], row['id'])} "
+            "plans it without"
+        )
+    require_not_held(row["pipeline"], row["id"], found)
+
+
+def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
+    """Raise `EpochHeld`, with what a person can do."""
+    if verdict.outcome is Outcome.HELD:
+        raise EpochHeld(f"{pipeline} epoch {epoch} is {describe_hold(pipeline, epoch, verdict)}")
+
+
+def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
+    """Why an epoch is held, and which commands go on."""
+    return (
+        f"{verdict}, and nothing of it is shown: {remedies.release(pipeline, epoch)} lets it go on as it is, "
+        f"{remedies.replan(pipeline, epoch)} stages it anew, {remedies.void(pipeline, epoch)} gives its range up"
+    )
 
 
 def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
@@ -147,6 +185,13 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
         raise OutOfOrder(
             f"{pipeline} epoch {epoch} waits: epoch {before['id']} is {before['state']}, it has to be decided first"
         )
+
+
+def require_replaceable(tx: Transaction, row: Row) -> None:
+    """Lock the epoch whose place this one takes. Raises `IllegalTransition` unless every sink shows it, and it is
+    cleaned up."""
+    before = lock_epoch(tx, row["pipeline"], row["replaces"])
+    require_state(before, EpochState.CLEANED, "replace")
 
 
 def require_keyed_state_follows(tx: Transaction, row: Row) -> None:

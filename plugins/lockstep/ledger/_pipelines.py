@@ -12,6 +12,7 @@ from lockstep.errors import IllegalTransition, InvalidPipeline
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._rows import require_row
+from lockstep.wal_retention import WalRetention
 
 
 def register(
@@ -20,10 +21,11 @@ def register(
     identity: Identity,
     hold: timedelta | None,
     settings: Mapping[str, Json],
+    retention: WalRetention | None = None,
 ) -> None:
     """Make it known. Raises `InvalidPipeline` as `update`."""
     tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
-    update(tx, pipeline, identity, hold, settings)
+    update(tx, pipeline, identity, hold, settings, retention)
 
 
 def update(
@@ -32,6 +34,7 @@ def update(
     identity: Identity,
     hold: timedelta | None,
     settings: Mapping[str, Json],
+    retention: WalRetention | None = None,
 ) -> None:
     """Raises `InvalidPipeline` if it lives with the other identity, or was forgotten."""
     row = require_row(tx.one("find_pipeline", pipeline=pipeline))
@@ -43,6 +46,8 @@ def update(
         )
     if hold is not None:
         tx.do("keep_hold", pipeline=pipeline, hold=hold)
+    if retention is not None:
+        tx.do("keep_retention", pipeline=pipeline, time=retention.time, epochs=retention.epochs)
     for sink, spec in settings.items():
         tx.do("keep_deployed", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Claim, Interval, Json, Plan
+from lockstep.epoch import Attempt, Claim, Generation, Interval, Json, Plan, RunKey
 from lockstep.errors import IllegalTransition, IntervalOverlap, OutOfOrder, SourceClaimed
+from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import numbers, texts
 from lockstep.ledger._connection import Row, Transaction
-from lockstep.ledger._rows import to_epoch
+from lockstep.ledger._rows import require_row, to_epoch
+from lockstep.states import Role
 
 
 def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
@@ -51,17 +53,63 @@ def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
         )
 
 
-def freeze_plan(tx: Transaction, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
-    """Participants and claims of a plan, under the pipeline's lock. Raises `SourceClaimed`."""
+def insert_epoch(
+    tx: Transaction,
+    pipeline: str,
+    plan: Plan,
+    claims: Mapping[str, Sequence[Claim]],
+    run: RunKey,
+    interval: Interval | None,
+    generation: Generation | None = None,
+) -> Row:
+    """A new epoch under the next number, in the first attempt of `run`, under the pipeline's lock. Raises
+    `SourceClaimed`."""
+    number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
+    token = attempts.take_token(tx, pipeline, number, Role.BEGIN)
+    row = tx.one(
+        "insert_epoch",
+        pipeline=pipeline,
+        epoch=number,
+        start=interval.start if interval else None,
+        end=interval.end if interval else None,
+        attempt=token,
+        plan=Jsonb(plan.to_json()),
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        lease=attempts.LEASE,
+        root=generation.root if generation else None,
+        generation=generation.number if generation else 0,
+        replaces=generation.replaces if generation else None,
+        because=generation.because if generation else None,
+    )
+    found = require_row(row)
+    freeze_plan(tx, found, plan, claims)
+    attempts.save_run(tx, run, Attempt(pipeline, number, token))
+    return found
+
+
+def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
+    """Participants and claims of an epoch's plan, under the pipeline's lock. What other lives of its range claim is its
+    own already. Raises `SourceClaimed`."""
+    pipeline, epoch = row["pipeline"], row["id"]
+    own = [one["id"] for one in tx.all("list_generations", pipeline=pipeline, root=row["root"])] if row["root"] else []
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
         tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
     for source, wanted in claims.items():
-        _claim(tx, pipeline, epoch, source, wanted)
+        claim_files(tx, pipeline, epoch, source, wanted, own)
 
 
-def _claim(tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim]) -> None:
+def claim_files(
+    tx: Transaction, pipeline: str, epoch: int, source: str, claims: Sequence[Claim], own: Sequence[int] = ()
+) -> None:
+    """Under the pipeline's lock. `own`: epochs whose claims are this one's, too. Raises `SourceClaimed`."""
     _require_once(source, claims)
+    if own:
+        paths = texts(claim.path for claim in claims)
+        found = tx.all("find_own_claims", pipeline=pipeline, source=source, paths=paths, own=list(own))
+        known = {one["path"] for one in found}
+        claims = [claim for claim in claims if claim.path not in known]
     wanted = {
         "pipeline": pipeline,
         "source": source,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey, Verdict
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_participant
+from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_verdict
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
+from lockstep.wal_retention import KeptWal, WalRetention
 
 
 class LedgerReader:
@@ -31,6 +33,14 @@ class LedgerReader:
         """The same ledger on a connection of its own, for another thread."""
         return type(self)(self._connection.dsn, self.actor)
 
+    @contextmanager
+    def compacting(self, pipeline: str, sink: str) -> Iterator[bool]:
+        """Whether nobody else compacts this sink's table; until the block ends nobody else gets to. Nothing safe rests
+        on it: a link that breaks ends it."""
+        with closing(self.clone()) as beside:
+            held = beside._find_one("lock_compaction", key=f"lockstep compaction {pipeline} {sink}")
+            yield bool(held and held["held"])
+
     def close(self) -> None:
         self._connection.close()
 
@@ -43,6 +53,13 @@ class LedgerReader:
             self._deployment = str(row["id"])
         return self._deployment
 
+    def now(self) -> datetime:
+        """The server's time, by which everything that depends on time goes."""
+        row = self._find_one("find_time")
+        assert row is not None, "a SELECT of no table has a row"
+        now: datetime = row["now"]
+        return now
+
     def hold(self, pipeline: str) -> timedelta:
         """How long recovery leaves the pipeline's undecided attempts alone. Raises `UnknownEpoch`."""
         row = self._find_one("find_pipeline", pipeline=pipeline)
@@ -50,6 +67,30 @@ class LedgerReader:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         hold: timedelta = row["hold"]
         return hold
+
+    def wal_retention(self, pipeline: str) -> WalRetention:
+        """As the definition that began last says it. Raises `UnknownEpoch`."""
+        row = self._find_one("find_pipeline", pipeline=pipeline)
+        if row is None:
+            raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
+        return WalRetention(row["keep_wal_time"], row["keep_wal_epochs"])
+
+    def kept_wals(self, pipeline: str) -> list[KeptWal]:
+        """The WALs that have stayed after cleanup, oldest epoch first."""
+        return [to_kept_wal(row) for row in self._find_all("list_kept_wals", pipeline=pipeline)]
+
+    def kept_wal(self, pipeline: str, epoch: int) -> KeptWal | None:
+        row = self._find_one("find_kept_wal", pipeline=pipeline, epoch=epoch)
+        return to_kept_wal(row) if row else None
+
+    def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, KeptWal | None]]:
+        """The sealed WALs that are there, youngest epoch first: of epochs that aren't finished, and those kept."""
+        rows = self._find_all("list_wals", pipeline=pipeline, limit=limit)
+        return [(to_epoch(row), _kept_of(row)) for row in rows]
+
+    def due_wals(self, pipeline: str) -> list[KeptWal]:
+        """Those that `expire_wals` would give back now."""
+        return [to_kept_wal(row) for row in self._find_all("list_due_wals", pipeline=pipeline)]
 
     def settings(self, pipeline: str, sink: str) -> SinkSettings:
         """The operational arguments of a sink that any definition has been deployed with, and any person has said."""
@@ -68,6 +109,11 @@ class LedgerReader:
         """The attempt that this run's own `begin` took."""
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return Attempt(row["pipeline"], row["epoch"], row["attempt"]) if row else None
+
+    def run_restates(self, run: RunKey) -> str | None:
+        """Why this run was to restate when it got its epoch; None if it wasn't, or an older version gave it that."""
+        row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
+        return row["restate"] if row else None
 
     def require_current(self, attempt: Attempt) -> None:
         """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
@@ -128,6 +174,32 @@ class LedgerReader:
         """The epoch whose interval overlaps `interval`, equal or not."""
         row = self._find_one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
         return to_epoch(row) if row else None
+
+    def generations(self, epoch: Epoch) -> list[Epoch]:
+        """Every life of the epoch's range, the original first; those that were given up, too."""
+        return [to_epoch(row) for row in self._find_all("list_generations", pipeline=epoch.pipeline, root=epoch.root)]
+
+    def successor(self, epoch: Epoch) -> Epoch | None:
+        """The decided epoch that has taken this one's place."""
+        row = self._find_one("find_successor", pipeline=epoch.pipeline, root=epoch.root, epoch=epoch.id)
+        return to_epoch(row) if row else None
+
+    def last_successor(self, epoch: Epoch) -> Epoch | None:
+        """The last decided epoch numbered above this one that has taken the place of one up to it."""
+        row = self._find_one("find_last_successor", pipeline=epoch.pipeline, epoch=epoch.id)
+        return to_epoch(row) if row else None
+
+    def rival_generation(self, current: Epoch) -> Epoch | None:
+        """The epoch that is to take, or has taken, the place of `current`; not one that was given up."""
+        number = current.generation.number + 1 if current.generation else 1
+        key = {"pipeline": current.pipeline, "root": current.root, "generation": number}
+        row = self._find_one("find_generation", **key)
+        return to_epoch(row) if row else None
+
+    def current_epochs(self, pipeline: str, span: Interval) -> list[Epoch]:
+        """Of each interval that meets `span` the last decided life, or the original; by time."""
+        rows = self._find_all("list_current_epochs", pipeline=pipeline, start=span.start, end=span.end)
+        return [to_epoch(row) for row in rows]
 
     def epoch_before(self, pipeline: str, epoch: int) -> Epoch | None:
         """The one with the next smaller number, void or not."""
@@ -194,6 +266,28 @@ class LedgerReader:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
         return {row["sink"]: to_participant(row) for row in rows}
 
+    def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
+        """What the audits of the epoch's sealed WAL came to; None where they weren't asked, or there are none."""
+        row = self._find_one("find_verdict", pipeline=pipeline, epoch=epoch)
+        return to_verdict(row) if row else None
+
+    def require_not_held(self, epoch: Epoch) -> None:
+        """Raises `EpochHeld`, with what a person can do."""
+        if (found := self.verdict(epoch.pipeline, epoch.id)) is not None:
+            guards.require_not_held(epoch.pipeline, epoch.id, found)
+
+    def measured_before(self, epoch: Epoch, limit: int) -> list[tuple[Json, dict[str, float]]]:
+        """Of the last `limit` decided epochs before this one, the youngest first: the summary of the seal, and what
+        audits have measured, by their names."""
+        rows = self._find_all("list_measured_epochs", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
+        return [
+            (
+                row["summary"] or {},
+                {one["name"]: one["value"] for one in row["results"] or () if one["value"] is not None},
+            )
+            for row in rows
+        ]
+
     def find_claimed_paths(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
         """Those of `paths` that some epoch of this source owns, in whole or in part."""
         found: set[str] = set()
@@ -204,18 +298,28 @@ class LedgerReader:
             found.difference_update(row["path"] for row in new)
         return found
 
-    def find_claims(self, pipeline: str, source: str, paths: Iterable[str], but: int | None = None) -> dict[str, Claim]:
-        """Of each path the last claim, whole or highest range, that another epoch than `but` has on it."""
+    def find_own_paths(self, pipeline: str, source: str, paths: Iterable[str], own: Sequence[int]) -> set[str]:
+        """Those of `paths` that one of the epochs `own` claims, in whole or in part."""
+        key = {"pipeline": pipeline, "source": source, "own": list(own)}
+        found = (self._find_all("find_own_claims", **key, paths=texts(chunk)) for chunk in chunks(paths))
+        return {row["path"] for rows in found for row in rows}
+
+    def find_claims(
+        self, pipeline: str, source: str, paths: Iterable[str], but: Sequence[int] = ()
+    ) -> dict[str, Claim]:
+        """Of each path the last claim, whole or highest range, that another epoch than those of `but` has on it."""
         rows = [
             row
             for chunk in chunks(paths)
-            for row in self._find_all("find_claims", pipeline=pipeline, source=source, paths=texts(chunk), but=but)
+            for row in self._find_all(
+                "find_claims", pipeline=pipeline, source=source, paths=texts(chunk), but=list(but)
+            )
         ]
         return {row["path"]: Claim(**row) for row in rows}
 
-    def find_paths_by_head(self, pipeline: str, source: str, heads: Iterable[str], but: int | None = None) -> set[str]:
-        """Paths on which another epoch than `but` has a claim with one of these heads."""
-        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=but)
+    def find_paths_by_head(self, pipeline: str, source: str, heads: Iterable[str], but: Sequence[int] = ()) -> set[str]:
+        """Paths on which another epoch than those of `but` has a claim with one of these heads."""
+        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=list(but))
         return {row["path"] for row in rows}
 
     def find_issued_tokens(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
@@ -229,3 +333,9 @@ class LedgerReader:
 
     def _find_all(self, name: str, **parameters: object) -> list[Row]:
         return self._connection.read(name, **parameters)
+
+
+def _kept_of(row: Row) -> KeptWal | None:
+    if row["kept_wal"] is None:
+        return None
+    return to_kept_wal({**row, "epoch": row["id"], "wal": row["kept_wal"], "bytes": row["kept_bytes"]})

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 
-from lockstep.epoch import Epoch, Interval, Participant, Plan, Restaged, Vote
+from lockstep.epoch import (
+    AuditResult,
+    Epoch,
+    Generation,
+    Interval,
+    Outcome,
+    Participant,
+    Plan,
+    Restaged,
+    Verdict,
+    Vote,
+)
 from lockstep.errors import IllegalTransition
 from lockstep.ledger._connection import Row
 from lockstep.states import EpochState, ParticipantState
+from lockstep.wal_retention import KeptWal
 
 
 def to_epoch(row: Row) -> Epoch:
@@ -27,7 +39,14 @@ def to_epoch(row: Row) -> Epoch:
         based_on=row["based_on"],
         reason=row["reason"],
         restaged=_restaged(row),
+        generation=_generation(row),
     )
+
+
+def _generation(row: Row) -> Generation | None:
+    if row["root"] is None:
+        return None
+    return Generation(row["root"], row["generation"], row["replaces"], row["restated_because"])
 
 
 def _restaged(row: Row) -> Restaged | None:
@@ -47,7 +66,32 @@ def to_participant(row: Row) -> Participant:
         vote,
         row["execution"],
         row["publication"],
+        row["unproven"],
+        row["compared_at"],
+        row["compared_by"],
         row["age"],
+    )
+
+
+def to_kept_wal(row: Row) -> KeptWal:
+    expired = row["expired_at"]
+    return KeptWal(
+        row["epoch"],
+        row["wal"],
+        row["bytes"],
+        row["kept_at"].astimezone(UTC),
+        expired.astimezone(UTC) if expired is not None else None,
+    )
+
+
+def to_verdict(row: Row) -> Verdict:
+    return Verdict(
+        row["manifest_hash"],
+        Outcome(row["outcome"]),
+        tuple(AuditResult(**one) for one in row["results"]),
+        row["actor"],
+        (datetime.fromisoformat(row["at"]) if isinstance(row["at"], str) else row["at"]).astimezone(UTC),
+        row["reason"],
     )
 
 

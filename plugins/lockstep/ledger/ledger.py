@@ -8,22 +8,50 @@ something in `guards`; what several of them do in `pipelines`, `plans` and `atte
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Json, Plan, Restaged, RunKey, Vote
-from lockstep.errors import AlreadyDecided, EpochVoid, Fenced, IllegalTransition, LockstepError, RestageRefused
+from lockstep.epoch import (
+    Attempt,
+    AuditResult,
+    Claim,
+    Epoch,
+    Generation,
+    Identity,
+    Interval,
+    Json,
+    Outcome,
+    Plan,
+    Restaged,
+    RunKey,
+    Verdict,
+    Vote,
+)
+from lockstep.errors import (
+    AlreadyDecided,
+    EpochVoid,
+    Fenced,
+    IllegalTransition,
+    LockstepError,
+    NotPrepared,
+    RestageRefused,
+)
 from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
 from lockstep.ledger import _pipelines as pipelines
 from lockstep.ledger import _plans as plans
+from lockstep.ledger import rebuilding
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._reader import LedgerReader
-from lockstep.ledger._rows import require_row, to_epoch
-from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
+from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
+from lockstep.ledger.rebuilding import RebuiltEpoch
+from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
+from lockstep.wal_retention import KeptWal, WalRetention
 
 _NONE: Mapping[str, Json] = MappingProxyType({})
 _COUNT_EVERY = 256  #: epochs that `lockstep status` may have to count
@@ -33,23 +61,35 @@ class Ledger(LedgerReader):
     """Raises `LedgerUnavailable` when it can't be reached and `LedgerRefused` when it can't be trusted."""
 
     def ensure_pipeline(
-        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+        self,
+        pipeline: str,
+        identity: Identity,
+        hold: timedelta | None = None,
+        settings: Mapping[str, Json] = _NONE,
+        retention: WalRetention | None = None,
     ) -> None:
-        """Make the pipeline known, and its `hold` and its sinks' operational `settings` to a recovery that has no
-        definition.
+        """Make the pipeline known, and its `hold`, its WALs' `retention` and its sinks' operational `settings` to a
+        recovery that has no definition.
 
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
-        self._connection.run(Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, hold, settings))
+        self._connection.run(
+            Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, hold, settings, retention)
+        )
 
     def require_identity(
-        self, pipeline: str, identity: Identity, hold: timedelta | None = None, settings: Mapping[str, Json] = _NONE
+        self,
+        pipeline: str,
+        identity: Identity,
+        hold: timedelta | None = None,
+        settings: Mapping[str, Json] = _NONE,
+        retention: WalRetention | None = None,
     ) -> None:
         """The same for a pipeline that is known; one that isn't becomes so with its first epoch, and not before."""
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
-                pipelines.update(tx, pipeline, identity, hold, settings)
+                pipelines.update(tx, pipeline, identity, hold, settings, retention)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -66,6 +106,7 @@ class Ledger(LedgerReader):
         after: int | None,
         hold: timedelta | None = None,
         settings: Mapping[str, Json] = _NONE,
+        retention: WalRetention | None = None,
     ) -> Epoch | None:
         """Insert an epoch with its participants, claims and run; with the first one the pipeline. `after`: the cursor
         epoch it follows.
@@ -77,33 +118,43 @@ class Ledger(LedgerReader):
         identity = Identity.INTERVAL if after is None else Identity.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
-            pipelines.register(tx, pipeline, identity, hold, settings)
+            pipelines.register(tx, pipeline, identity, hold, settings, retention)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
             rival = plans.find_rival(tx, pipeline, interval, after)
             if rival is not None:
                 return to_epoch(rival) if rival["attempt"] in mine else None
             plans.require_join(tx, pipeline, plan, after)
-            number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
-            token = attempts.take_token(tx, pipeline, number, Role.BEGIN)
-            mine.add(token)
-            row = tx.one(
-                "insert_epoch",
-                pipeline=pipeline,
-                epoch=number,
-                start=interval.start if interval else None,
-                end=interval.end if interval else None,
-                attempt=token,
-                plan=Jsonb(plan.to_json()),
-                dag_id=run.dag_id,
-                run_id=run.run_id,
-                lease=attempts.LEASE,
-            )
-            plans.freeze_plan(tx, pipeline, number, plan, claims)
-            attempts.save_run(tx, run, Attempt(pipeline, number, token))
-            return to_epoch(require_row(row))
+            row = plans.insert_epoch(tx, pipeline, plan, claims, run, interval)
+            mine.add(row["attempt"])
+            return to_epoch(row)
 
         return self._connection.run(Role.BEGIN, work)
+
+    def plan_generation(
+        self, current: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, because: str
+    ) -> Epoch | None:
+        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced.
+
+        None when somebody else has planned one for it meanwhile: look again. Raises `SourceClaimed`, and
+        `IllegalTransition` unless `current` is cleaned up.
+        """
+        number = current.generation.number + 1 if current.generation else 1
+        generation = Generation(current.root, number, current.id, because)
+        mine: set[int] = set()
+
+        def work(tx: Transaction) -> Epoch | None:
+            guards.require_remembered(guards.lock_pipeline(tx, current.pipeline))
+            before = guards.lock_epoch(tx, current.pipeline, current.id)
+            key = {"pipeline": current.pipeline, "root": generation.root, "generation": generation.number}
+            if rival := tx.one("find_generation", **key):
+                return to_epoch(rival) if rival["attempt"] in mine else None
+            guards.require_state(before, EpochState.CLEANED, "replace")
+            row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
+            mine.add(row["attempt"])
+            return to_epoch(row)
+
+        return self._connection.run(Role.BEGIN, work, because)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
         """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
@@ -167,7 +218,7 @@ class Ledger(LedgerReader):
         """A fresh execution token. For `prepare` it also outdates the sink's earlier executions, and their vote.
 
         Raises `Fenced` when `stage` or `prepare` starts under a stale attempt, `AlreadyDecided` when it comes too late:
-        a token above the decided one would let it roll the decided branch back.
+        a token above the decided one would let it roll the decided branch back. Raises `NotAudited`, `EpochHeld`.
         """
 
         def work(tx: Transaction) -> int:
@@ -176,6 +227,8 @@ class Ledger(LedgerReader):
                 if row["state"] in DECIDED:
                     raise AlreadyDecided(f"{guards.epoch_name(row)} is {row['state']}: {role} has nothing left to do")
                 guards.require_current(tx, row, attempt)
+            if role is Role.PREPARE and row["state"] == EpochState.STAGED:  # rows may be loaded before the seal
+                guards.require_verdict(tx, row)
             token = attempts.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
@@ -248,15 +301,48 @@ class Ledger(LedgerReader):
 
         return self._connection.run(Role.STAGE, work)
 
+    def record_verdict(self, attempt: Attempt, manifest_hash: str, results: Sequence[AuditResult]) -> Verdict:
+        """What the audits of the WAL with this manifest came to. The verdict as another execution left it, if that was
+        first. Raises `Fenced`; `NotPrepared` if another WAL is sealed now, or none."""
+        offended = any(one.offending and one.blocking for one in results)
+        outcome = Outcome.HELD if offended else Outcome.PASSED
+        given = Verdict(manifest_hash, outcome, tuple(results), self.actor, datetime.now(UTC))
+
+        def work(tx: Transaction) -> Verdict:
+            row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
+            known = guards.find_verdict(tx, row)
+            if known is not None and known.manifest_hash == manifest_hash:
+                return known
+            guards.require_current(tx, row, attempt)
+            if row["state"] != EpochState.STAGED or row["manifest_hash"] != manifest_hash:
+                raise NotPrepared(
+                    f"{guards.epoch_name(row)} is {row['state']}, and the WAL that was audited isn't the one that is "
+                    "sealed now: clear from begin"
+                )
+            inserted = tx.one(
+                "insert_verdict",
+                **guards.key(attempt),
+                manifest_hash=manifest_hash,
+                outcome=given.outcome.value,
+                results=Jsonb([asdict(one) for one in results]),
+                actor=tx.actor,
+            )
+            state = EpochState.STAGED.value
+            tx.do("write_note", **guards.key(attempt), sink=None, state=state, attempt=attempt.token, token=None)
+            return to_verdict(require_row(inserted))
+
+        return self._connection.run(Role.AUDIT, work, str(given))
+
     def record_vote(self, attempt: Attempt, sink: str, vote: Vote) -> None:
         """pending or prepared → prepared. Raises `Fenced` when a younger attempt or execution has taken over, or the
-        decision has been taken with another vote."""
+        decision has been taken with another vote; `NotAudited`, `EpochHeld`."""
 
         def work(tx: Transaction) -> None:
             row = guards.lock_current(tx, attempt)
             if guards.has_vote(tx, row, sink, vote):
                 return
             guards.require_state(row, EpochState.STAGED, f"take the vote of {sink} for")
+            guards.require_verdict(tx, row)
             done = tx.do(
                 "record_vote",
                 **guards.key(attempt),
@@ -278,8 +364,8 @@ class Ledger(LedgerReader):
     def commit_epoch(self, attempt: Attempt) -> Epoch:
         """The decision: staged → committed when this attempt's votes are exactly the plan's sinks.
 
-        Raises `NotPrepared`, `Fenced`, `OutOfOrder` when a cursor pipeline's earlier epoch isn't decided, and
-        `LedgerConflict` when the epoch's state wasn't made from that epoch's.
+        Raises `NotPrepared`, `NotAudited`, `EpochHeld`, `Fenced`, `OutOfOrder` when a cursor pipeline's earlier epoch
+        isn't decided, and `LedgerConflict` when the epoch's state wasn't made from that epoch's.
         """
 
         def work(tx: Transaction) -> Epoch:
@@ -319,9 +405,17 @@ class Ledger(LedgerReader):
         return self._connection.run(role, work)
 
     def record_publication(
-        self, epoch: Epoch, sink: str, token: int, publication: str, role: Role, reason: str = ""
+        self,
+        epoch: Epoch,
+        sink: str,
+        token: int,
+        publication: str,
+        role: Role,
+        reason: str = "",
+        unproven: str | None = None,
     ) -> Epoch:
-        """prepared → published for the decided vote; with the last sink committed → published."""
+        """prepared → published for the decided vote; with the last sink committed → published. `unproven`: why that
+        doesn't prove that the sink shows the rows; None where it does."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -329,21 +423,41 @@ class Ledger(LedgerReader):
                 return to_epoch(row)
             guards.require_state(row, EpochState.COMMITTED, f"record {sink}'s publication of")
             key = guards.key(epoch)
-            if not tx.do("record_publication", **key, sink=sink, token=token, publication=publication):
+            values = {"token": token, "publication": publication, "unproven": unproven}
+            if not tx.do("record_publication", **key, sink=sink, **values):
                 guards.require_published(tx, row, sink, token)
             published = tx.one("publish_epoch", **key)
             return to_epoch(published or row)
 
         return self._connection.run(role, work, reason)
 
-    def record_cleanup(self, epoch: Epoch, role: Role) -> Epoch:
-        """published → cleaned, after the WAL was deleted."""
+    def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
+        """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those
+        that were sealed. The history has it where that is news. Nothing is kept of what changed meanwhile."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
+            replaced_since = row["state"] == EpochState.REPLACED and epoch.state is not EpochState.REPLACED
+            other = row["state"] not in DECIDED or row["manifest_hash"] != epoch.manifest_hash
+            if other or replaced_since or known is None:
+                return
+            key = {**guards.key(epoch), "sink": sink}
+            if tx.do("record_comparison", **key, unproven=unproven, actor=tx.actor) and known.unproven != unproven:
+                tx.do("write_note", **key, state=known.state.value, attempt=known.attempt, token=None)
+
+        self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
+
+    def record_cleanup(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None = None) -> Epoch:
+        """published → cleaned, after the WAL was deleted. `kept`: folder and bytes of the one that stays, instead."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
-            if row["state"] == EpochState.CLEANED:
+            if row["state"] in FINISHED & DECIDED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
+            if kept is not None:
+                tx.do("keep_wal", **guards.key(epoch), wal=kept[0], bytes=kept[1])
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         cleaned = self._connection.run(role, work)
@@ -351,19 +465,58 @@ class Ledger(LedgerReader):
             self._connection.run(role, lambda tx: tx.do("count_finished", pipeline=epoch.pipeline))
         return cleaned
 
+    def expire_wals(self, pipeline: str, role: Role) -> list[KeptWal]:
+        """The kept WALs that are due, oldest first. From now on they may be gone: nobody else goes by them."""
+
+        def work(tx: Transaction) -> list[KeptWal]:
+            guards.lock_pipeline(tx, pipeline)
+            due = [to_kept_wal(row) for row in tx.all("list_due_wals", pipeline=pipeline)]
+            tx.do("expire_wals", pipeline=pipeline, epochs=[one.epoch for one in due])
+            return due
+
+        return self._connection.run(role, work)
+
+    def forget_wal(self, pipeline: str, epoch: int, role: Role) -> None:
+        """Of a kept WAL that has expired nothing is there any more."""
+        self._connection.run(role, lambda tx: tx.do("forget_wal", pipeline=pipeline, epoch=epoch))
+
     # --- what a person may do: it all stands in the history ---
 
-    def void_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
-        """Give an undecided epoch's range up. Its claims stay: nobody else reads those files."""
+    def void_epoch(self, pipeline: str, epoch: int, reason: str, *, only: int | None = None) -> Epoch:
+        """Give an undecided epoch's range up. Its claims stay, nobody else reads those files; but not those of one that
+        was to take another's place: that one keeps the range.
+
+        `only`: raises `IllegalTransition` unless this attempt is the current one.
+        """
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] == EpochState.VOID:
                 return to_epoch(row)
             guards.require_undecided(row, "void")
+            if only is not None and row["attempt"] != only:
+                raise IllegalTransition(f"can't void {guards.epoch_name(row)}: another attempt began meanwhile")
             return to_epoch(attempts.void_epoch(tx, row, reason))
 
         return self._connection.run(Role.OPERATOR, work, reason)
+
+    def release_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
+        """Let an epoch go on that its audits hold: a person has looked. Raises `IllegalTransition` for any other."""
+
+        def work(tx: Transaction) -> Epoch:
+            row = guards.lock_epoch(tx, pipeline, epoch)
+            found = guards.find_verdict(tx, row)
+            if found is not None and found.outcome is Outcome.RELEASED:
+                return to_epoch(row)
+            if row["state"] != EpochState.STAGED or found is None or found.outcome is not Outcome.HELD:
+                stands = "its audits passed" if found else "no audit holds it"
+                raise IllegalTransition(f"can't release {guards.epoch_name(row)}: it is {row['state']}, {stands}")
+            key = {"pipeline": pipeline, "epoch": epoch}
+            tx.one("release_verdict", **key, manifest_hash=found.manifest_hash, actor=tx.actor, reason=reason)
+            tx.do("write_note", **key, sink=None, state=row["state"], attempt=row["attempt"], token=None)
+            return to_epoch(row)
+
+        return self._connection.run(Role.OPERATOR, work, f"released: {reason}")
 
     def forget_pipeline(self, pipeline: str, reason: str) -> None:
         """Void what a pipeline that never decided anything has, and list it nowhere any more; its name stays taken.
@@ -405,7 +558,7 @@ class Ledger(LedgerReader):
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)
-            plans.freeze_plan(tx, pipeline, epoch, plan, claims)
+            plans.freeze_plan(tx, row, plan, claims)
             planned = Jsonb(plan.to_json())
             return to_epoch(
                 require_row(tx.one("replan_epoch", **key, plan=planned, attempt=row["attempt"], reason=reason))
@@ -463,6 +616,31 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
+    def adopt_deployment(self, deployment: str) -> None:
+        """Go by the id of a ledger that was lost; as the owner of the tables. Raises as `rebuilding` says."""
+        rebuilding.adopt_deployment(self._connection.dsn, deployment)
+        self._deployment = deployment
+
+    def rebuild_pipeline(
+        self, pipeline: str, epochs: Sequence[RebuiltEpoch], beyond: int, token: int, found: Json, reason: str
+    ) -> None:
+        """Write what a lost ledger knew of a pipeline that this one has no epoch of; new ones get numbers above
+        `beyond`, and tokens above `token`. Raises `IllegalTransition` if it has any, and as `write_epochs`."""
+
+        def work(tx: Transaction) -> None:
+            guards.require_remembered(guards.lock_pipeline(tx, pipeline))
+            last = tx.one("find_pipeline_change", pipeline=pipeline, change="rebuilt")
+            if last and last["found"] == json.loads(json.dumps(found)):
+                return  # a try whose answer was lost
+            if there := tx.one("find_last_epoch", pipeline=pipeline):
+                raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(there)}")
+            rebuilding.write_epochs(tx, pipeline, epochs, token)
+            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
+            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("insert_pipeline_change", pipeline=pipeline, change="rebuilt", **values)
+
+        self._connection.run(Role.OPERATOR, work, reason)
+
     def restage_epoch(
         self, known: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
     ) -> Epoch:
@@ -510,7 +688,12 @@ def _decide(tx: Transaction, attempt: Attempt) -> Epoch:
         return to_epoch(row)
     guards.require_current(tx, row, attempt)
     guards.require_votes(tx, row)
-    if row["span"] is None:
+    if row["replaces"] is not None:
+        guards.require_replaceable(tx, row)
+    elif row["span"] is None:
         guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
         guards.require_keyed_state_follows(tx, row)
-    return to_epoch(require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token)))
+    decided = require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token))
+    if row["replaces"] is not None:
+        require_row(tx.one("replace_epoch", pipeline=attempt.pipeline, epoch=row["replaces"]))
+    return to_epoch(decided)

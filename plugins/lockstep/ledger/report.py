@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lockstep import remedies
-from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Participant
+from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, RunKey, Verdict
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
-from lockstep.ledger._rows import to_epoch, to_participant
+from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
+from lockstep.wal_retention import KeptWals
 
 PATIENCE = timedelta(minutes=5)
 YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
@@ -32,10 +33,18 @@ class EpochStatus:
     participants: tuple[Participant, ...]
     stuck: str | None
     attempts: int = 0  #: how often a `begin` has opened one; its tokens are for programs
+    last_run: RunKey | None = None  #: the last one whose `begin` came to this epoch
     late: tuple[str, ...] = ()  #: files that came for its interval after it was decided; the ledger can't know them
     changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
     #: by source, what its rows waited for when it was planned; only the source can tell
     held_back: Mapping[str, str] = field(default_factory=dict)
+    verdict: Verdict | None = None  #: of its audits
+
+    @property
+    def held(self) -> bool:
+        """Whether its audits keep it from going on, until a person answers."""
+        undecided = self.epoch.state in UNDECIDED
+        return undecided and self.verdict is not None and self.verdict.outcome is Outcome.HELD
 
     @property
     def rows(self) -> dict[str, int]:
@@ -45,8 +54,30 @@ class EpochStatus:
 
 
 @dataclass(frozen=True)
+class Unproven:
+    """An epoch that a sink has published, and of which nothing proves that it shows what was sealed."""
+
+    epoch: int
+    sink: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What every sink of a pipeline shows: its newest such epoch, and how long ago that ends which they show. An
+    interval ends when it says, a cursor's range when it was frozen."""
+
+    epoch: int
+    lag: timedelta
+
+
+@dataclass(frozen=True)
 class PipelineStatus:
-    """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs."""
+    """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs.
+
+    `verified_through`: of no epoch up to this one a sink's rows are unproven; 0 if the first one's are. `unproven`: the
+    first that is published and unproven, wherever the others stand.
+    """
 
     name: str
     identity: Identity
@@ -55,6 +86,10 @@ class PipelineStatus:
     holes: tuple[Interval, ...]
     epochs: tuple[EpochStatus, ...]  #: the unfinished ones and the youngest, highest number first
     forgotten: str | None = None  #: when, by whom and why it was forgotten
+    kept: KeptWals | None = None  #: the WALs that have stayed after cleanup, if any
+    verified_through: int = 0
+    unproven: Unproven | None = None
+    shown: Shown | None = None  #: None: nothing yet
 
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
@@ -90,10 +125,12 @@ class HistoryEntry:
 class Report(LedgerReader):
     """Raises `LedgerUnavailable`, `LedgerRefused`."""
 
-    def pipelines(self, *, limit: int | None = None, patience: timedelta = PATIENCE) -> list[PipelineStatus]:
+    def pipelines(
+        self, *, limit: int | None = None, patience: timedelta = PATIENCE, unfinished: int | None = None
+    ) -> list[PipelineStatus]:
         """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
 
-        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all.
+        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`: as for one pipeline.
 
         An epoch is stuck when it waits for a person or for recovery. A decided one: for `patience` it has not moved and
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
@@ -103,17 +140,43 @@ class Report(LedgerReader):
         youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
         together = max(1, _AT_ONCE // max(1, youngest))
         parts = (rows[first : first + together] for first in range(0, len(rows), together))
-        return [status for part in parts for status in self._pipelines(part, youngest, patience)]
+        return [status for part in parts for status in self._pipelines(part, youngest, patience, None, unfinished)]
 
     def recoverable(self) -> list[str]:
         """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
         that one too for seven days."""
         return [str(row["name"]) for row in self._find_all("list_recoverable_pipelines")]
 
-    def pipeline(self, name: str, *, limit: int = YOUNGEST, patience: timedelta = PATIENCE) -> PipelineStatus | None:
-        """One pipeline, or None if the ledger doesn't know it."""
+    def pipeline(
+        self,
+        name: str,
+        *,
+        limit: int = YOUNGEST,
+        patience: timedelta = PATIENCE,
+        before: int | None = None,
+        unfinished: int | None = None,
+    ) -> PipelineStatus | None:
+        """One pipeline, or None if the ledger doesn't know it.
+
+        `before`: its `limit` youngest epochs are those below this number; `unfinished`: of what is unfinished only so
+        many, the oldest.
+        """
         row = self._find_one("find_pipeline", pipeline=name)
-        return self._pipelines([row], limit, patience)[0] if row else None
+        return self._pipelines([row], limit, patience, before, unfinished)[0] if row else None
+
+    def epoch_status(self, epoch: Epoch, *, patience: timedelta = PATIENCE) -> EpochStatus:
+        """Of an epoch that the ledger has."""
+        return self._epochs([epoch.pipeline], 1, patience, epoch.id + 1, 0)[epoch.pipeline][0]
+
+    def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
+        """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
+        rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
+        return {name: frozenset(row["dag_id"] for row in found) - remedies.OF_NO_DAG for name, found in rows.items()}
+
+    def pipeline_of_dag(self, dag_id: str) -> str | None:
+        """The pipeline whose epochs the DAG's runs begin; None before the first of them."""
+        row = self._find_one("find_pipeline_of_dag", dag_id=dag_id)
+        return str(row["pipeline"]) if row else None
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
@@ -122,17 +185,23 @@ class Report(LedgerReader):
         ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
-    def _pipelines(self, rows: Sequence[Row], limit: int, patience: timedelta) -> list[PipelineStatus]:
+    def _pipelines(
+        self,
+        rows: Sequence[Row],
+        limit: int,
+        patience: timedelta,
+        before: int | None = None,
+        unfinished: int | None = None,
+    ) -> list[PipelineStatus]:
         """As many questions of all of them as of one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
         intervals = [row["name"] for row in rows if row["identity"] == Identity.INTERVAL]
         holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals) if intervals else [])
-        epochs = _by_pipeline(self._find_all("list_epochs", pipelines=names, limit=limit))
-        publishers: dict[tuple[str, int], list[Row]] = {}
-        of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
-        for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
-            publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
+        verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
+        kept = {row.pop("pipeline"): row for row in self._find_all("count_kept_wals", pipelines=names)}
+        shown = {row["pipeline"]: row for row in self._find_all("list_shown", pipelines=names)}
+        epochs = self._epochs(names, limit, patience, before, unfinished)
         return [
             PipelineStatus(
                 row["name"],
@@ -140,14 +209,34 @@ class Report(LedgerReader):
                 row["last_epoch"],
                 {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
                 tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
-                tuple(
-                    _status(one, publishers.get((row["name"], one["id"]), ()), patience)
-                    for one in epochs.get(row["name"], ())
-                ),
+                epochs.get(row["name"], ()),
                 guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
+                KeptWals(**kept[row["name"]]) if row["name"] in kept else None,
+                verified[row["name"]]["through"],
+                _unproven(verified[row["name"]]),
+                _shown(shown.get(row["name"])),
             )
             for row in rows
         ]
+
+    def _epochs(
+        self, names: Sequence[str], limit: int, patience: timedelta, before: int | None, unfinished: int | None
+    ) -> dict[str, tuple[EpochStatus, ...]]:
+        """By pipeline, highest number first."""
+        among = {"limit": limit, "before": before, "unfinished": unfinished}
+        epochs = _by_pipeline(self._find_all("list_epochs", pipelines=list(names), **among))
+        publishers: dict[tuple[str, int], list[Row]] = {}
+        of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
+        for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
+            publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
+        return {
+            name: tuple(_status(row, publishers.get((name, row["id"]), ()), patience) for row in found)
+            for name, found in epochs.items()
+        }
+
+
+def _shown(row: Row | None) -> Shown | None:
+    return Shown(row["epoch"], row["lag"]) if row else None
 
 
 def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -157,9 +246,14 @@ def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
+def _unproven(row: Row) -> Unproven | None:
+    return Unproven(row["epoch"], row["sink"], row["unproven"]) if row["unproven"] is not None else None
+
+
 def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochStatus:
     epoch = to_epoch(row)
     participants = tuple(map(to_participant, publishers))
+    verdict = to_verdict(row["verdict"]) if row["verdict"] else None
     silent = any(one["silence"] > patience for one in publishers if one["state"] != ParticipantState.PUBLISHED)
     return EpochStatus(
         epoch,
@@ -168,8 +262,10 @@ def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochSt
         f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
         row["leased"],
         participants,
-        _stuck(epoch, row, participants, patience, silent),
+        _stuck(epoch, row, participants, patience, silent, verdict),
         row["attempts"],
+        RunKey(row["last_dag"], row["last_run"]) if row["last_run"] is not None else None,
+        verdict=verdict,
     )
 
 
@@ -193,8 +289,15 @@ def to_json(value: object) -> Json:
 
 
 def _stuck(
-    epoch: Epoch, row: Row, participants: tuple[Participant, ...], patience: timedelta, silent: bool
+    epoch: Epoch,
+    row: Row,
+    participants: tuple[Participant, ...],
+    patience: timedelta,
+    silent: bool,
+    verdict: Verdict | None,
 ) -> str | None:
+    if epoch.state is EpochState.STAGED and verdict is not None and verdict.outcome is Outcome.HELD:
+        return guards.describe_hold(epoch.pipeline, epoch.id, verdict)
     if epoch.state in UNDECIDED:
         return _stuck_undecided(epoch, row, participants, patience)
     if epoch.state is EpochState.COMMITTED and silent:

@@ -1,2 +1,2 @@
 SELECT * FROM lockstep.epoch
-WHERE pipeline = %(pipeline)s AND state IN ('committed', 'published', 'cleaned') ORDER BY id DESC LIMIT 1
+WHERE pipeline = %(pipeline)s AND state IN ('committed', 'published', 'cleaned', 'replaced') ORDER BY id DESC LIMIT 1

@@ -1,1 +1,1 @@
-SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND state NOT IN ('cleaned', 'void') ORDER BY id
+SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND state NOT IN ('cleaned', 'replaced', 'void') ORDER BY id

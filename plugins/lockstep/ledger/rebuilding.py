@@ -1,0 +1,135 @@
+"""A lost ledger, made anew: epochs that sinks show come in by the arrows that they once took, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from psycopg2.extras import Json as Jsonb
+
+from lockstep.epoch import Claim, Interval, Json, Plan, Vote
+from lockstep.errors import IllegalTransition, LedgerConflict
+from lockstep.ledger import _attempts as attempts
+from lockstep.ledger import _plans as plans
+from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema
+from lockstep.ledger._statements import statement
+from lockstep.states import Role
+
+#: Tokens between the largest that one pipeline is known by and the next one given out: other pipelines of the lost
+#: ledger had some of them, and come in later.
+MARGIN = 100_000
+_REFUSED = "this role may not give the ledger the id of the lost one ({}): rebuild as the owner of the ledger's schema"
+
+
+@dataclass(frozen=True)
+class RebuiltEpoch:
+    """A decided epoch as sinks and staging prove it. `votes`: of its sinks; those of `shown` show it. `tokens`: all
+    that anything of it carries."""
+
+    id: int
+    interval: Interval | None
+    plan: Plan
+    wal: str
+    manifest_hash: str
+    summary: Json
+    based_on: str | None
+    votes: Mapping[str, Vote]
+    shown: frozenset[str]
+    tokens: tuple[int, ...]
+    cleaned: bool  #: nothing of it is in staging any more
+    planned_at: datetime | None = None
+    claims: Mapping[str, Sequence[Claim]] = field(default_factory=dict)
+
+    @property
+    def published(self) -> bool:
+        return self.shown == set(self.votes)
+
+
+def adopt_deployment(dsn: str, deployment: str) -> None:
+    """From now on the ledger goes by this id. Raises `IllegalTransition` if it has epochs under another one,
+    `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`."""
+    failed = "the ledger's id stays as it was"
+    with connect_as_owner(dsn, "lockstep-rebuild", refused=_REFUSED, failed=failed) as connection:
+        require_schema(connection)
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
+            cursor.execute(statement("act_as"), {"role": Role.OPERATOR.value})
+            cursor.execute("LOCK TABLE lockstep.epoch IN SHARE MODE")
+            cursor.execute(statement("find_deployment"))
+            if str((cursor.fetchone() or [None])[0]) == deployment:
+                return
+            cursor.execute(statement("find_any_epoch"))
+            if found := cursor.fetchone():
+                raise IllegalTransition(
+                    f"this ledger has epochs of its own already ({found[0]} epoch {found[1]}) and can't take the id "
+                    f"of the lost one, {deployment}: rebuild into an empty ledger"
+                )
+            cursor.execute(statement("adopt_deployment"), {"deployment": deployment})
+
+
+def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch], token: int) -> None:
+    """Under the pipeline's lock. Raises `LedgerConflict` for a token that this ledger has given out to somebody else,
+    `IntervalOverlap`, `SourceClaimed`."""
+    _write_tokens(tx, pipeline, epochs)
+    told = Jsonb([_epoch(one) for one in epochs])
+    votes = Jsonb([_vote(one, sink, vote) for one in epochs for sink, vote in one.votes.items()])
+    of = {"pipeline": pipeline}
+    steps: tuple[tuple[Role, str, dict[str, object]], ...] = (
+        (Role.BEGIN, "rebuild_epochs", {"epochs": told}),
+        (Role.BEGIN, "rebuild_participants", {"votes": votes}),
+        (Role.STAGE, "rebuild_seals", {"epochs": told}),
+        (Role.PREPARE, "rebuild_votes", {"votes": votes}),
+        (Role.COMMIT, "rebuild_decisions", {}),
+        (Role.RECOVER, "rebuild_publications", {"votes": votes}),
+        (Role.RECOVER, "rebuild_shown", {}),
+        (Role.RECOVER, "rebuild_cleaned", {"epochs": [one.id for one in epochs if one.cleaned]}),
+    )
+    for role, name, parameters in steps:
+        tx.one("act_as", role=role.value)
+        tx.do(name, **of, **parameters)
+    for one in epochs:
+        for source, claims in one.claims.items():
+            plans.claim_files(tx, pipeline, one.id, source, claims)
+        for sink, spec in one.plan.sinks.items():
+            tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+    attempts.skip_tokens(tx, pipeline, token + MARGIN)
+    tx.one("act_as", role=Role.OPERATOR.value)
+
+
+def _write_tokens(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
+    tokens = {token: one.id for one in epochs for token in one.tokens}
+    told = Jsonb([{"token": token, "epoch": epoch} for token, epoch in tokens.items()])
+    if tx.do("rebuild_executions", pipeline=pipeline, tokens=told, actor=tx.actor) != len(tokens):
+        raise LedgerConflict(
+            f"this ledger has given out tokens that pipeline {pipeline} is known by in its sinks: something ran with "
+            "it before it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
+        )
+
+
+def _epoch(one: RebuiltEpoch) -> Json:
+    return {
+        "id": one.id,
+        "starts": one.interval.start.isoformat() if one.interval else None,
+        "ends": one.interval.end.isoformat() if one.interval else None,
+        "attempt": min(one.tokens),
+        "plan": one.plan.to_json(),
+        "planned_at": one.planned_at.isoformat() if one.planned_at else None,
+        "wal": one.wal,
+        "manifest_hash": one.manifest_hash,
+        "summary": one.summary,
+        "based_on": one.based_on,
+    }
+
+
+def _vote(one: RebuiltEpoch, sink: str, vote: Vote) -> Json:
+    return {
+        "epoch": one.id,
+        "sink": sink,
+        "attempt": min(one.tokens),
+        "token": vote.token,
+        "handle": vote.handle,
+        "target_id": vote.target_id,
+        "rows": dict(vote.rows),
+        "shown": sink in one.shown,
+    }

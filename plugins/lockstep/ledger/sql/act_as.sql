@@ -1,0 +1,1 @@
+SELECT set_config('lockstep.role', %(role)s, true)

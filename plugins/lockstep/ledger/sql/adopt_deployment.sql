@@ -1,0 +1,1 @@
+UPDATE lockstep.deployment SET id = %(deployment)s WHERE id <> %(deployment)s

@@ -1,0 +1,1 @@
+SELECT pipeline, id FROM lockstep.epoch LIMIT 1
