@@ -7,14 +7,15 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import obstore
 import pytest
 
 from lockstep.errors import StoreRefused
 from lockstep.object_store.client import open_mark
-from lockstep.object_store.store import Children, ObjectChanged, ObjectStore
-from lockstep.wal.staging import Staging
+from lockstep.object_store.store import Children, ObjectChanged, ObjectStore, UnreadableKey
+from lockstep.wal.staging import Staging, storage_at
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 
@@ -232,14 +233,53 @@ def test_a_mark_of_hadoops_is_a_folder_and_no_object(store: ObjectStore) -> None
     assert not store.has_folder("folder=1")
 
 
-def test_an_upload_of_parts_shows_up_whole_or_not_at_all(through: ObjectStore, proxy: S3Proxy) -> None:
-    import io
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD])
+def test_a_file_is_put_whole_by_one_request(through: ObjectStore, proxy: S3Proxy, fault: Fault, tmp_path: Path) -> None:
+    file = tmp_path / "big"
+    file.write_bytes(bytes(range(256)) * 100_000)
+    proxy.plan(fault, "PUT", "/big")
+    etag = through.put_file("big", file)
+    found = through.find("big")
+    assert through.read("big") == file.read_bytes()
+    assert found is not None and found.etag == etag
+    assert proxy.hits[fault] == 1 and not [path for _, path in proxy.requests if "uploadId" in path]
 
-    content = bytes(range(256)) * 100_000
-    proxy.plan(Fault.SLOW_DOWN, "PUT", "/big", times=2)
-    proxy.plan(Fault.ERROR_AFTER, "PUT", "/big", skip=2)
-    through.upload("big", io.BytesIO(content))
-    assert through.read("big") == content
+
+class _Foreign(_Heedless):
+    """A store that lists one object, whose key somebody else chose."""
+
+    key = ""
+
+    def do_GET(self) -> None:
+        key = "".join(f"&#{ord(one)};" for one in self.key)
+        listing = (
+            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Size>1</Size><ETag>1</ETag>"
+            f"<Key>{key}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents></ListBucketResult>"
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(listing)))
+        self.end_headers()
+        self.wfile.write(listing)
+
+
+@pytest.mark.parametrize("key", ["x/in//a.csv", "x/a\nb.csv", "x/in/../a.csv", "x/in/./a.csv", "x/a\x7fb.csv"])
+def test_an_object_that_keeps_a_folder_from_being_listed_is_named(s3_environment: S3Server, key: str) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Foreign,), {"key": key}))
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    store = ObjectStore.at(f"s3://foreign/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http")
+    try:
+        for look in (lambda: store.children(""), lambda: list(store.find_below(""))):
+            with pytest.raises(UnreadableKey, match="delete it, or put it elsewhere") as refused:
+                look()
+            assert repr(key) in str(refused.value)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_path_that_no_object_can_have_is_refused(store: ObjectStore) -> None:
+    with pytest.raises(StoreRefused, match="no path of an object"):
+        store.read("a/../b")
 
 
 # --- logins ---
@@ -295,3 +335,13 @@ def test_a_connection_that_is_no_login_is_refused_and_not_repeated(login: str) -
     with pytest.raises(StoreRefused) as refused:
         ObjectStore.at("s3://bucket/x", login)
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_look_and_a_listing_call_an_objects_bytes_alike(s3_uri: str) -> None:
+    storage = storage_at(f"{s3_uri}/a prefix")
+    for size in (0, 1, 100_000):
+        storage.put(f"folder/{size}", b"x" * size)
+    listed = storage.stamps("folder")
+    assert {name: storage.stamp(f"folder/{name}") for name in listed} == listed
+    assert sorted(found.size for found in listed.values()) == [0, 1, 100_000]
+    assert all(found.etag for found in listed.values())

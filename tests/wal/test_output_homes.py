@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import FormatUnknown, StageFailed, StagingRefused, WalCorrupt
+from lockstep.file_facts import FileFacts
 from lockstep.output_home import OutputHome
+from lockstep.wal import sealing
+from lockstep.wal._early_digests import DigestedFile, digest_file
+from lockstep.wal._local_storage import LocalStorage
+from lockstep.wal._object_storage import ObjectStorage
+from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, Manifest, SourceCount, canonical
+from lockstep.wal.noted_facts import FACTS
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
-from tests.wal.conftest import DEPLOYMENT, Staged, rows
+from tests.wal.conftest import DEPLOYMENT, Staged, local_store, rows
 
 EPOCH = "lockstep_epoch"
 
@@ -92,7 +101,7 @@ def test_its_files_are_named_for_whoever_adopts_them(staged_apart: Staged, table
     assert [table / file.path for file in found.files] == paths
     assert [file.uri for file in found.files] == [f"file://{path}" for path in paths]
     assert [file.bytes for file in found.files] == [path.stat().st_size for path in paths]
-    assert [(file.rows, footer.num_columns) for file, footer in found.footers()] == [(25, 4), (15, 4)]
+    assert [(file.rows, len(facts.columns)) for file, facts in found.facts()] == [(25, 4), (15, 4)]
     assert not any("=" in file.path for file in found.files), "readers would take that for a partition"
 
 
@@ -155,9 +164,157 @@ def test_a_file_that_is_not_as_it_was_sealed_is_found(
         found.check()
     with pytest.raises(WalCorrupt):
         list(found)
-    if harm != "changed":
-        with pytest.raises(WalCorrupt):
-            list(found.footers())
+    with pytest.raises(WalCorrupt):
+        found.check_listed()
+
+
+# --- what the seal has noted of each file ---
+
+
+class Opened(LocalStorage):
+    """A table's folder; `paths`: what was opened."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.paths: list[str] = []
+
+    def open(self, path: str, fresh: bool = False) -> ReadableFile:
+        self.paths.append(path.rpartition("/")[2])
+        return super().open(path, fresh)
+
+
+def through(storage: Storage, found: OutputBatches) -> OutputBatches:
+    return OutputBatches(storage, found._folder, found._manifest, found._noted)
+
+
+def test_facts_are_the_footers_and_nothing_is_opened_for_them(
+    staged_apart: Staged, table: Path, home: OutputHome
+) -> None:
+    paths = write(table, marked(rows(25)), marked(rows(15, 25)))
+    opened = Opened(table)
+    found = through(opened, delays_of(staged_apart, seal(staged_apart, home)))
+    found.check_listed()
+    assert [facts for _, facts in found.facts()] == [FileFacts.of(pq.read_metadata(path)) for path in paths]
+    assert opened.paths == []
+
+
+def without(manifest: Manifest, *keys: str) -> Manifest:
+    """As an older Lockstep wrote it."""
+    value = json.loads(manifest.to_bytes())
+    del value["facts"]
+    for file in value["outputs"]["delays"]["files"]:
+        for key in keys:
+            del file[key]
+    return Manifest.from_bytes(canonical(value))
+
+
+def test_of_a_manifest_without_facts_the_footers_are_read(staged_apart: Staged, table: Path, home: OutputHome) -> None:
+    [path] = write(table, marked(rows(40)))
+    manifest, opened = seal(staged_apart, home), Opened(table)
+    [(_, noted)] = through(opened, delays_of(staged_apart, manifest)).facts()
+    old = OutputBatches(
+        opened, f"_lockstep/{DEPLOYMENT}/flights/3/17/delays", without(manifest, "etag").outputs["delays"]
+    )
+    old.check_listed()
+    [(_, found)] = old.facts()
+    assert noted == found and opened.paths == [path.name]
+    pq.write_table(marked(rows(39)), path)
+    with pytest.raises(WalCorrupt):
+        list(old.facts())
+
+
+def test_values_of_rows_are_noted_beside_the_manifest_and_go_with_the_wal(
+    staged_apart: Staged, table: Path, home: OutputHome
+) -> None:
+    secret = rows(2).set_column(1, "tail", pa.array(["A. Person", "B. Person"]))
+    write(table, marked(secret))
+    manifest, staging = seal(staged_apart, home, delays=2), staged_apart.staging
+
+    def holders() -> list[str]:
+        return [path.name for path in staged_apart.root.rglob("*") if path.is_file() and b"Person" in path.read_bytes()]
+
+    assert holders() == [FACTS]
+    staging.archive(staged_apart.folder, DEPLOYMENT, "flights", 3)
+    staging.discard_epoch(DEPLOYMENT, "flights", 3)
+    assert holders() == []
+    assert staging.kept_manifest(DEPLOYMENT, "flights", 3, manifest.hash) == manifest
+
+
+def test_no_facts_are_noted_of_outputs_that_no_table_adopts(staged: Staged) -> None:
+    assert staged.seal().facts is None
+    assert not (staged.path / FACTS).exists()
+
+
+@pytest.mark.parametrize("harm", ["changed", "gone"])
+def test_facts_that_are_not_as_they_were_noted_are_found(
+    staged_apart: Staged, table: Path, home: OutputHome, harm: str
+) -> None:
+    write(table, marked(rows(40)))
+    wal = staged_apart.staging.open(staged_apart.folder, seal(staged_apart, home).hash)
+    path = staged_apart.path / FACTS
+    path.write_bytes(path.read_bytes().replace(b"39", b"38")) if harm == "changed" else path.unlink()
+    for look in (wal.check, lambda: list(wal.outputs(["delays"])[0].facts())):
+        with pytest.raises(WalCorrupt, match=FACTS):
+            look()
+
+
+def test_a_file_that_was_written_anew_is_read_though_its_size_is_the_same(
+    staged_apart: Staged, table: Path, home: OutputHome
+) -> None:
+    paths = write(table, marked(rows(25)), marked(rows(15, 25)))
+    opened = Opened(table)
+    found = through(opened, delays_of(staged_apart, seal(staged_apart, home)))
+    data = paths[1].read_bytes()
+    paths[1].unlink()
+    paths[1].write_bytes(data)  # as a backup gives it back
+    found.check_listed()
+    assert opened.paths == [paths[1].name]
+    before = paths[1].stat()
+    paths[1].write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
+    os.utime(paths[1], ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(WalCorrupt, match="sha256"):
+        found.check_listed()
+
+
+def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
+    staged_apart: Staged, table: Path, home: OutputHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = write(table, marked(rows(25)), marked(rows(15, 25)))
+
+    def digested(storage: Storage, path: str, *arguments: Any) -> DigestedFile:
+        found = digest_file(storage, path, *arguments)
+        paths[0].write_bytes(paths[0].read_bytes())
+        return found
+
+    monkeypatch.setattr("lockstep.wal.sealing.digest_file", digested)
+    with pytest.raises(StageFailed, match="changed while it was sealed"):
+        seal(staged_apart, home)
+
+
+def test_an_object_with_the_etag_that_was_sealed_is_not_read_again(tmp_path: Path, table: Path) -> None:
+    paths = write(table, marked(rows(25)), marked(rows(15, 25)))
+    folder = f"{folder_of(table).relative_to(table)}"
+    storage = ObjectStorage(local_store(table))
+    sealed = sealing.seal_at_home(storage, folder, "delays", 40, OutputHome(str(table), EPOCH), 3)
+    found, read = OutputBatches(storage, f"{folder}/delays", sealed), list[str]()
+    real = storage._store.open
+    storage._store.open = lambda path, etag=None: read.append(path.rpartition("/")[2]) or real(path, etag)  # type: ignore[method-assign, func-returns-value]
+    found.check()
+    found.check_listed()
+    assert read == []
+    data = paths[1].read_bytes()
+    paths[1].unlink()
+    paths[1].write_bytes(data)
+    found.check()
+    assert set(read) == {paths[1].name}, "what is another object is read"
+    paths[1].write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
+    for check in (found.check, found.check_listed):
+        with pytest.raises(WalCorrupt, match="sha256"):
+            check()
+    paths[1].unlink()
+    for check in (found.check, found.check_listed):
+        with pytest.raises(WalCorrupt, match="missing"):
+            check()
 
 
 # --- the manifest ----------------------------------------------------------------------------------------------------

@@ -376,7 +376,7 @@ def digested(monkeypatch: pytest.MonkeyPatch, every_file_early: None) -> Queue[s
 
 
 def digest_early(staged: Staged, digested: Queue[str], files: int) -> EarlyDigests:
-    with staged.staging.digesting_early(FOLDER, OUTPUTS) as early:
+    with staged.staging.digesting_early(FOLDER, OUTPUTS, 1 << 40) as early:
         assert len({digested.get(timeout=30) for _ in range(files)}) == files
     return early
 

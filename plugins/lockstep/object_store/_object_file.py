@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from lockstep.raw_file import RawFile
+
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client
 
@@ -34,26 +36,14 @@ def open_object(client: Client, path: str, etag: str | None, naming_errors: Nami
     return io.BufferedReader(_ObjectRanges(client, path, meta["size"], meta["e_tag"], content, naming_errors), BLOCK)
 
 
-class _ObjectRanges(io.RawIOBase):
+class _ObjectRanges(RawFile):
     def __init__(
         self, client: Client, path: str, size: int, etag: str | None, content: bytes, naming_errors: Naming
     ) -> None:
         """`content`: its first bytes."""
-        self._client, self._path, self._size, self._etag = client, path, size, etag
-        self._first, self._naming_errors, self._at = content, naming_errors, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
-        return self._at
+        super().__init__(size)
+        self._client, self._path, self._etag = client, path, etag
+        self._first, self._naming_errors = content, naming_errors
 
     def readinto(self, buffer: Any) -> int:
         end = min(self._at + len(buffer), self._size)

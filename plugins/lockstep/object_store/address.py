@@ -87,6 +87,10 @@ def _options(scheme: str, query: str) -> Mapping[str, str]:
             raise StoreRefused(
                 f"the URI of the object store carries a secret in {name!r}: leave it out, see docs/object-stores.md"
             )
+        if name == "scheme" and value not in ("http", "https"):
+            raise StoreRefused(
+                "scheme= of the object store's URI has to be http or https: options come last, after '?'"
+            )
         if name not in _OPTIONS[scheme] | _PASSED_OVER:
             known = ", ".join(sorted(_OPTIONS[scheme])) or "none"
             raise StoreRefused(f"{name!r} is no option of {scheme}://; it has {known}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 #: A store that doesn't answer is the task's to try again later: it must not hold a task for the minutes of the default.
 _RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+LARGE = timedelta(minutes=10)  #: for one request that moves a large object on a slow line
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
 
@@ -64,8 +65,10 @@ class Login:
         }
 
 
-def open_client(address: Address, login: Login | None = None) -> Client:
+def open_client(address: Address, login: Login | None = None, timeout: timedelta | None = None) -> Client:
     """A client of the container, with paths relative to the address. Nothing is asked of the store yet.
+
+    `timeout`: of one request; None: obstore's half a minute.
 
     Raises `StoreRefused` for what it can't be made of, `PackageMissing` without the extra.
     """
@@ -73,16 +76,19 @@ def open_client(address: Address, login: Login | None = None) -> Client:
         from obstore.exceptions import BaseError
         from obstore.store import AzureStore, GCSStore
     prefix = address.prefix or None
+    options: Any = {"timeout": timeout} if timeout else {}
     try:
         match address.scheme:
             case "s3":
-                return _s3_client(address, login, endpoint_of(address, login))
+                return _s3_client(address, login, endpoint_of(address, login), options)
             case "gs":
-                return GCSStore(address.container, prefix=prefix, retry_config=_RETRIES)
+                return GCSStore(address.container, prefix=prefix, client_options=options, retry_config=_RETRIES)
             case _:
                 account = address.options.get("account")
                 config: Any = {"account_name": account} if account else None
-                return AzureStore(address.container, prefix=prefix, config=config, retry_config=_RETRIES)
+                return AzureStore(
+                    address.container, prefix=prefix, config=config, client_options=options, retry_config=_RETRIES
+                )
     except (BaseError, ValueError) as error:
         raise StoreRefused(
             f"{address.uri} can't be opened: {type(error).__name__}: see docs/object-stores.md"
@@ -98,20 +104,25 @@ def endpoint_of(address: Address, login: Login | None = None) -> str | None:
     return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
 
 
+def region_of(address: Address, login: Login | None = None) -> str:
+    """As the URI says, else the login, else the environment; it isn't looked up."""
+    told = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return told or "us-east-1"
+
+
 def open_mark(address: Address, login: Login | None, folder: str) -> Client:
     """A client whose object '' is the mark of `folder`: what Hadoop puts there is named like it, with a slash at the
     end, and no path of obstore's may end so."""
     endpoint = endpoint_of(address, login)
     if endpoint is None:
-        region = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        endpoint = f"https://s3.{region or 'us-east-1'}.amazonaws.com"
+        endpoint = f"https://s3.{region_of(address, login)}.amazonaws.com"
     key = "/".join(filter(None, (address.container, address.prefix, folder)))
     place = f"{endpoint.rstrip('/')}/{quote(key, safe='/-_.~')}"
     whole = Address(address.scheme, address.container, "", address.options)
-    return _s3_client(whole, login, place, virtual_hosted_style_request=True, disable_bulk_delete=True)
+    return _s3_client(whole, login, place, {}, virtual_hosted_style_request=True, disable_bulk_delete=True)
 
 
-def _s3_client(address: Address, login: Login | None, endpoint: str | None, **config: Any) -> Client:
+def _s3_client(address: Address, login: Login | None, endpoint: str | None, options: Any, **config: Any) -> Client:
     from obstore.store import S3Store
 
     if endpoint:
@@ -122,7 +133,7 @@ def _s3_client(address: Address, login: Login | None, endpoint: str | None, **co
         address.container,
         prefix=address.prefix or None,
         config=config,  # type: ignore[arg-type] # built by name
-        client_options={"allow_http": bool(endpoint and endpoint.startswith("http://"))},
+        client_options={**options, "allow_http": bool(endpoint and endpoint.startswith("http://"))},  # type: ignore[arg-type]
         retry_config=_RETRIES,
         credential_provider=login.credential if login else _profile(os.environ),
     )
@@ -132,9 +143,14 @@ def _region(address: Address, login: Login | None) -> str | None:
     return address.options.get("region") or (login.region if login else None)
 
 
+def goes_by_profile(environment: Mapping[str, str]) -> bool:
+    """Whether the login is that of AWS_PROFILE: keys in the environment count more."""
+    return bool(environment.get("AWS_PROFILE")) and not any(environment.get(name) for name in _KEYS)
+
+
 def _profile(environment: Mapping[str, str]) -> Any:
     """Who gives the keys of AWS_PROFILE, which obstore doesn't read itself; None: as it looks for them."""
-    if not environment.get("AWS_PROFILE") or any(environment.get(name) for name in _KEYS):
+    if not goes_by_profile(environment):
         return None
     if find_spec("boto3") is None:
         raise StoreRefused("AWS_PROFILE is set, and only boto3 reads profiles: pip install boto3, or set the keys")

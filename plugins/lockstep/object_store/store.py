@@ -15,13 +15,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lockstep.errors import StoreRefused
 from lockstep.extras import naming_extra
 from lockstep.object_store._object_file import open_object
 from lockstep.object_store.address import Address
-from lockstep.object_store.client import Login, open_client, open_mark
+from lockstep.object_store.client import LARGE, Login, open_client, open_mark
 
 if TYPE_CHECKING:
     import io
@@ -30,16 +32,18 @@ if TYPE_CHECKING:
 
 _MARK = "lockstepput"  #: of an object: whose put it is; Azure's names have letters and digits only
 _PAUSES = (0.05, 0.5, 2.0)  #: seconds between the tries of one conditional put
+_UNREADABLE = re.compile(r'object with invalid path: .*?Path "(.*?)"(?:: | contained )', re.DOTALL)
 _TOLD = re.compile(r"<Code>(\w+)</Code>|\bstatus(?: code)?:? (\d{3}(?: [A-Z][\w ]*)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Found:
-    """An object as the store told of it. `etag` changes with its content."""
+    """An object as the store told of it. `etag` changes with its content, `modified` with each put."""
 
     path: str
     size: int
     etag: str | None
+    modified: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,16 @@ class ObjectChanged(OSError):
     """An object isn't any more what it was when it was looked at."""
 
 
+class UnreadableKey(OSError):
+    """A folder can't be listed, now or later, as long as somebody else's object stands there; the message names it."""
+
+
 class ObjectStore:
     """Paths are relative to the address, with '/' between names."""
 
     def __init__(self, client: Client, address: Address, login: Login | None = None) -> None:
         self.client, self.address, self._login = client, address, login
+        self._large: Client | None = None
         self._marks = address.scheme != "file"  # the tests' store of local files takes no attributes
 
     @classmethod
@@ -71,9 +80,24 @@ class ObjectStore:
 
         Raises `StoreRefused`, `PackageMissing`.
         """
-        address = Address.of(uri)
-        known = Login.of(login) if login else None
-        return cls(open_client(address, known), address, known)
+        return cls.of(Address.of(uri), Login.of(login) if login else None)
+
+    @classmethod
+    def of(cls, address: Address, login: Login | None = None) -> ObjectStore:
+        """As `at`, of what was understood already."""
+        return cls(open_client(address, login), address, login)
+
+    @property
+    def _patient(self) -> Client:
+        """For requests that move as much as an object may hold."""
+        if self._large is None:  # no cached_property: its lock keeps the class from reaching Spark's executors by value
+            local = self.address.scheme == "file"
+            self._large = self.client if local else open_client(self.address, self._login, LARGE)
+        return self._large
+
+    def key_of(self, path: str) -> str:
+        """`bucket/key`, as pyarrow.fs names objects: not percent-encoded."""
+        return "/".join(filter(None, (self.address.container, self.address.prefix, path)))
 
     def uri_of(self, path: str) -> str:
         """What Hadoop calls it."""
@@ -96,19 +120,28 @@ class ObjectStore:
         with _naming_errors(path):
             obstore.put(self.client, path, data, use_multipart=False)
 
-    def upload(self, path: str, file: IO[bytes]) -> None:
-        """Put an object of any size over whatever is there, in parts; it shows up whole, when all are there."""
+    def put_file(self, path: str, file: Path) -> str | None:
+        """Put a file's content over whatever is there, by one request: one that is cut leaves nothing, whereas parts of
+        an upload would stay, and be paid for. It is held in memory meanwhile. The object's ETag."""
         import obstore
 
         with _naming_errors(path):
-            obstore.put(self.client, path, file, chunk_size=8 << 20, max_concurrency=4)
+            return obstore.put(self._patient, path, file, use_multipart=False)["e_tag"]
+
+    def upload(self, path: str, file: IO[bytes]) -> None:
+        """Put an object of any size over whatever is there, in parts, few of which are in memory; it shows up whole. Of
+        one that is cut parts may stay, which the bucket's rule for unfinished uploads takes."""
+        import obstore
+
+        with _naming_errors(path):
+            obstore.put(self._patient, path, file, chunk_size=8 << 20, max_concurrency=4)
 
     def copy(self, source: str, target: str) -> None:
         """Over whatever is there, in the store itself. FileNotFoundError if `source` isn't there."""
         import obstore
 
         with _naming_errors(source):
-            obstore.copy(self.client, source, target)
+            obstore.copy(self._patient, source, target)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete objects, many in one request; what is gone already is fine."""
@@ -256,18 +289,26 @@ def _taken(path: str, expected: Found | None) -> OSError:
 
 
 def _found(meta: Mapping[str, Any]) -> Found:
-    return Found(meta["path"], meta["size"], meta["e_tag"])
+    return Found(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
 
 
-_used_by: int | None = None  #: the process whose threads serve the client
+class _User:
+    """The process whose threads serve the client."""
+
+    pid: int | None = None
+
+    def __reduce__(self) -> tuple[type[_User], tuple[()]]:
+        return _User, ()  # what reaches Spark's executors by value has used nothing there
 
 
-def _require_own_threads() -> None:
-    """The client's threads don't survive a fork: a child that asks it would wait for ever."""
-    global _used_by
-    if _used_by is None:
-        _used_by = os.getpid()
-    if _used_by != os.getpid():
+_used_by = _User()
+
+
+def require_own_threads() -> None:
+    """A client's threads don't survive a fork: a child that asks it would wait for ever. Raises `StoreRefused`."""
+    if _used_by.pid is None:
+        _used_by.pid = os.getpid()
+    if _used_by.pid != os.getpid():
         raise StoreRefused(
             "this process was forked from one that had used an object store, and can't use one: start it by itself "
             "(spawn), or use the store in the children only"
@@ -279,7 +320,7 @@ def _naming_errors(path: str) -> Iterator[None]:
     """Make OSErrors of obstore's, with what the store said and without the request that it repeats."""
     with naming_extra("an object store"):
         from obstore import exceptions
-    _require_own_threads()
+    require_own_threads()
     try:
         yield
     except exceptions.AlreadyExistsError as error:
@@ -289,17 +330,25 @@ def _naming_errors(path: str) -> Iterator[None]:
     except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
         raise ObjectChanged(errno.ESTALE, "it is another object by now", path) from error
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise PermissionError(errno.EACCES, f"the store refuses the login{_told(error)}", path) from error
+        raise PermissionError(errno.EACCES, f"the store refuses the login{what_store_said(error)}", path) from error
     except (exceptions.InvalidPathError, ValueError) as error:
+        if listed := _UNREADABLE.search(str(error)):
+            raise UnreadableKey(
+                errno.EINVAL,
+                f"somebody else's object {listed[1]!r} keeps the folder from being listed, since clients can't read a "
+                "key with a control character or a folder without a name, or called . or ..: delete it, or put it "
+                "elsewhere",
+                path,
+            ) from error
         raise StoreRefused(f"{path!r} is no path of an object") from error
     except (exceptions.NotSupportedError, NotImplementedError) as error:
         raise StoreRefused("the store can't put under a condition, see docs/object-stores.md") from error
     except exceptions.BaseError as error:
-        raise OSError(errno.EIO, f"the store didn't do it{_told(error)}", path) from error
+        raise OSError(errno.EIO, f"the store didn't do it{what_store_said(error)}", path) from error
 
 
-def _told(error: Exception) -> str:
-    """The code in the store's answer, or how there was none."""
+def what_store_said(error: Exception) -> str:
+    """': ' and the code in the store's answer, or how there was none; '' if a client's error tells neither."""
     text = str(error)
     codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
     if codes:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.errors import StageFailed, WalCorrupt
+from lockstep.file_facts import FileFacts
 from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
 from lockstep.wal._storage import Storage, finished_files
 from lockstep.wal.digest import RowDigest
@@ -36,6 +37,7 @@ class DigestedFile:
     rows: int
     digest: RowDigest
     least: int | None = None
+    facts: FileFacts | None = None  #: of a file at home
 
 
 def digest_file(
@@ -44,8 +46,11 @@ def digest_file(
     """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
     its footer counts, or not `epoch` behind the other columns, and `InvalidPipeline` for a type that can't be digested.
     """
+    facts = None
     try:
         with ParquetRows(storage, path, hashed) as rows:
+            if epoch:
+                facts = FileFacts.of(rows.footer)
             written = bare(rows.schema)
             schema = epoch.left_out(written) if epoch else written
             digest, found = RowDigest(schema), []
@@ -59,7 +64,8 @@ def digest_file(
         raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
     if digest.rows != rows.rows:
         raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
-    return DigestedFile(schema, rows.rows, digest, min((value for value in found if value is not None), default=None))
+    smallest = min((value for value in found if value is not None), default=None)
+    return DigestedFile(schema, rows.rows, digest, smallest, facts)
 
 
 @dataclass(frozen=True)
@@ -113,13 +119,15 @@ class EarlyDigests:
 
 
 @contextmanager
-def digesting_early(storage: Storage, folders: tuple[str, ...]) -> Iterator[EarlyDigests]:
-    """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it."""
+def digesting_early(storage: Storage, folders: tuple[str, ...], most: int) -> Iterator[EarlyDigests]:
+    """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it.
+    `most`: bytes, beyond which executors do better."""
     early, done = EarlyDigests(), threading.Event()
     if not storage.shows_files_whole:
         yield early
         return
-    thread = threading.Thread(target=_watch, args=(storage, folders, early, done), daemon=True, name="early digests")
+    watching = (storage, folders, early, done, most)
+    thread = threading.Thread(target=_watch, args=watching, daemon=True, name="early digests")
     thread.start()
     try:
         yield early
@@ -127,13 +135,20 @@ def digesting_early(storage: Storage, folders: tuple[str, ...]) -> Iterator[Earl
         done.set()
 
 
-def _watch(storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event) -> None:
+def _watch(storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event, most: int) -> None:
     while not done.wait(POLL_SECONDS):
         for folder in folders:
             for path in _unseen(storage, folder, early):
-                if done.is_set():
+                most -= _size(storage, path)
+                if done.is_set() or most < 0:
                     return
                 early.digest(storage, path)
+
+
+def _size(storage: Storage, path: str) -> int:
+    with suppress(OSError):
+        return storage.stamp(path).size
+    return 0
 
 
 def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:

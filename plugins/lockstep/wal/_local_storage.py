@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lockstep.errors import StagingRefused
-from lockstep.wal._storage import Entry, Kind, ReadableFile, join, parts_of
+from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, join, parts_of
 
 
 class LocalStorage:
@@ -18,6 +18,7 @@ class LocalStorage:
 
     removes_empty_only = True
     shows_files_whole = True
+    etags_prove = False  # two writes within one tick of its clock have one time
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -29,9 +30,20 @@ class LocalStorage:
     def exists(self, path: str) -> bool:
         return os.path.lexists(self._locate(path))
 
+    def free_bytes(self) -> int | None:
+        found = os.statvfs(self._root)
+        return found.f_bavail * found.f_frsize
+
     def children(self, folder: str) -> list[Entry]:
         with os.scandir(self._locate(folder)) as entries:
             return sorted(Entry(join(folder, entry.name), _kind(entry)) for entry in entries)
+
+    def stamps(self, folder: str) -> dict[str, Stamp]:
+        with os.scandir(self._locate(folder)) as entries:
+            return {entry.name: _stamp(entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)}
+
+    def stamp(self, path: str) -> Stamp:
+        return _stamp(self._locate(path).lstat())
 
     def make_folder(self, path: str) -> None:
         target = self._locate(path)
@@ -102,6 +114,10 @@ def _kind(entry: os.DirEntry[str]) -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return Kind.FOLDER
     return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}")
 
 
 def _make_parents(folder: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import secrets
 
 from lockstep.object_store.store import ObjectStore
-from lockstep.wal._storage import Entry, Kind, ReadableFile, join, parts_of
+from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, join, parts_of
 
 _FOLDER = ".folder"  #: an object that makes a folder of ours exist, and whose condition makes it exist once
 
@@ -21,6 +21,7 @@ class ObjectStorage:
 
     removes_empty_only = False
     shows_files_whole = False
+    etags_prove = True
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -38,6 +39,9 @@ class ObjectStorage:
         path = _checked(path)
         return (bool(path) and self._store.find(path) is not None) or self._store.has_folder(path)
 
+    def free_bytes(self) -> int | None:
+        return None
+
     def children(self, folder: str) -> list[Entry]:
         listed = self._store.children(_checked(folder))
         # some servers go on to list a folder when nothing is below it any more
@@ -46,6 +50,16 @@ class ObjectStorage:
         if not folders and not listed.objects and not listed.marked:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         return sorted([*folders, *files])
+
+    def stamps(self, folder: str) -> dict[str, Stamp]:
+        listed = self._store.children(_checked(folder)).objects
+        return {found.path.rpartition("/")[2]: Stamp(found.size, found.etag) for found in listed}
+
+    def stamp(self, path: str) -> Stamp:
+        found = self._store.find(_checked(path))
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return Stamp(found.size, found.etag)
 
     def make_folder(self, path: str) -> None:
         if self.exists(path):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.errors import WalCorrupt
+from lockstep.raw_file import RawFile
 from lockstep.wal._storage import ReadableFile, Storage, naming_errors
 
 IN_MEMORY = 16 << 20  #: bytes up to which a file is read once
@@ -83,26 +84,30 @@ class ParquetRows:
             self.close()
             raise
         self.schema: pa.Schema = self._file.schema_arrow
-        self.rows: int = self._file.metadata.num_rows  #: as the footer says
+        self.footer: pq.FileMetaData = self._file.metadata
+        self.rows: int = self.footer.num_rows
 
     def _parse(self, source: object) -> pq.ParquetFile:
         with _parsing(self._path):
             return pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False)
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Every row, under `schema`, which must name the file's columns and types; columns behind them are left out."""
+    def batches(self, schema: pa.Schema, only: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Every row, under `schema`, which must name the file's columns and types; columns behind them are left out.
+        `only`: the columns that `schema` names aren't the file's first ones, the others aren't parsed."""
+        parsed = None if only is None or any("." in name for name in only) else list(only)  # a dot is a path to Arrow
         with _parsing(self._path):
-            rows = iter(self._file.iter_batches(batch_size=self._batch_rows()))
+            rows = iter(self._file.iter_batches(batch_size=self._batch_rows(), columns=parsed))
         while True:
             with _parsing(self._path):
                 batch = next(rows, None)
                 if batch is None:
                     return
-                batch = pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
+                columns = batch.columns[: len(schema)] if only is None else [batch[name] for name in schema.names]
+                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield batch
 
     def _batch_rows(self) -> int:
-        metadata = self._file.metadata
+        metadata = self.footer
         size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
         return max(1, min(BATCH_ROWS, _BATCH_BYTES * self.rows // max(size, 1)))
 
@@ -130,28 +135,15 @@ class _parsing:  # a context manager that reads as a verb; not a generator: it r
             raise WalCorrupt(f"{self._path} can't be parsed as Parquet: {error}") from error
 
 
-class _CheckedFile(io.RawIOBase):
+class _CheckedFile(RawFile):
     """The file behind a fingerprint, read by whole chunks that are compared with it."""
 
     def __init__(self, file: ReadableFile, path: str, hashed: Fingerprint) -> None:
-        self._file, self._path, self._hashed, self._at = file, path, hashed, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._hashed.size}[whence]
-        self._at = base + offset
-        return self._at
+        super().__init__(hashed.size)
+        self._file, self._path, self._hashed = file, path, hashed
 
     def read(self, size: int = -1) -> bytes:
-        end = self._hashed.size if size < 0 else min(self._at + size, self._hashed.size)
+        end = self._size if size < 0 else min(self._at + size, self._size)
         if end <= self._at:
             return b""
         first, last = self._at // _CHUNK, (end - 1) // _CHUNK

@@ -1,4 +1,4 @@
-"""The few file operations that the WAL needs, on a local or mounted file system or on an object store.
+"""The few file operations that the WAL needs, on a local or mounted file system, on an object store or on HDFS.
 
 Paths are relative to the root, with '/', and can't leave it: '..' and symbolic links raise `StagingRefused`. That
 guards against mistakes, not against somebody who may write to the storage and races with us. Everything else that goes
@@ -38,6 +38,15 @@ class Entry:
         return self.path.rpartition("/")[2]
 
 
+@dataclass(frozen=True)
+class Stamp:
+    """A file as a listing tells of it. `etag`: what the storage calls its bytes, None where it has no name for them; it
+    is another one as soon as anything was written."""
+
+    size: int
+    etag: str | None
+
+
 class ReadableFile(Protocol):
     """An open file: whole reads, like Python's buffered and Arrow's native files."""
 
@@ -53,18 +62,28 @@ class ReadableFile(Protocol):
 class Storage(Protocol):
     """What `Staging` stands on. Each call raises OSError, or `StagingRefused` for a path that leads elsewhere."""
 
-    options: str  #: query of the URI with which pyarrow.fs found it, such as `endpoint_override=…`; free of secrets
+    options: str  #: query of the URI by which it was found, such as `endpoint_override=…`; free of secrets
 
     removes_empty_only: bool  #: whether `remove_folder` looks and removes in one step
     shows_files_whole: bool  #: whether looking often costs nothing, and a file that a job shows is complete
+    etags_prove: bool  #: whether bytes that have an etag can never be others, whoever does what
 
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path` as Hadoop's file systems take it: not percent-encoded, free of secrets."""
 
     def exists(self, path: str) -> bool: ...
 
+    def free_bytes(self) -> int | None:
+        """What may still be written; None where nobody knows."""
+
     def children(self, folder: str) -> list[Entry]:
         """What stands in `folder`, sorted."""
+
+    def stamps(self, folder: str) -> dict[str, Stamp]:
+        """By its name, each file that stands in `folder`."""
+
+    def stamp(self, path: str) -> Stamp:
+        """Of one file. FileNotFoundError if it isn't there."""
 
     def make_folder(self, path: str) -> None:
         """Make `path`, with its parents, exclusively and durably. FileExistsError if it is there."""
@@ -116,6 +135,10 @@ def plain_children(storage: Storage, folder: str) -> list[Entry]:
 def is_hidden(entry: Entry) -> bool:
     """_SUCCESS, _temporary, checksums, requests: what Hadoop's readers skip too."""
     return entry.name.startswith(("_", "."))
+
+
+def is_wal_file(name: str) -> bool:
+    return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
 def finished_files(storage: Storage, folder: str, least: int) -> list[str]:

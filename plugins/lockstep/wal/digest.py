@@ -34,6 +34,7 @@ universal string hashing is fast", Computer Journal 57 (2014). numpy does it on 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 
 import pyarrow as pa
 
@@ -56,6 +57,15 @@ class RowDigest:
         self.rows = 0
         self._sums = (0, 0)
         self._schema, self._row = schema, row_of(schema)  # as the rows came last: encoding and order may vary
+
+    def of_others(self, rows: int, hexdigest: str) -> RowDigest:
+        """One over the same columns that has seen `rows` others, and says `hexdigest`. ValueError for no digest."""
+        digest = copy(self)
+        digest.rows, digest._sums = 0, (0, 0)
+        digest._add((int(hexdigest[:16], 16), int(hexdigest[16:], 16)), rows)
+        if len(hexdigest) != 32 or digest.hexdigest() != hexdigest:
+            raise ValueError(f"{hexdigest!r} is no digest")
+        return digest
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the rows of `batch`. ValueError if its columns, by name and class, aren't those of the schema."""

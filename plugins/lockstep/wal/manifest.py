@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
+from lockstep.file_facts import FileFacts, Leaves, leaves_of
 from lockstep.output_home import OutputHome
 from lockstep.wal._manifest_values import FILE_NAME, number, text
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
@@ -40,6 +41,8 @@ class WalFile:
     bytes: int
     rows: int
     sha256: str
+    etag: str | None = None  #: what the storage calls these very bytes; of files at home
+    facts: FileFacts | None = None  #: of files at home; in manifests of today they stand apart, see `Manifest.facts`
 
     def __post_init__(self) -> None:
         if not FILE_NAME.fullmatch(self.path):
@@ -87,7 +90,8 @@ class SourceCount:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one execution of `stage` sealed. `token` is the execution's."""
+    """What one execution of `stage` sealed. `token` is the execution's. `facts`: the sha256 of what it has noted beside
+    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all."""
 
     deployment: str
     pipeline: str
@@ -98,6 +102,7 @@ class Manifest:
     digest_version: int
     state: SealedState | None = None
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
+    facts: str | None = None
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -159,6 +164,8 @@ def _to_json(manifest: Manifest) -> Json:
         value["format"] = HOME_FORMAT
     if manifest.balances:
         value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
+    if manifest.facts is not None:
+        value["facts"] = manifest.facts
     return value
 
 
@@ -167,11 +174,18 @@ def _output(output: OutputManifest) -> Json:
         "schema": base64.b64encode(output.schema.serialize().to_pybytes()).decode("ascii"),
         "rows": output.rows,
         "digest": output.digest,
-        "files": [
-            {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256} for file in output.files
-        ],
+        "files": [_file(file) for file in output.files],
         **({"home": output.home.to_json()} if output.home else {}),
     }
+
+
+def _file(file: WalFile) -> Json:
+    told: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
+    if file.etag is not None:
+        told["etag"] = file.etag
+    if file.facts is not None:
+        told["facts"] = file.facts.to_json()
+    return told
 
 
 def _count(count: SourceCount) -> Json:
@@ -195,14 +209,21 @@ def _from_json(value: Json) -> Manifest:
             name: {part: number(count) for part, count in counts.items()}
             for name, counts in value.get("balances", {}).items()
         },
+        facts=text(value["facts"]) if "facts" in value else None,
     )
 
 
 def _output_of(name: str, value: Json) -> OutputManifest:
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
-    files = tuple(
-        WalFile(text(file["path"]), number(file["bytes"]), number(file["rows"]), text(file["sha256"]))
-        for file in value["files"]
-    )
     home = OutputHome.from_json(value["home"]) if "home" in value else None
+    written = schema.append(pa.field(home.epoch_column, pa.int64())) if home else schema
+    leaves = leaves_of(written)
+    files = tuple(_file_of(file, written, leaves) for file in value["files"])
     return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files, home)
+
+
+def _file_of(value: Json, schema: pa.Schema, leaves: Leaves) -> WalFile:
+    rows = number(value["rows"])
+    etag = text(value["etag"]) if "etag" in value else None
+    facts = FileFacts.from_json(value["facts"], rows, schema, leaves) if "facts" in value else None
+    return WalFile(text(value["path"]), number(value["bytes"]), rows, text(value["sha256"]), etag, facts)

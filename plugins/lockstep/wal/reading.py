@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
+from lockstep.file_facts import FileFacts
 from lockstep.output_home import OutputHome
 from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
-from lockstep.wal._storage import Storage, naming_errors
+from lockstep.wal._storage import Stamp, Storage, naming_errors
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
+from lockstep.wal.noted_facts import FACTS, NotedFacts
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,34 @@ class SealedWal:
         return [self._batches(self._output(name)) for name in names]
 
     def check(self, names: Iterable[str] | None = None) -> None:
-        """Compare size, sha256 and rows of every file, or of those of the named outputs. Raises `WalCorrupt`,
-        `StagingUnavailable`."""
+        """Compare size, sha256 and rows of every file, or of those of the named outputs, and what was noted of them.
+        Raises `WalCorrupt`, `StagingUnavailable`."""
+        if self.manifest.facts is not None:
+            _ = self._noted
         for output in self.outputs(self.manifest.outputs if names is None else names):
             output.check()
+
+    @property
+    def own(self) -> list[str]:
+        """The outputs whose files are in its folder; those of the others belong to the tables that adopt them."""
+        return [name for name, output in self.manifest.outputs.items() if output.home is None]
 
     def _batches(self, output: OutputManifest) -> OutputBatches:
         home = output.home
         storage, folder = (self.storage, self.folder) if home is None else self.find_home(home, self.manifest)
-        return OutputBatches(storage, f"{folder}/{output.name}", output)
+        noted = self._facts_of if self.manifest.facts is not None and home is not None else None
+        return OutputBatches(storage, f"{folder}/{output.name}", output, noted)
+
+    @cached_property
+    def _noted(self) -> NotedFacts:
+        path, sha256 = f"{self.folder}/{FACTS}", self.manifest.facts or ""
+        try:
+            return NotedFacts(path, _read(self.storage, path, fresh=False), sha256)
+        except WalCorrupt:  # a stale page of a network file system looks like this
+            return NotedFacts(path, _read(self.storage, path, fresh=True), sha256)
+
+    def _facts_of(self, output: OutputManifest) -> Mapping[str, FileFacts]:
+        return self._noted.of(output)
 
     def _output(self, name: str) -> OutputManifest:
         if name not in self.manifest.outputs:
@@ -58,6 +79,7 @@ class FileAtHome:
     bytes: int
     rows: int
     sha256: str
+    etag: str | None
 
 
 class OutputBatches:
@@ -69,8 +91,14 @@ class OutputBatches:
     without an error has handed out exactly the manifest's rows. Batches have at most 65,536 rows.
     """
 
-    def __init__(self, storage: Storage, folder: str, manifest: OutputManifest) -> None:
-        self._storage, self._folder, self._manifest = storage, folder, manifest
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        manifest: OutputManifest,
+        noted: Callable[[OutputManifest], Mapping[str, FileFacts]] | None = None,
+    ) -> None:
+        self._storage, self._folder, self._manifest, self._noted = storage, folder, manifest, noted
         self.output: str = manifest.name
         self.schema: pa.Schema = manifest.schema
         self.rows: int = manifest.rows
@@ -86,24 +114,50 @@ class OutputBatches:
         if home is None:
             return ()
         found = zip(paths, self._manifest.files, strict=True)
-        return tuple(FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256) for path, one in found)
+        return tuple(
+            FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in found
+        )
 
-    def footers(self) -> Iterator[tuple[FileAtHome, pq.FileMetaData]]:
-        """What each file says of its columns, and nothing of its rows: size, rows and schema are compared with the
-        manifest, the sha256 isn't. Raises `WalCorrupt`, `StagingUnavailable`."""
+    def facts(self) -> Iterator[tuple[FileAtHome, FileFacts]]:
+        """What each file says of its columns, as the seal noted it: nothing is opened. Of an older manifest the footers
+        are read, and size, rows and schema compared. Raises `WalCorrupt`, `StagingUnavailable`."""
+        noted = self._noted(self._manifest) if self._noted else {}
         for file, sealed in zip(self.files, self._manifest.files, strict=True):
-            footer, size = read_footer(self._storage, file.path)
-            self._compare(sealed.path, "bytes", size, sealed.bytes)
-            self._compare(sealed.path, "rows in the footer", footer.num_rows, sealed.rows)
-            self._require_schema(sealed.path, footer.schema.to_arrow_schema())
-            yield file, footer
+            yield file, noted.get(sealed.path) or sealed.facts or self._read_facts(file, sealed)
+
+    def _read_facts(self, file: FileAtHome, sealed: WalFile) -> FileFacts:
+        footer, size = read_footer(self._storage, file.path)
+        self._compare(sealed.path, "bytes", size, sealed.bytes)
+        self._compare(sealed.path, "rows in the footer", footer.num_rows, sealed.rows)
+        self._require_schema(sealed.path, footer.schema.to_arrow_schema())
+        return FileFacts.of(footer)
+
+    def check_listed(self) -> None:
+        """Compare names and sizes with one listing of the folder. A file of which the storage doesn't say that it is as
+        it was sealed is read, and its sha256 compared. Raises `WalCorrupt`, `StagingUnavailable`."""
+        stamps = self._stamps()
+        for file in self._manifest.files:
+            path, found = f"{self._folder}/{file.path}", stamps.get(file.path)
+            if found is None:
+                raise _missing(self._storage, path)
+            self._compare(file.path, "bytes", found.size, file.bytes)
+            if found.etag != file.etag and file.etag is not None:
+                verify_file(self._storage, path, file.bytes, file.sha256)
+
+    def _stamps(self) -> dict[str, Stamp]:
+        with naming_damage(self._storage, self._folder):
+            return self._storage.stamps(self._folder)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        total = 0
+        return self.of_columns(self.schema.names)
+
+    def of_columns(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The same, of these columns alone, which stand in the schema's order; the others aren't parsed."""
+        total, schema = 0, pa.schema([self.schema.field(name) for name in names])
         for file in self._manifest.files:
             with self._open(file) as rows:
                 seen = 0
-                for batch in rows.batches(self.schema):
+                for batch in rows.batches(schema, None if schema.equals(self.schema) else names):
                     seen += batch.num_rows
                     yield batch
             self._compare(file.path, "rows", seen, file.rows)
@@ -111,9 +165,13 @@ class OutputBatches:
         self._compare("all files", "rows", total, self.rows)
 
     def check(self) -> None:
-        """As an iteration does, up to each file's footer. Raises `WalCorrupt`, `StagingUnavailable`."""
+        """As an iteration does, up to each file's footer; an object that has the ETag of the sealed bytes isn't
+        read. Raises `WalCorrupt`, `StagingUnavailable`."""
+        asked = self._storage.etags_prove and any(file.etag for file in self._manifest.files)
+        stamps = self._stamps() if asked else {}
         for file in self._manifest.files:
-            self._open(file).close()
+            if file.etag is None or stamps.get(file.path) != Stamp(file.bytes, file.etag):
+                self._open(file).close()
         self._compare("all files", "rows", sum(file.rows for file in self._manifest.files), self.rows)
 
     def _open(self, file: WalFile) -> ParquetRows:
@@ -165,6 +223,11 @@ class UnsealedFile:
 
     def _parsed(self) -> ParquetRows:
         return ParquetRows(self._storage, self._path, self._hashed)
+
+
+def _read(storage: Storage, path: str, fresh: bool) -> bytes:
+    with naming_damage(storage, path), closing(storage.open(path, fresh)) as file:
+        return file.read()
 
 
 def read_footer(storage: Storage, path: str) -> tuple[pq.FileMetaData, int]:

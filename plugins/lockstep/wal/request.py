@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from lockstep import errors
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
+from lockstep.hdfs.address import is_hdfs
 from lockstep.keyed_state import KeyedState
 from lockstep.object_store.address import from_hadoop
 from lockstep.output_home import OutputHome
 from lockstep.wal._storage import Storage
+from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging, storage_at
 from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
@@ -86,6 +88,8 @@ class StageRequest:
     interval: Interval | None = None
     state: StateRequest | None = None  #: of a pipeline that has state
     homes: Mapping[str, HomeRequest] = field(default_factory=dict)  #: by output
+    conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
+    task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
 
     def to_json(self) -> Json:
         return {
@@ -99,6 +103,8 @@ class StageRequest:
             "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
             "state": self.state.to_json() if self.state else None,
             **({"homes": {name: home.to_json() for name, home in self.homes.items()}} if self.homes else {}),
+            **({"conserved": list(self.conserved)} if self.conserved else {}),
+            **({"task_seals": self.task_seals} if self.task_seals is not None else {}),
         }
 
     @classmethod
@@ -115,6 +121,8 @@ class StageRequest:
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
             homes={name: HomeRequest.from_json(home) for name, home in value.get("homes", {}).items()},
+            conserved=tuple(value.get("conserved", ())),
+            task_seals=value.get("task_seals"),
         )
 
 
@@ -128,6 +136,7 @@ class StageResult:
     code_version: str
     state: Mapping[str, WrittenState] = field(default_factory=dict)
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    files: FoundFiles | None = None  #: what executors have read of them; in a file of its own
 
     def to_json(self) -> Json:
         return {
@@ -136,6 +145,7 @@ class StageResult:
             "code_version": self.code_version,
             "state": {name: written.to_json() for name, written in self.state.items()},
             "balances": {name: dict(counts) for name, counts in self.balances.items()},
+            **({"files": FILES} if self.files is not None else {}),
         }
 
     @classmethod
@@ -154,6 +164,8 @@ def read_request(request_uri: str) -> StageRequest:
 def write_result(request_uri: str, result: StageResult) -> None:
     """Write what was counted beside the request, once: `StagingRefused` if a result is there."""
     staging, folder = _place(request_uri)
+    if result.files is not None:
+        staging.write_json(folder, FILES, result.files.to_json())
     staging.write_json(folder, RESULT, result.to_json())
 
 
@@ -178,18 +190,27 @@ def read_error(request_uri: str) -> LockstepError:
     return (found if known else StageFailed)(str(told["message"]))
 
 
+def read_result(staging: Staging, folder: str) -> StageResult:
+    """What the job of the execution in `folder` has counted. Raises `StageFailed` if it is missing or isn't JSON."""
+    told = staging.read_json(folder, RESULT)
+    result = StageResult.from_json(told)
+    return replace(result, files=FoundFiles.from_json(staging.read_json(folder, FILES))) if "files" in told else result
+
+
 def storage_of(root: str, options: str) -> Storage:
     """The storage behind a staging's Hadoop URI; `options` of its address. Raises `StagingRefused`."""
-    return storage_at(_from_hadoop(root, options))
+    return storage_at(from_hadoop_uri(root, options))
 
 
 def _place(request_uri: str) -> tuple[Staging, str]:
     """The execution's folder as a staging of its own: a driver knows no other."""
     parent, folder, name = request_uri.rsplit("/", 2)
-    return Staging(_from_hadoop(parent, name.partition("?")[2])), folder
+    return Staging(from_hadoop_uri(parent, name.partition("?")[2])), folder
 
 
-def _from_hadoop(uri: str, options: str) -> str:
+def from_hadoop_uri(uri: str, options: str) -> str:
     """What `Staging.address_of` made as staging takes it: its paths aren't percent-encoded, s3 is called s3a."""
     scheme, _, path = uri.partition("://")
-    return path if scheme == "file" else from_hadoop(uri, options)
+    if scheme == "file":
+        return path
+    return uri if is_hdfs(uri) else from_hadoop(uri, options)

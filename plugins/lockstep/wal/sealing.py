@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from types import MappingProxyType
+from typing import TypeAlias
 
 from lockstep.errors import StageFailed
 from lockstep.output_home import OutputHome
 from lockstep.wal._early_digests import EarlyDigests, EpochColumn, digest_file
 from lockstep.wal._parquet import fingerprint
-from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children
+from lockstep.wal._storage import Entry, Kind, Stamp, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
-from lockstep.wal.manifest import OutputManifest, WalFile
+from lockstep.wal.found_files import FoundFile, SealedFile
+from lockstep.wal.manifest import OutputManifest
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
+_log = logging.getLogger(__name__)
 _THREADS = max(2, min(4, os.cpu_count() or 1))
 
 
-@dataclass(frozen=True)
-class SealedFile:
-    """What a file was found to hold. `least`: the smallest time in the column that was asked about, in microseconds."""
+KnownFiles: TypeAlias = Mapping[tuple[str, str], FoundFile]  #: by output and name
+NOTHING_KNOWN: KnownFiles = MappingProxyType({})
 
-    file: WalFile
-    schema: pa.Schema
-    digest: RowDigest
-    least: int | None = None
+
+@dataclass(frozen=True)
+class StillSo:
+    """What an executor told of a file, and whether the task's own listing names the bytes that it read."""
+
+    told: FoundFile
+    still_so: bool
+
+
+def _still_so(
+    storage: Storage, folder: str, found: Mapping[str, Sequence[Entry]], known: KnownFiles
+) -> dict[tuple[str, str], StillSo]:
+    """Raises `StageFailed` for a file that is gone."""
+    judged = {}
+    for output in found:
+        told = {name: file for (its, name), file in known.items() if its == output}
+        stamps = _stamps(storage, f"{folder}/{output}") if told else {}
+        if gone := sorted(told.keys() - stamps.keys()):
+            raise StageFailed(f"{folder}/{output}: {', '.join(gone[:3])} is gone since an executor read it")
+        for name, file in told.items():
+            still = stamps[name] == file.stamp and file.stamp.etag is not None
+            judged[output, name] = StillSo(file, still)
+    if changed := [one.told.name for one in judged.values() if not one.still_so]:
+        _log.info("%s: %s files look otherwise here than to executors: they are read", folder, len(changed))
+    return judged
 
 
 def seal_outputs(
@@ -37,30 +60,60 @@ def seal_outputs(
     outputs: Iterable[str],
     observed: Mapping[str, int],
     early: EarlyDigests | None = None,
+    known: KnownFiles = NOTHING_KNOWN,
 ) -> dict[str, OutputManifest]:
-    """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output.
+    """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output,
+    `known` what executors have read already, by output and name.
 
     Raises `StageFailed` when it isn't what the job counted, and whenever an fsync fails: what it was to save may be
     lost for good, and a second fsync would call it saved. Raises `StagingRefused` for a link, `InvalidPipeline` for a
     type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
-    sealed = seal_files(storage, found, early=early)
+    sealed = seal_files(storage, found, early=early, known=_still_so(storage, folder, found, known))
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
     sync_folders(storage, folder, found)
     return manifests
 
 
 def seal_at_home(
-    storage: Storage, folder: str, output: str, observed: int | None, home: OutputHome, epoch: int
+    storage: Storage,
+    folder: str,
+    output: str,
+    observed: int | None,
+    home: OutputHome,
+    epoch: int,
+    known: KnownFiles = NOTHING_KNOWN,
 ) -> OutputManifest:
     """As `seal_outputs`, for one output whose files are in `folder` of another storage, below the table that adopts
     them. Raises `StageFailed` also if a row of theirs doesn't name the epoch."""
-    found = {output: list_files(storage, f"{folder}/{output}")}
-    [files] = seal_files(storage, found, epoch=EpochColumn(home.epoch_column, epoch)).values()
-    manifest = replace(_output_manifest(output, files, observed), home=home)
+    place = f"{folder}/{output}"
+    found = {output: list_files(storage, place)}
+    before = _stamps(storage, place)
+    still = _still_so(storage, folder, found, known)
+    [files] = seal_files(storage, found, epoch=EpochColumn(home.epoch_column, epoch), known=still).values()
+    stamped = _stamped(place, files, before, _stamps(storage, place))
+    manifest = replace(_output_manifest(output, stamped, observed), home=home)
     sync_folders(storage, folder, found)
     return manifest
+
+
+def _stamps(storage: Storage, folder: str) -> dict[str, Stamp]:
+    with naming_errors("list", folder):
+        return storage.stamps(folder)
+
+
+def _stamped(
+    folder: str, files: Iterable[SealedFile], before: Mapping[str, Stamp], after: Mapping[str, Stamp]
+) -> list[SealedFile]:
+    """With the etag of the bytes that were read. Raises `StageFailed` for a file that was written meanwhile."""
+    found = []
+    for sealed in files:
+        file, stamp = sealed.file, after.get(sealed.file.path)
+        if stamp is None or stamp != before.get(file.path) or stamp.size != file.bytes:
+            raise StageFailed(f"{folder}/{file.path} changed while it was sealed: who writes there beside the job?")
+        found.append(replace(sealed, file=replace(file, etag=stamp.etag)))
+    return found
 
 
 def seal_files(
@@ -69,13 +122,19 @@ def seal_files(
     least: str | None = None,
     early: EarlyDigests | None = None,
     epoch: EpochColumn | None = None,
+    known: Mapping[tuple[str, str], StillSo] = MappingProxyType({}),
 ) -> dict[str, list[SealedFile]]:
     """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
     `early`: digests that needn't be made again where they are of the same bytes; `epoch`: the column that each file has
-    behind those that are digested."""
+    behind those that are digested; `known`: what was read already, by name and file."""
     names = [(name, entry) for name, entries in found.items() for entry in entries]
+
+    def seal(one: tuple[str, Entry]) -> SealedFile:
+        name, entry = one
+        return _seal_file(storage, entry, least, early, epoch, known.get((name, entry.name)))
+
     with ThreadPoolExecutor(_THREADS, "seal") as pool:
-        sealed = list(pool.map(lambda name: _seal_file(storage, name[1], least, early, epoch), names))
+        sealed = list(pool.map(seal, names))
     by_name: dict[str, list[SealedFile]] = {name: [] for name in found}
     for (name, _), file in zip(names, sealed, strict=True):
         by_name[name].append(file)
@@ -107,15 +166,23 @@ def list_files(storage: Storage, folder: str) -> list[Entry]:
 
 
 def _seal_file(
-    storage: Storage, entry: Entry, least: str | None, early: EarlyDigests | None, epoch: EpochColumn | None
+    storage: Storage,
+    entry: Entry,
+    least: str | None,
+    early: EarlyDigests | None,
+    epoch: EpochColumn | None,
+    known: StillSo | None,
 ) -> SealedFile:
     _sync(storage, entry.path)
+    if known and known.still_so:
+        return known.told.sealed()
     with naming_errors("read", entry.path):
         hashed = fingerprint(storage, entry.path)
+    if known and known.told.sha256 != hashed.sha256:
+        raise StageFailed(f"{entry.path} changed since an executor read it: who writes there beside the job?")
     digested = early.find(entry.path, hashed) if early and not least else None
     digested = digested or digest_file(storage, entry.path, hashed, least, epoch)
-    file = WalFile(entry.name, hashed.size, digested.rows, hashed.sha256)
-    return SealedFile(file, digested.schema, digested.digest, digested.least)
+    return SealedFile.of(entry.name, hashed.size, hashed.sha256, digested)
 
 
 def _output_manifest(output: str, files: list[SealedFile], observed: int | None) -> OutputManifest:

@@ -1,8 +1,8 @@
 """Staging: where WALs live. `<deployment>/<pipeline>/epoch=<id>/<token>/<output>/part-*.parquet` and `_manifest.json`.
 
 Each execution has a folder of its own, and only the one whose manifest the ledger knows by hash is a WAL; the others
-are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/` and `quarantine/`, and
-what each epoch hands to the next in `state/`.
+are rubbish, whatever they hold. What is kept for good stands beside the epochs, in `manifests/`, `quarantine/` and
+`audits/`, and what each epoch hands to the next in `state/`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+import secrets
+from collections.abc import Container, Iterable, Mapping
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,27 +28,33 @@ from lockstep.errors import (
     StoreRefused,
     WalCorrupt,
 )
+from lockstep.hdfs.address import is_hdfs
 from lockstep.object_store.address import is_object_store
 from lockstep.output_home import OutputHome
 from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal._early_digests import EarlyDigests, digesting_early
-from lockstep.wal._hadoop_storage import HadoopStorage
+from lockstep.wal._hdfs_storage import HdfsStorage
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
 from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import Manifest, SourceCount, canonical
+from lockstep.wal.noted_facts import FACTS, facts_of, without_facts
 from lockstep.wal.reading import SealedWal, UnsealedFile, naming_damage
-from lockstep.wal.sealing import QUARANTINE, seal_at_home, seal_outputs
+from lockstep.wal.sealing import NOTHING_KNOWN, QUARANTINE, KnownFiles, seal_at_home, seal_outputs
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
 
 MANIFEST = "_manifest.json"
 _KEPT = "manifests"
+_SAMPLES = "audits"
+_EXPECTED = "expected /… , file:///… , s3://… or hdfs://…"
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
+_KEPT_MANIFEST = re.compile(rf"epoch={_NUMBER}\.json")
+_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SMALL_FILE = re.compile(r"_[a-z]+\.json")
 
 
@@ -60,7 +67,7 @@ class Execution(NamedTuple):
 
 
 class Staging:
-    """All WALs below one URI: file:///…, an absolute path, or s3://….
+    """All WALs below one URI: file:///…, an absolute path, s3://… or hdfs://….
 
     Every call raises `StagingUnavailable` when the storage doesn't do what it is asked (no space, no permission, no
     answer) and `StagingRefused` when a path is, or leads through, a symbolic link, or isn't Lockstep's.
@@ -112,9 +119,10 @@ class Staging:
 
     # --- sealing and reading ---
 
-    def digesting_early(self, folder: str, outputs: Iterable[str]) -> AbstractContextManager[EarlyDigests]:
-        """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest."""
-        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs))
+    def digesting_early(self, folder: str, outputs: Iterable[str], most: int) -> AbstractContextManager[EarlyDigests]:
+        """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest, up
+        to so many bytes."""
+        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), most)
 
     def finished(self, folder: str, output: str, least: int = 0) -> list[str]:
         """Names of the files of at least so many bytes that a job, which may still run, has finished of `output`. None
@@ -145,11 +153,13 @@ class Staging:
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
         homes: Mapping[str, OutputHome] = MappingProxyType({}),
+        known: KnownFiles = NOTHING_KNOWN,
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
         `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
-        `early`: of `digesting_early`; `homes`: of the outputs that were written below the tables that adopt them.
+        `early`: of `digesting_early`; `known`: what executors have read; `homes`: of the outputs that were written
+        below the tables that adopt them.
         Raises `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there
         is a manifest. After any error the folder is rubbish.
         """
@@ -159,20 +169,36 @@ class Staging:
             if require_name("output", output) == QUARANTINE:
                 raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
         here = tuple(output for output in outputs if output not in homes)
-        sealed_outputs = seal_outputs(self._storage, folder, here, observed, early)
+        sealed_outputs = seal_outputs(self._storage, folder, here, observed, early, known)
         for output in outputs:
             if output in homes:
                 there = self.home(homes[output], deployment, pipeline)
                 sealed_outputs[output] = seal_at_home(
-                    there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch
+                    there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch, known
                 )
         manifest = Manifest(
-            deployment, pipeline, epoch, token, sealed_outputs, dict(sources), DIGEST_VERSION, state, balances or {}
+            deployment,
+            pipeline,
+            epoch,
+            token,
+            without_facts(sealed_outputs),
+            dict(sources),
+            DIGEST_VERSION,
+            state,
+            balances or {},
+            self._note(folder, facts_of(sealed_outputs)),
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
         reach(CrashPoint.STAGE_AFTER_MANIFEST)
         return manifest
+
+    def _note(self, folder: str, facts: bytes | None) -> str | None:
+        if facts is None:
+            return None
+        reach(CrashPoint.STAGE_BEFORE_FACTS)
+        self._create(f"{folder}/{FACTS}", facts)
+        return hashlib.sha256(facts).hexdigest()
 
     def open(self, wal: str, manifest_hash: str) -> SealedWal:
         """The sealed WAL in folder `wal`. `WalCorrupt` unless its manifest is there and hashes to `manifest_hash`."""
@@ -182,6 +208,12 @@ class Staging:
         if named != wal:
             raise WalCorrupt(f"{wal} holds the manifest of {named}")
         return SealedWal(self._storage, wal, manifest, self._find_home)
+
+    def at_home(self, manifest: Manifest) -> SealedWal:
+        """What a kept manifest names, of an epoch whose WAL is gone: outputs at home are there for as long as the
+        tables that adopted their files leave them there."""
+        folder = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
+        return SealedWal(self._storage, folder, manifest, self._find_home)
 
     def home(self, home: OutputHome, deployment: str, pipeline: str) -> HomeStaging:
         """What the pipeline has staged below the table that is an output's home."""
@@ -219,29 +251,78 @@ class Staging:
             raise WalCorrupt(f"{path} hashes to {found}, the ledger has {manifest_hash}")
         return Manifest.from_bytes(data)
 
+    # --- in what condition it is ---
+
+    def try_out(self) -> None:
+        """Make, read and delete a small file and a folder, as an execution would. Raises `StagingUnavailable`, and
+        `StagingRefused` where a file can be made twice."""
+        folder = f"_tried-{secrets.token_hex(8)}"
+        path = f"{folder}/{MANIFEST}"
+        with naming_errors("write", folder):
+            self._storage.make_folder(folder)
+            try:
+                self._storage.create(path, b"{}")
+                with suppress(FileExistsError):
+                    self._storage.create(path, b"{}")
+                    raise StagingRefused(
+                        "staging lets a file be made twice: two executions could write one manifest; use a file system "
+                        "with hard links, or a store with conditional puts"
+                    )
+                with closing(self._storage.open(path)) as file:
+                    if file.read() != b"{}":
+                        raise StagingRefused("staging gives other bytes back than were written")
+            finally:
+                with suppress(FileNotFoundError):
+                    self._storage.delete(path)
+                self._storage.remove_folder(folder)
+
+    def free_bytes(self) -> int | None:
+        """What may still be written; None where nobody knows, as of an object store. Raises `StagingUnavailable`."""
+        with naming_errors("look at", ""):
+            return self._storage.free_bytes()
+
+    def pipelines(self, deployment: str) -> list[str]:
+        """Whose folders stand in the deployment's, whether the ledger knows them or not."""
+        return [entry.name for entry in self._children(deployment) if entry.kind is Kind.FOLDER]
+
     # --- what lies around ---
 
-    def executions(self, deployment: str, pipeline: str) -> list[Execution]:
-        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`."""
-        return self._survey(deployment, pipeline)[0]
+    def executions(
+        self, deployment: str, pipeline: str, *, only: int | None = None, but: Container[int] = ()
+    ) -> list[Execution]:
+        """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`.
 
-    def strangers(self, deployment: str, pipeline: str) -> list[str]:
+        `only`: of one epoch. `but`: epochs into whose folders nobody looks; thousands that are kept cost nothing."""
+        if only is not None:
+            return sorted(self._survey_epoch(only, f"{_home(deployment, pipeline)}/epoch={only}")[0])
+        return self._survey(deployment, pipeline, but)[0]
+
+    def strangers(self, deployment: str, pipeline: str, *, but: Container[int] = ()) -> list[str]:
         """What stands among the executions' folders and isn't Lockstep's; never touched."""
-        return self._survey(deployment, pipeline)[1]
+        return self._survey(deployment, pipeline, but)[1]
 
-    def _survey(self, deployment: str, pipeline: str) -> tuple[list[Execution], list[str]]:
+    def _survey_epoch(self, epoch: int, folder: str) -> tuple[list[Execution], list[str]]:
+        found: list[Execution] = []
+        strange: list[str] = []
+        for inner in self._children(folder):
+            if inner.kind is Kind.FOLDER and _TOKEN.fullmatch(inner.name):
+                found.append(Execution(epoch, int(inner.name), inner.path))
+            else:
+                strange.append(inner.path)
+        return found, strange
+
+    def _survey(self, deployment: str, pipeline: str, but: Container[int]) -> tuple[list[Execution], list[str]]:
         home = _home(deployment, pipeline)
         found: list[Execution] = []
         strange: list[str] = []
         for entry in self._children(home):
             epoch = _EPOCH.fullmatch(entry.name)
             if entry.kind is Kind.FOLDER and epoch:
-                for inner in self._children(entry.path):
-                    if inner.kind is Kind.FOLDER and _TOKEN.fullmatch(inner.name):
-                        found.append(Execution(int(epoch[1]), int(inner.name), inner.path))
-                    else:
-                        strange.append(inner.path)
-            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE):
+                if int(epoch[1]) not in but:
+                    own, foreign = self._survey_epoch(int(epoch[1]), entry.path)
+                    found += own
+                    strange += foreign
+            elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE, _SAMPLES):
                 strange.append(entry.path)
         return sorted(found), strange
 
@@ -275,16 +356,18 @@ class Staging:
         pipeline: str,
         epoch: int,
         *,
+        but: str | None = None,
         before: CrashPoint = CrashPoint.CLEANUP_BEFORE_DELETE,
         after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
     ) -> None:
-        """Delete every execution's folder of an epoch; what isn't Lockstep's stays, see `strangers`. Idempotent."""
+        """Delete every execution's folder of an epoch, `but` one that is kept; what isn't Lockstep's stays, see
+        `strangers`. Idempotent."""
         folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
         for entry in self._children(folder):
-            if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name):
+            if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != but:
                 self.discard(entry.path, before=before, after=after)
         with naming_errors("delete", folder):
-            forget_epoch(self._storage, folder, over=True)
+            forget_epoch(self._storage, folder, over=but is None)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
         """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under
@@ -297,6 +380,39 @@ class Staging:
             with suppress(FileNotFoundError):
                 self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
             move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
+
+    def keep_samples(self, wal: str, samples: Json) -> str:
+        """Keep some of a WAL's rows that offend audits, as `audits/epoch=<id>/<token>.json`; its name. Idempotent."""
+        deployment, pipeline, epoch = _parse(wal)
+        path = f"{_home(deployment, pipeline)}/{_SAMPLES}/epoch={epoch}/{wal.rpartition('/')[2]}.json"
+        with naming_errors("write", path):
+            self._storage.replace(path, json.dumps(samples, indent=1, default=str).encode())
+        return path
+
+    def keep_plan(self, deployment: str, pipeline: str, epoch: int, plan: Json) -> None:
+        """Keep beside an epoch's manifest what was planned: the ledger has it, and may be lost. Idempotent."""
+        path = _kept_plan(deployment, pipeline, epoch)
+        with naming_errors("archive", path):
+            self._storage.replace(path, canonical(plan))
+
+    def kept_plan(self, deployment: str, pipeline: str, epoch: int) -> Json | None:
+        """What `keep_plan` was given; None if nobody did. Raises `WalCorrupt` for what is no JSON."""
+        path = _kept_plan(deployment, pipeline, epoch)
+        with suppress(FileNotFoundError):
+            try:
+                return json.loads(self._read(path))
+            except ValueError as error:
+                raise WalCorrupt(f"{path} isn't JSON: {error}") from error
+        return None
+
+    def kept_epochs(self, deployment: str, pipeline: str) -> list[int]:
+        """The epochs of which a manifest is kept, in order: cleanup has archived it, when every sink showed them."""
+        entries = self._children(f"{_home(deployment, pipeline)}/{_KEPT}")
+        return sorted(int(found[1]) for one in entries if (found := _KEPT_MANIFEST.fullmatch(one.name)))
+
+    def deployments(self) -> list[str]:
+        """The ids of the ledgers that have staged anything."""
+        return [entry.name for entry in self._children("") if entry.kind is Kind.FOLDER and _ID.fullmatch(entry.name)]
 
     # --- small files ---
 
@@ -333,6 +449,10 @@ def _kept(deployment: str, pipeline: str, epoch: int) -> str:
     return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
 
 
+def _kept_plan(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.plan.json"
+
+
 def _parse(folder: str) -> tuple[str, str, int]:
     """Deployment, pipeline and epoch; `StagingRefused` unless all of `folder` is the name of an execution's folder."""
     parts = folder.split("/")
@@ -353,18 +473,18 @@ def storage_at(uri: str) -> Storage:
     try:
         parts = urlsplit(uri)
     except ValueError:  # its text may repeat a piece of a login
-        raise StagingRefused("the staging URI can't be understood; expected /… , file:///… or s3://…") from None
+        raise StagingRefused(f"the staging URI can't be understood; {_EXPECTED}") from None
     if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
         raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
-    if is_object_store(uri):
-        try:
+    try:
+        if is_object_store(uri):
             return ObjectStorage.at(uri)
-        except StoreRefused as error:
-            raise StagingRefused(str(error)) from error
-    if parts.scheme not in ("", "file"):
-        return HadoopStorage.at(uri)
+        if is_hdfs(uri):
+            return HdfsStorage.at(uri)
+    except StoreRefused as error:
+        raise StagingRefused(str(error)) from error
     path = Path(unquote(parts.path) if parts.scheme else uri)
-    if parts.netloc not in ("", "localhost") or not path.is_absolute():
+    if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or not path.is_absolute():
         place = uri.partition("?")[0]  # what follows may be a secret
-        raise StagingRefused(f"staging {place!r} is no absolute path; expected /… , file:///… or s3://…")
+        raise StagingRefused(f"staging {place!r} is no absolute path; {_EXPECTED}")
     return LocalStorage(path)

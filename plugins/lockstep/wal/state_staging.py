@@ -20,8 +20,9 @@ from lockstep.epoch import Json
 from lockstep.errors import StageFailed
 from lockstep.wal._discarding import delete_entry, delete_folder, forget_epoch
 from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children, tree
+from lockstep.wal.found_files import SealedFile
 from lockstep.wal.reading import verify_file
-from lockstep.wal.sealing import SealedFile, list_files, seal_files, sync_folders
+from lockstep.wal.sealing import list_files, seal_files, sync_folders
 from lockstep.wal.state_manifest import StateFile, StateVersion
 
 STATE = "state"

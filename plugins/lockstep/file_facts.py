@@ -1,0 +1,228 @@
+"""What the footer of a sealed Parquet file says of its columns: all that a table needs to know to adopt it.
+
+The seal notes it in the manifest, so that nobody has to open the files again, however many and large they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from itertools import takewhile
+from operator import eq
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.epoch import Json
+
+LONGEST = 256  #: characters or bytes of a bound, beyond which only as many are kept as tell it from the other bound
+Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is part of another one
+_FIELD_ID = b"PARQUET:field_id"
+_FIRST = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Of one column of a Parquet file, over all its row groups; a nested column of a schema takes several.
+
+    `nulls` is None where a row group doesn't tell, and bounds where the footer tells none that are surely right. A
+    text or binary bound of more than `LONGEST` is whole if it is both the least and the greatest value, and else cut:
+    see `is_cut`. Bounds are Python's values of `type`.
+    """
+
+    path: str  #: as Parquet has it: names with '.' between them
+    type: pa.DataType
+    nested: bool
+    bytes: int  #: compressed
+    values: int
+    nulls: int | None
+    least: Any = None
+    greatest: Any = None
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a bound is only the beginning of the value. Bounds that are equal are whole."""
+        return self.least != self.greatest and (_is_long(self.least) or _is_long(self.greatest))
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Of one file. `schema` has field ids and no other metadata; `offsets`: where each row group begins."""
+
+    schema: pa.Schema = field(repr=False)
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    offsets: tuple[int, ...]
+    int96: tuple[str, ...] = ()  #: paths of columns with timestamps that many readers don't know
+
+    @classmethod
+    def of(cls, footer: pq.FileMetaData) -> FileFacts:
+        """Those of a file that was read."""
+        schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
+        leaves = leaves_of(schema)
+        columns = tuple(_column(footer, number, *leaf) for number, leaf in enumerate(leaves))
+        physical = [parquet.column(number) for number in range(len(leaves))]
+        int96 = tuple(column.path for column in physical if column.physical_type == "INT96")
+        offsets = tuple(_offset(footer.row_group(group)) for group in range(footer.num_row_groups))
+        return cls(schema, footer.num_rows, columns, offsets, int96)
+
+    def to_json(self) -> Json:
+        """All but `rows`, and but the schema where it has no field ids: the manifest has these. Bounds that are equal
+        stand there once."""
+        told: dict[str, Json] = {
+            "columns": [[one.path, one.bytes, one.values, one.nulls, *_told_bounds(one)] for one in self.columns],
+            "offsets": list(self.offsets),
+        }
+        if self.int96:
+            told["int96"] = list(self.int96)
+        if any(map(_has_id, self.schema)):
+            told["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii")
+        return told
+
+    @classmethod
+    def from_json(cls, value: Json, rows: int, schema: pa.Schema, leaves: Leaves) -> FileFacts:
+        """`schema`: of the file without field ids, `leaves` its own. Raises KeyError, TypeError, ValueError for
+        anything that `to_json` doesn't make."""
+        if "schema" in value:
+            schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
+        columns = tuple(
+            ColumnFacts(path, type, nested, size, values, nulls, *_understood_bounds(type, *bounds))
+            for (type, nested), (path, size, values, nulls, *bounds) in zip(leaves, value["columns"], strict=True)
+        )
+        return cls(schema, rows, columns, tuple(value["offsets"]), tuple(value.get("int96", ())))
+
+
+def _with_ids_only(schema: pa.Schema) -> pa.Schema:
+    if not any(map(_has_id, schema)):
+        return pa.schema([column.remove_metadata() for column in schema])
+    return schema.remove_metadata()
+
+
+def _has_id(column: pa.Field) -> bool:
+    return _FIELD_ID in (column.metadata or {}) or any(map(_has_id, _parts(column.type)))
+
+
+def _parts(type: pa.DataType) -> list[pa.Field]:
+    return [type.field(number) for number in range(type.num_fields)] if pa.types.is_nested(type) else []
+
+
+def leaves_of(schema: pa.Schema) -> Leaves:
+    """Of each column that Parquet makes of these."""
+    return tuple(leaf for column in schema for leaf in _leaves_of(column.type, nested=False))
+
+
+def _leaves_of(type: pa.DataType, nested: bool) -> Iterator[tuple[pa.DataType, bool]]:
+    if not pa.types.is_nested(type):
+        yield type, nested
+    for part in _parts(type):
+        yield from _leaves_of(part.type, nested=True)
+
+
+def _offset(group: pq.RowGroupMetaData) -> int:
+    first = group.column(0)
+    data, dictionary = first.data_page_offset, first.dictionary_page_offset
+    return int(dictionary if first.has_dictionary_page and dictionary < data else data)
+
+
+def _column(footer: pq.FileMetaData, number: int, type: pa.DataType, nested: bool) -> ColumnFacts:
+    chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
+    sizes = sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.num_values for chunk in chunks)
+    path = footer.schema.column(number).path
+    told = [found for chunk in chunks if chunk.is_stats_set and (found := chunk.statistics) and found.has_null_count]
+    if len(told) < len(chunks):
+        return ColumnFacts(path, type, nested, *sizes, None)
+    nulls = sum(found.null_count for found in told)
+    with_values = [found for found, chunk in zip(told, chunks, strict=True) if found.null_count < chunk.num_values]
+    return ColumnFacts(path, type, nested, *sizes, nulls, *_bounds(type, with_values))
+
+
+def _bounds(type: pa.DataType, told: list[pq.Statistics]) -> tuple[Any, Any]:
+    """The least and the greatest value, or None and None if a row group lacks one, or Python has no such date.
+
+    Floats have none: no footer says whether NaN is among them, which some readers hold larger than all.
+    """
+    if not told or not all(found.has_min_max for found in told) or not _has_bounds(type):
+        return None, None
+    try:
+        least, greatest = min(found.min for found in told), max(found.max for found in told)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        return None, None
+    if isinstance(least, str | bytes) and least != greatest:
+        alike = sum(takewhile(bool, map(eq, least, greatest)))
+        kept = max(LONGEST, alike) + 1
+        return least[:kept], greatest[:kept]
+    return least, greatest
+
+
+def _is_long(bound: Any) -> bool:
+    return isinstance(bound, str | bytes) and len(bound) > LONGEST
+
+
+def _has_bounds(type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_boolean(type)
+        or pa.types.is_integer(type)
+        or pa.types.is_decimal(type)
+        or pa.types.is_date32(type)
+        or pa.types.is_time(type)
+        or pa.types.is_timestamp(type)
+        or _is_text(type)
+        or _is_binary(type)
+    )
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type))
+
+
+def _told_bounds(column: ColumnFacts) -> list[Json]:
+    bounds = [_told(column.least), _told(column.greatest)]
+    return bounds[:1] if column.least == column.greatest else bounds
+
+
+def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
+    """Long ones that are equal and stand there twice were cut, as all were once: the values may have differed."""
+    bounds = [_understood(type, one) for one in (least, *greatest)]
+    if len(bounds) > 2:
+        raise ValueError(f"{len(bounds)} bounds of a column")
+    if len(bounds) == 2 and bounds[0] == bounds[1] and _is_long(bounds[0]):
+        return None, None
+    return bounds[0], bounds[-1]
+
+
+def _told(value: Any) -> Json:
+    match value:
+        case datetime():  # before date, which it is, too
+            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return (moment - _FIRST) // timedelta(microseconds=1)
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+    return value
+
+
+def _understood(type: pa.DataType, value: Json) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_timestamp(type):
+        return (_FIRST + timedelta(microseconds=value)).replace(tzinfo=UTC if type.tz else None)
+    if pa.types.is_date32(type):
+        return date.fromisoformat(value)
+    if pa.types.is_time(type):
+        return time.fromisoformat(value)
+    if pa.types.is_decimal(type):
+        return Decimal(value)
+    if _is_binary(type):
+        return base64.b64decode(value, validate=True)
+    return value

@@ -1,0 +1,185 @@
+"""Files that executors have read: the task seals what it would have read itself, and sees what has changed since."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.errors import StageFailed
+from lockstep.output_home import OutputHome
+from lockstep.wal._early_digests import EpochColumn, digest_file
+from lockstep.wal._local_storage import LocalStorage
+from lockstep.wal._parquet import fingerprint
+from lockstep.wal._storage import Storage
+from lockstep.wal.executor_reading import read_files
+from lockstep.wal.found_files import FoundFiles, Place, find_file
+from lockstep.wal.manifest import Manifest, SourceCount
+from lockstep.wal.staging import Staging
+from tests.wal.conftest import DEPLOYMENT, Staged, rows
+from tests.wal.test_output_homes import EPOCH, folder_of, marked, write
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "a table"
+
+
+@pytest.fixture
+def job(any_staging: Staging, root: Path, table: Path) -> Staged:
+    """Flights in staging, delays below their table: not sealed."""
+    found = Staged(any_staging, root)
+    any_staging.create(found.folder)
+    found.write("flights", rows(300), rows(200, 300))
+    write(table, marked(rows(25)), marked(rows(15, 25)))
+    return found
+
+
+def known(job: Staged, table: Path) -> FoundFiles:
+    """What executors tell, as the task gets it."""
+    storages: dict[str, Storage] = {"flights": job.staging._storage, "delays": LocalStorage(table)}
+    flights = Place("flights", "", f"{job.folder}/flights")
+    delays = Place("delays", "", str(folder_of(table).relative_to(table) / "delays"), EpochColumn(EPOCH, 3))
+    found = [
+        find_file(storages[place.output], place, name)
+        for place in (flights, delays)
+        for name in storages[place.output].stamps(place.folder)
+        if name.endswith(".parquet") and not name.startswith(".")
+    ]
+    return FoundFiles.from_json(json.loads(json.dumps(FoundFiles(found).to_json())))
+
+
+def seal(job: Staged, table: Path, found: FoundFiles | None = None) -> Manifest:
+    """Sealed, and not yet a WAL: so it can be sealed again."""
+    manifest = job.staging.seal(
+        job.folder,
+        deployment=DEPLOYMENT,
+        pipeline="flights",
+        epoch=3,
+        token=17,
+        outputs=("flights", "delays"),
+        observed={"flights": 500, "delays": 40},
+        sources={"landing": SourceCount(501, 1)},
+        homes={"delays": OutputHome(str(table), EPOCH)},
+        known=found or {},
+    )
+    for name in ("_facts.json", "_manifest.json"):
+        (job.path / name).unlink()
+    return manifest
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Names of the files that the task reads."""
+    names: list[str] = []
+
+    def watched(storage: Storage, path: str, fresh: bool = False) -> object:
+        names.append(path.rpartition("/")[2])
+        return fingerprint(storage, path, fresh)
+
+    monkeypatch.setattr("lockstep.wal.sealing.fingerprint", watched)
+    yield names
+
+
+def test_the_manifest_is_the_same_whoever_has_read_the_files(job: Staged, table: Path, read: list[str]) -> None:
+    by_executors = seal(job, table, known(job, table))
+    assert read == [], "the task reads nothing"
+    by_the_task = seal(job, table)
+    assert len(read) == 4
+    assert by_executors.to_bytes() == by_the_task.to_bytes()
+    assert Manifest.from_bytes(by_executors.to_bytes()) == by_the_task
+
+
+def test_a_file_that_changed_since_is_not_sealed(job: Staged, table: Path) -> None:
+    found = known(job, table)
+    job.write("flights", rows(300), rows(200, 301))
+    with pytest.raises(StageFailed, match="changed since an executor read it"):
+        seal(job, table, found)
+
+
+def test_a_file_at_home_that_changed_since_is_not_sealed(job: Staged, table: Path) -> None:
+    found = known(job, table)
+    path = folder_of(table) / "delays" / "part-00001.parquet"
+    pq.write_table(marked(rows(15, 26)), path)
+    with pytest.raises(StageFailed, match="changed since an executor read it"):
+        seal(job, table, found)
+
+
+def test_a_file_that_is_gone_since_is_missed(job: Staged, table: Path) -> None:
+    found = known(job, table)
+    (folder_of(table) / "delays" / "part-00001.parquet").unlink()
+    with pytest.raises(StageFailed, match=r"part-00001\.parquet is gone since"):
+        seal(job, table, found)
+
+
+def test_a_file_that_came_since_is_read_and_counted(job: Staged, table: Path, read: list[str]) -> None:
+    found = known(job, table)
+    late = folder_of(table) / "delays" / "part-00002.parquet"
+    pq.write_table(marked(rows(1)), late)
+    with pytest.raises(StageFailed, match="observed 40 rows, the files hold 41"):
+        seal(job, table, found)
+    pq.write_table(marked(rows(0)), late)
+    assert len(seal(job, table, found).outputs["delays"].files) == 3
+    assert set(read) == {late.name}
+
+
+def test_what_looks_otherwise_here_is_read_and_sealed_if_it_is_the_same(
+    job: Staged, table: Path, read: list[str]
+) -> None:
+    before, found = seal(job, table), known(job, table)
+    path = folder_of(table) / "delays" / "part-00001.parquet"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data)
+    read.clear()
+    manifest = seal(job, table, found)
+    assert set(read) == {path.name}
+    assert manifest.outputs["delays"].digest == before.outputs["delays"].digest
+    assert manifest == seal(job, table)
+
+
+def test_where_the_storage_has_no_name_for_bytes_the_task_reads_them(
+    job: Staged, table: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = known(job, table)
+    nameless = [replace(file, stamp=replace(file.stamp, etag=None)) for file in found.values()]
+    seal(job, table, FoundFiles(nameless))
+    assert len(read) == 4
+
+
+def test_digests_of_another_version_are_not_believed(job: Staged, table: Path) -> None:
+    value = known(job, table).to_json()
+    assert len(FoundFiles.from_json(value)) == 4
+    assert len(FoundFiles.from_json({**value, "digest_version": value["digest_version"] + 1})) == 0
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_told_of(
+    job: Staged, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder_of(table) / "delays" / "part-00001.parquet"
+
+    def digested(*arguments: object) -> object:
+        path.write_bytes(path.read_bytes())
+        return digest_file(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("lockstep.wal.found_files.digest_file", digested)
+    with pytest.raises(OSError, match="changed while it was read"):
+        known(job, table)
+
+
+def test_an_executor_says_which_files_it_cannot_read(table: Path) -> None:
+    write(table, marked(rows(25)))
+    folder = folder_of(table) / "delays"
+    (folder / "part-00001.parquet").write_bytes(b"no Parquet")
+    place = Place("delays", str(table), str(folder.relative_to(table)), EpochColumn(EPOCH, 3))
+    names = ["part-00000.parquet", "part-00001.parquet", "part-00002.parquet"]
+    asked = pa.RecordBatch.from_pydict({"place": [0, 0, 0], "name": names})
+    [first, second, third] = [batch.to_pylist()[0] for batch in read_files([place], iter([asked]))]
+    assert [*FoundFiles.from_json(json.loads(first["found"]))] == [("delays", names[0])] and first["error"] is None
+    assert second["found"] is None and "part-00001.parquet: StageFailed" in second["error"]
+    assert third["found"] is None and "part-00002.parquet: FileNotFoundError" in third["error"]
