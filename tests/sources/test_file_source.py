@@ -16,6 +16,7 @@ from lockstep.epoch import Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
+from lockstep.sources.files._local_files import LocalFiles
 from lockstep.sources.files._paths import each_file, files_at
 from lockstep.sources.files.open_source import OpenFileSource
 
@@ -176,7 +177,7 @@ def test_a_folder_that_goes_away_during_a_look_hides_no_other(tmp_path: Path) ->
     for number in range(5):
         land(tmp_path / str(number) / f"{number}.csv")
     listed = [entry.name for entry in os.scandir(tmp_path)]
-    found = each_file(f"{tmp_path}/*")
+    found = each_file(LocalFiles(), f"{tmp_path}/*")
     names = [Path(next(found)).parent.name]
     shutil.rmtree(tmp_path / listed[1])
     names += [Path(path).parent.name for path in found]
@@ -204,7 +205,7 @@ def test_a_pattern_means_what_glob_means_and_what_lies_in_its_folders(
 ) -> None:
     for name in ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6"):
         land(tmp_path / f"{name}.csv")
-    found = files_at(f"{tmp_path}/{pattern}")
+    found = files_at(LocalFiles(), f"{tmp_path}/{pattern}")
     assert found == [f"{tmp_path}/{name}.csv" for name in expected.split()]
 
 
@@ -265,7 +266,13 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "arguments", "told"),
     [
-        ("s3://bucket/x.csv", {}, "scheme"),
+        ("ftp://host/x.csv", {}, "s3://"),
+        ("s3://bucket/a?.csv", {}, "option"),
+        ("s3://bucket/a//b.csv", {}, "without a name"),
+        ("s3://b*/x.csv", {}, "wildcard"),
+        ("s3://bucket/x", {"grow": True}, "replaced"),
+        ("hdfs://name/x", {"grow": True}, "mounted"),
+        ("hdfs://na*e/x", {}, "no cluster"),
         ("{other}.csv", {}, "interval_start"),
         ("{interval_start.__class__}.csv", {}, "interval_start"),
         ("{interval_start", {}, "template"),
@@ -290,6 +297,23 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
 def test_a_definition_that_would_lose_rows_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:
     with pytest.raises(InvalidPipeline, match=told):
         FileSource(path, **{"schema": SCHEMA, **arguments})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://AKIA1:hidden@bucket/x",
+        "s3://bucket/x?secret_key=hidden",
+        "s3://bucket/{other}@hidden",
+        "s3://[hidden/x",
+        "hdfs://a:hidden@b/x",
+    ],
+)
+def test_a_path_with_a_login_is_refused_and_not_repeated(path: str) -> None:
+    for arguments in ({"path": path}, {"path": "in", "formerly": path}):
+        with pytest.raises(InvalidPipeline) as refusal:
+            FileSource(schema=SCHEMA, **arguments)  # type: ignore[arg-type]
+        assert "hidden" not in str(refusal.value)
 
 
 def test_a_placeholder_makes_an_interval_source() -> None:

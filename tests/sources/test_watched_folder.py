@@ -22,6 +22,7 @@ from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
 from lockstep.sources.files import _watched_folder as watched_module
+from lockstep.sources.files._local_files import LocalFiles
 from lockstep.sources.files._paths import each_file
 from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
@@ -164,7 +165,7 @@ def test_a_growing_file_that_a_pattern_lists_again_in_a_later_chunk_is_read_once
     world.deploy(path=f"{world.landing}/{pattern}")
     (world.landing / "app").mkdir()
     logs = [land(world, f"app/log-{number}", f"{number}\n") for number in range(7)]
-    listed = Counter(each_file(f"{world.landing}/{pattern}"))
+    listed = Counter(each_file(LocalFiles(), f"{world.landing}/{pattern}"))
     assert max(listed.values()) > 1
     for turn, lines in enumerate([[str(number) for number in range(7)], ["more"] * 7]):
         world.begin(str(turn))

@@ -33,17 +33,24 @@ _FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE
 
 @dataclass(frozen=True)
 class Records:
-    """`frame` has `columns`, and with `marked` also BAD and FILE. `reading`: how a raw record was read, if by that."""
+    """`frame` has `columns`, and with `marked` also BAD and FILE. `reading`: how a raw record was read, if by that.
+    `sound`: a job that reads every column fails at a malformed record."""
 
     frame: DataFrame
     columns: tuple[str, ...]
     marked: bool = False
     reading: Reading | None = None
+    sound: bool = False
 
     @property
     def every_column(self) -> str:
         """An SQL condition that is always true and reads every column: the optimizer must not see through it."""
         return f"size(array({', '.join(f'{quote_name(name)} IS NULL' for name in self.columns)})) >= 0"
+
+    @property
+    def no_value(self) -> str:
+        """An SQL condition that has Spark read every column, and mostly looks at the first one alone."""
+        return " AND ".join(f"{quote_name(name)} IS NULL" for name in self.columns)
 
     def good(self) -> DataFrame:
         """The records that parse, with the schema's columns."""
@@ -68,6 +75,13 @@ class OpenRecordSource(OpenSource):
     def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
         """Every record of the frozen range, with the malformed ones marked."""
 
+    def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> Records | None:
+        """Every record, unmarked and for less, by a job that fails where one is malformed; None if that can't be had.
+
+        Only for who reads the range again by `read_records` then, which tells the records.
+        """
+        return None
+
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The records of the frozen range that parse."""
         return self.read_records(spark, start, end).good()
@@ -85,9 +99,10 @@ class Reading:
     def marks(self) -> bool:
         return self.format in ("csv", "json")
 
-    def read(self, spark: SparkSession, paths: Iterable[str]) -> Records:
-        """Exactly the records of `paths`; with no path an empty frame with the schema."""
-        names = [f"file://{_literal(path)}" for path in paths]
+    def read(self, spark: SparkSession, uris: Iterable[str]) -> Records:
+        """Exactly the records of the files, which Spark knows by these URIs, not percent-encoded; without any an empty
+        frame with the schema."""
+        names = [_literal(uri) for uri in uris]
         if not names:
             return self._nothing(spark)
         reader = spark.read.format(self.format).options(**self._forced())
@@ -100,6 +115,17 @@ class Reading:
             values = f"to_json(struct({', '.join(map(quote_name, columns))}))"
             frame = self.decimals.marked(frame, values)
         return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self)
+
+    def read_sound(self, spark: SparkSession, uris: Iterable[str]) -> Records | None:
+        """As `read`, with no record marked: the parser gives up at the first malformed one. Of CSV alone, where a
+        column for marks has each value of each record looked up by its name; None for all else."""
+        names = [_literal(uri) for uri in uris]
+        if self.format != "csv" or self.schema is None or not names or self.decimals.wide:
+            return None
+        frame = (
+            spark.read.format("csv").options(**self._forced() | {"mode": "FAILFAST"}).schema(self.schema).load(names)
+        )
+        return Records(frame, tuple(frame.columns), sound=True)
 
     @property
     def decimals(self) -> Decimals:
@@ -153,6 +179,6 @@ def path_of(uri: str) -> str:
     return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
 
 
-def _literal(path: str) -> str:
+def _literal(uri: str) -> str:
     """Spark takes every path for a glob pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)

@@ -8,42 +8,39 @@ from pathlib import Path
 from lockstep.disclosure import list_some
 from lockstep.epoch import ChangedFile, Claim, Json, Position
 from lockstep.errors import SourceChanged, SourceNotReady
+from lockstep.sources.files._file_system import FileSystem
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places
 
 
-def find_late(end: Position, claimed: Callable[[Iterable[str]], set[str]]) -> list[str]:
+def find_late(files: FileSystem, end: Position, claimed: Callable[[Iterable[str]], set[str]]) -> list[str]:
     """Paths that match what an interval's epoch looked for and that no epoch owns. A folder that refuses a look says
     so."""
     if not isinstance(where := end.get(EXPECTS), str):
         return []
     roots = end.get(ROOTS)
-    places = Places(roots[-1]) if roots else Places.of(where)
+    places = Places(files, roots[-1]) if roots else Places.of(files, where)
     try:
-        found = places.files(where)
+        found = places.files_at(where)
     except OSError as error:
         return [f"{where} (can't be listed: {error.strerror})"]
     taken = claimed({*found, *found.values()}) if found else set()
     return [path for name, path in found.items() if not {name, path} & taken]
 
 
-def find_changed(end: Position) -> list[ChangedFile]:
+def find_changed(files: FileSystem, end: Position) -> list[ChangedFile]:
     """Files that are no longer what the range has of them; not those that are gone, as files are archived.
 
     One look at each file's facts; of a growing one also its first and last bytes.
     """
-    return [changed for fact in _facts(end) if (changed := _changed(fact))]
+    return [changed for fact in _facts(end) if (changed := _changed(files, fact))]
 
 
-def find_changed_since(claims: Mapping[str, Claim]) -> list[ChangedFile]:
+def find_changed_since(files: FileSystem, claims: Mapping[str, Claim]) -> list[ChangedFile]:
     """The same for claims on whole files, as the ledger keeps them."""
-    known = [
-        FrozenFile(claim.mtime_ns, path, claim.size)
-        for path, claim in claims.items()
-        if claim.ends is None and claim.size is not None and claim.mtime_ns is not None
-    ]
-    return [changed for file in known if (changed := _changed_file(file))]
+    known = filter(None, map(FrozenFile.from_claim, claims.values()))
+    return [changed for file in known if (changed := _changed_file(files, file))]
 
 
 def require_no_rest(claims: Mapping[str, Claim]) -> None:
@@ -69,9 +66,9 @@ def _facts(end: Json) -> Iterator[Json]:
             yield fact
 
 
-def _changed(fact: Json) -> ChangedFile | None:
+def _changed(files: FileSystem, fact: Json) -> ChangedFile | None:
     if "to" not in fact:
-        return _changed_file(FrozenFile.from_json(fact))
+        return _changed_file(files, FrozenFile.from_json(fact))
     frozen = FrozenRange.from_json(fact)
     if not Path(frozen.path).exists():
         return None
@@ -82,9 +79,9 @@ def _changed(fact: Json) -> ChangedFile | None:
     return None
 
 
-def _changed_file(was: FrozenFile) -> ChangedFile | None:
+def _changed_file(files: FileSystem, was: FrozenFile) -> ChangedFile | None:
     try:
-        difference = was.differences(FrozenFile.of(was.path))
+        difference = was.differences(files.facts(was.path))
     except SourceNotReady:
         return None
     return ChangedFile(was.path, difference) if difference else None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.home import absolute
+from lockstep.sources.files._file_system import Entry, FileSystem
 
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
@@ -32,22 +32,16 @@ def interval_fields(path: str) -> set[str]:
     return found
 
 
-def require_local(path: str) -> None:
-    """Raise `InvalidPipeline` for a path that leads elsewhere than to a mounted file system."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
-        raise InvalidPipeline(f"source path {path!r}: FileSource reads mounted folders; leave the scheme away")
-
-
 def pattern_of(path: str, interval: Interval | None = None) -> str:
-    """Where `path` leads for `interval`: an absolute path or pattern."""
+    """Where `path` leads for `interval`."""
     bounds = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
-    return absolute(path.format(**bounds))
+    return path.format(**bounds)
 
 
 def pattern_of_all(path: str) -> str:
-    """An absolute pattern of the files that `path` means for any interval."""
+    """A pattern of the files that `path` means for any interval."""
     parts = string.Formatter().parse(path)
-    return absolute("".join(text + ("" if field is None else _any(spec)) for text, field, spec, _ in parts))
+    return "".join(text + ("" if field is None else _any(spec)) for text, field, spec, _ in parts)
 
 
 def _any(spec: str | None) -> str:
@@ -65,7 +59,7 @@ def folder_of(where: str) -> str:
 
 def require_readable(path: str) -> None:
     """Raise `SourceRefused` for a name that Hadoop's file systems, and so Spark, can't read."""
-    folder, _, name = path.rpartition("/")
+    folder, _, name = (path.partition("://")[2].partition("/")[2] or path).rpartition("/")
     if ":" in name or (":" in folder and re.search(r"[\\{}\[\]*?]", path)):
         raise SourceRefused(
             f"input file {path}: Spark can't read a file whose name has a colon in it, nor one in such a folder if the "
@@ -73,29 +67,30 @@ def require_readable(path: str) -> None:
         )
 
 
-def files_at(where: str) -> list[str]:
+def files_at(files: FileSystem, where: str) -> list[str]:
     """The finished files that a pattern means now, absolute and sorted. A folder means those in it, not below it."""
-    return sorted(set(each_file(where)))
+    return sorted(set(each_file(files, where)))
 
 
-def each_file(where: str) -> Iterator[str]:
+def each_file(files: FileSystem, where: str) -> Iterator[str]:
     """The same as they are listed: in no order, one that two wildcards match perhaps twice. No list of all is made.
 
     What isn't there is nothing, but what can't be looked at may be anything: that raises `OSError`.
     """
-    if _exists(where):
-        yield from _at(where)
-    elif glob.has_magic(where):
+    there = list(files.at(where))
+    for entry in there:
+        yield from _files_of(files, entry)
+    if not there and glob.has_magic(where):
         folder, name = os.path.split(where)
         if name == "**":
-            for one in _folders(where):
-                yield from _files_in(one)
+            for one in _folders(files, where):
+                yield from _files_in(files, one)
             return
-        for one in _folders(folder):
-            yield from _matching(one, name)
+        for one in _folders(files, folder):
+            yield from _matching(files, one, name)
 
 
-def _folders(pattern: str) -> Iterator[str]:
+def _folders(files: FileSystem, pattern: str) -> Iterator[str]:
     """Those that a pattern means; perhaps also what is no folder, or not there, where it names that without wildcards.
 
     Not by `glob`, which takes a folder that it may not read for an empty one.
@@ -105,39 +100,39 @@ def _folders(pattern: str) -> Iterator[str]:
         return
     above, name = os.path.split(pattern)
     matches = _matcher(name)
-    for folder in _folders(above):
+    for folder in _folders(files, above):
         if name == "**":
-            yield from _tree(folder)
+            yield from _tree(files, folder, set())
         elif glob.has_magic(name):
-            yield from (entry.path for entry in _entries(folder) if matches(entry.name) and _is_folder(entry))
+            yield from (entry.path for entry in files.entries(folder) if matches(entry.name) and _is_folder(entry))
         else:
             yield os.path.join(folder, name)  # noqa: PTH118
 
 
-def _tree(folder: str, seen: set[str] | None = None) -> Iterator[str]:
+def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
     """The folder and those below it. Links are followed, but no folder is entered twice: they may lead in a circle."""
-    seen = set() if seen is None else seen
-    if (real := os.path.realpath(folder)) in seen:
-        return
-    seen.add(real)
+    if files.has_links:
+        if (real := os.path.realpath(folder)) in seen:
+            return
+        seen.add(real)
     yield folder
-    for entry in _entries(folder):
+    for entry in files.entries(folder):
         if not entry.name.startswith(".") and _is_folder(entry):
-            yield from _tree(entry.path, seen)
+            yield from _tree(files, entry.path, seen)
 
 
-def _matching(folder: str, name: str) -> Iterator[str]:
+def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
     """Files in `folder` whose names match, and files in its folders whose names match."""
     if not glob.has_magic(name):
-        if _exists(path := os.path.join(folder, name)):  # noqa: PTH118
-            yield from _at(path)
+        for entry in files.at(os.path.join(folder, name)):  # noqa: PTH118
+            yield from _files_of(files, entry)
         return
     matches = _matcher(name)
-    for entry in _entries(folder):
+    for entry in files.entries(folder):
         if not matches(entry.name) or entry.name.startswith("."):
             continue
         if _is_folder(entry):  # known from the listing: no look at the file itself
-            yield from _files_in(entry.path)
+            yield from _files_in(files, entry.path)
         elif is_finished(entry.name):
             yield entry.path
 
@@ -148,38 +143,20 @@ def _matcher(name: str) -> Callable[[str], bool]:
     return lambda found: (hidden or not found.startswith(".")) and matches(found) is not None
 
 
-def _at(path: str) -> Iterator[str]:
-    if os.path.isdir(path):  # noqa: PTH112
-        yield from _files_in(path)
-    elif is_finished(path):
-        yield path
+def _files_of(files: FileSystem, entry: Entry) -> Iterator[str]:
+    if entry.is_dir():
+        yield from _files_in(files, entry.path)
+    elif is_finished(entry.name):
+        yield entry.path
 
 
-def _files_in(folder: str) -> Iterator[str]:
-    for entry in _entries(folder):
+def _files_in(files: FileSystem, folder: str) -> Iterator[str]:
+    for entry in files.entries(folder):
         if is_finished(entry.name) and entry.is_file():
             yield entry.path
 
 
-def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    try:
-        entries = os.scandir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with entries:
-        yield from entries
-
-
-def _exists(path: str) -> bool:
-    """As `os.path.lexists`, which says no of what it may not look at, too."""
-    try:
-        os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: Entry) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:

@@ -43,13 +43,13 @@ class WatchedFolder:
         """
         new: dict[str, str] = {}
         compared: set[str] = set()
-        for number, chunk in enumerate(_chunks(self.where), start=1):
+        for number, chunk in enumerate(self._chunks(), start=1):
             taken = self._sift(context, chunk, new)
             if random.randrange(number) == 0:  # noqa: S311 - one chunk of all, each as likely as the others
                 compared = taken
         self._compare(context, compared)
         self.places.require_not_moved(context, new)
-        oldest = (FrozenFile.of(path, name=name) for name, path in new.items())
+        oldest = (self.places.files.facts(path, name) for name, path in new.items())
         files = sorted(oldest) if self.max_files is None else heapq.nsmallest(self.max_files, oldest)
         capped = self._capped(files)
         require_one_name(capped, self.places, self.where)
@@ -115,14 +115,14 @@ class WatchedFolder:
             found = context.claims(list(asked))
             return {asked[other]: claim for other, claim in sorted(found.items(), key=lambda pair: pair[1].ends or 0)}
 
-        named = ({self.places.true_name(path): path for path in chunk} for chunk in _chunks(self.where))
+        named = ({self.places.true_name(path): path for path in chunk} for chunk in self._chunks())
         files = grown(named, claims)
         self.places.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
         return files
 
     def _checked(self, file: FrozenFile) -> FrozenFile:
         require_readable(file.path)
-        return FrozenFile.of(file.path, hashed=True, name=file.name) if self.hash else file
+        return self.places.files.facts_now(file.path, hashed=True, name=file.name) if self.hash else file
 
     def _capped(self, files: list[FrozenFile]) -> list[FrozenFile]:
         """The oldest that fit the caps: at least one, or a file larger than the cap would stop the pipeline."""
@@ -138,19 +138,18 @@ class WatchedFolder:
     def _compare(self, context: SourceContext, taken: set[str]) -> None:
         claims = context.claims(taken) if taken else {}
         require_no_rest(claims)
-        if changed := find_changed_since(claims):
+        if changed := find_changed_since(self.places.files, claims):
             _log.warning(
                 "source %s: these files changed after an epoch had taken them, and are not read again: %s",
                 context.source,
                 list_some(changed, _NAMED),
             )
 
-
-def _chunks(where: str) -> Iterator[list[str]]:
-    files = each_file(where)
-    while chunk := list(islice(files, CHUNK)):
-        _require_text(chunk)
-        yield chunk
+    def _chunks(self) -> Iterator[list[str]]:
+        files = each_file(self.places.files, self.where)
+        while chunk := list(islice(files, CHUNK)):
+            _require_text(chunk)
+            yield chunk
 
 
 def _require_text(paths: list[str]) -> None:

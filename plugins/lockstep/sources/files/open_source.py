@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
-from lockstep.errors import IntervalMissing, SourceNotReady
-from lockstep.home import absolute
+from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
 from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_readable
+from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
 from lockstep.sources.records import OpenRecordSource, Records
@@ -29,6 +30,7 @@ class OpenFileSource(OpenRecordSource):
 
     def __init__(self, source: FileSource, context: SourceContext) -> None:
         self._source, self._context = source, context
+        self._file_system = file_system_of(source.path)
         self.on_bad_records = source.on_bad_records
 
     # --- planning ---
@@ -46,20 +48,27 @@ class OpenFileSource(OpenRecordSource):
             raise SourceNotReady(f"source {path!r} can't be listed: {error}") from error
 
     def _of_interval(self, interval: Interval) -> Position:
-        expected, everywhere = pattern_of(self._source.path, interval), pattern_of_all(self._source.path)
-        places = Places.of(everywhere)
-        found = places.files(expected)
+        at, path = self._file_system.place, self._source.path
+        expected, everywhere = at(pattern_of(path, interval)), at(pattern_of_all(path))
+        places = Places.of(self._file_system, everywhere)
+        found = places.files_at(expected)
         if not found and self._source.missing == "error":
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
-        files = [FrozenFile.of(path, hashed=self._source.hash, name=name) for name, path in found.items()]
+        files = [self._look(path, name) for name, path in found.items()]
         require_one_name(files, places, everywhere)
         for file in files:
             require_readable(file.path)
         return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
 
+    def _look(self, path: str, name: str) -> FrozenFile:
+        if self._source.hash:
+            return self._file_system.facts_now(path, hashed=True, name=name)
+        return self._file_system.facts(path, name)
+
     def _watched(self, start: Position | None) -> Position:
-        source, where = self._source, pattern_of(self._source.path)
-        places = Places.of(where, start, [absolute(folder) for folder in source.formerly])
+        source, where = self._source, self._file_system.place(pattern_of(self._source.path))
+        formerly = [file_system_of(folder).place(folder) for folder in source.formerly]
+        places = Places.of(self._file_system, where, start, formerly)
         caps = source.max_files_per_epoch, source.max_bytes_per_epoch
         folder = WatchedFolder(where, places, *caps, source.hash, has_header(source.reading))
         files: Sequence[FrozenFile | FrozenRange] = ()
@@ -73,8 +82,27 @@ class OpenFileSource(OpenRecordSource):
     # --- reading ---
 
     def check(self, start: Position | None, end: Position) -> None:
-        for file in _files(end):
-            file.check()
+        files = _files(end)
+        for file in files:
+            if isinstance(file, FrozenRange):
+                file.check()
+        whole = [file for file in files if isinstance(file, FrozenFile)]
+        if self._file_system.looks_at_once == 1 or len(whole) < 2:
+            for file in whole:
+                self._require_same(file)
+            return
+        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
+            for done in [pool.submit(self._require_same, file) for file in whole]:
+                done.result()
+
+    def _require_same(self, file: FrozenFile) -> None:
+        try:
+            now = self._file_system.facts_now(file.path, hashed=file.sha256 is not None)
+        except SourceNotReady as error:
+            if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                raise  # it may be what it was: whoever refuses a look now may allow it later
+            raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
+        file.require_same(now)
 
     def bytes_planned(self, start: Position | None, end: Position) -> int:
         return sum(file.ends - file.starts if isinstance(file, FrozenRange) else file.size for file in _files(end))
@@ -87,15 +115,21 @@ class OpenFileSource(OpenRecordSource):
         files = _files(end)
         if ranges := [file for file in files if isinstance(file, FrozenRange)]:
             return read_ranges(spark, self._source.reading, ranges)
-        return self._source.reading.read(spark, [file.path for file in files])
+        return self._source.reading.read(spark, [self._file_system.spark_uri(file.path) for file in files])
+
+    def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> Records | None:
+        files = _files(end)
+        if any(isinstance(file, FrozenRange) for file in files):
+            return None
+        return self._source.reading.read_sound(spark, [self._file_system.spark_uri(file.path) for file in files])
 
     # --- for people ---
 
     def late_files(self, start: Position | None, end: Position) -> list[str]:
-        return find_late(end, self._context.claimed)
+        return find_late(self._file_system, end, self._context.claimed)
 
     def changed_files(self, start: Position | None, end: Position) -> list[ChangedFile]:
-        return find_changed(end)
+        return find_changed(self._file_system, end)
 
 
 def _files(end: Position) -> list[FrozenFile | FrozenRange]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from lockstep.epoch import Claim, Position
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.base import SourceContext
+from lockstep.sources.files._file_system import FileSystem
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._paths import each_file, files_at, folder_of
 
@@ -28,6 +29,7 @@ _NAMED = 3
 class Places:
     """The names of the files below `root`. `same`: what that folder was called before; `others`: what may be others."""
 
+    files: FileSystem
     root: str
     same: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
@@ -35,19 +37,21 @@ class Places:
     _seen: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, where: str, start: Position | None = None, formerly: Sequence[str] = ()) -> Places:
+    def of(cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()) -> Places:
         """`where`: an absolute pattern. `start`: the position before, `formerly`: what a person says of the root."""
         root = folder_of(where)
         before = [one for one in _roots_in(start, where, root) if one != root]
         same = [one for one in before if _is_same(one, root)]
         same += [one for one in formerly if one not in (root, *same)]
-        return cls(root, tuple(same), tuple(one for one in before if one not in same))
+        return cls(files, root, tuple(same), tuple(one for one in before if one not in same))
 
     def to_json(self) -> list[str]:
         return [*self.others, *self.same, self.root]
 
     def name(self, path: str) -> str:
         """The name of a listed file, but for a link that the file itself may be: that costs a look at it."""
+        if not self.files.has_links:
+            return path
         folder, _, name = path.rpartition("/")
         if (known := self._folders.get(folder)) is None:
             known = self._folders[folder] = self._name_of_folder(folder)
@@ -55,14 +59,14 @@ class Places:
 
     def true_name(self, path: str) -> str:
         """`name`, also where the file is a link."""
-        if not os.path.islink(path):  # noqa: PTH114 - one of very many
+        if not self.files.has_links or not os.path.islink(path):  # noqa: PTH114 - one of very many
             return self.name(path)
         return self.name(os.path.realpath(path))
 
-    def files(self, where: str) -> dict[str, str]:
+    def files_at(self, where: str) -> dict[str, str]:
         """The finished files that a pattern means now, path by name, in the order of their paths."""
         found: dict[str, str] = {}
-        for path in files_at(where):
+        for path in files_at(self.files, where):
             name = self.true_name(path)
             found[name] = path if name == path else found.get(name, path)
         return found
@@ -76,13 +80,17 @@ class Places:
         for other in self.others:
             paths = {moved: path for name, path in new.items() if (moved := self._below(other, name))}
             claims = context.claims(paths) if paths else {}
-            if read := sorted(paths[name] for name, claim in claims.items() if _may_be(claim, paths[name])):
+            if read := sorted(paths[name] for name, claim in claims.items() if self._may_be(claim, paths[name])):
                 raise SourceChanged(
                     f"source {context.source}: its files were read below {other}, and {self.root} has {len(read)} that "
                     f"have the same names and sizes ({', '.join(read[:_NAMED])}): if it is that folder, moved or "
                     f"mounted elsewhere, say formerly=({other!r},), and what was read there is not read again; if "
                     "these are other files, give the source another name"
                 )
+
+    def _may_be(self, claim: Claim, path: str) -> bool:
+        size = self.files.facts(path).size
+        return size >= claim.ends if claim.ends is not None else claim.size in (None, size)
 
     @cached_property
     def _real_root(self) -> str:
@@ -122,7 +130,7 @@ def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: st
         if other is not file and (file.links > 1 or file == replace(other, path=file.path)):
             raise _linked(other.path, file.path)
     linked = {file.inode: file for file in known.values() if file.links > 1}
-    for path in each_file(everywhere) if linked else ():
+    for path in each_file(places.files, everywhere) if linked else ():
         found = linked.get(_inode(path))
         if found is not None and places.true_name(path) != found.name:
             raise _linked(found.path, path)
@@ -160,8 +168,3 @@ def _is_same(folder: str, other: str) -> bool:
         return Path(folder).samefile(other)
     except OSError:
         return False
-
-
-def _may_be(claim: Claim, path: str) -> bool:
-    size = FrozenFile.of(path).size
-    return size >= claim.ends if claim.ends is not None else claim.size in (None, size)

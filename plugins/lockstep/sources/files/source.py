@@ -8,9 +8,11 @@ from typing import ClassVar, Literal
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
-from lockstep.sources.files._paths import interval_fields, require_local
+from lockstep.sources.files._paths import interval_fields
+from lockstep.sources.files._schemes import file_system_of, is_mounted
 from lockstep.sources.files.open_source import OpenFileSource
 from lockstep.sources.records import Reading
 
@@ -30,7 +32,9 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileSource(Source):
-    """Files on a mounted file system; relative paths start at LOCKSTEP_HOME, or at the current folder.
+    """Files on a mounted file system, where relative paths start at LOCKSTEP_HOME, or at the current folder; of HDFS,
+    `hdfs://cluster/path`; or objects of a store, `s3://bucket/prefix`, which `Address` understands; there `?` begins
+    its options and is no wildcard.
 
     `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
     an interval source. Any other path is watched: a folder or pattern whose files each belong to one epoch, the oldest
@@ -42,9 +46,9 @@ class FileSource(Source):
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
     freeze the files' sha256. `formerly`: what the watched folder was called when files of it were read, if that folder
     isn't there any more under that name.
-    Positions are {"files": [{"path", "size", "mtime_ns"[, "sha256"][, "known_as"]}, …], "roots": the folders that they
-    are, or were, below}, and of an interval also {"expects": where its files were looked for}; growing files also have
-    {"from", "to", "digest"}. Raises `InvalidPipeline`.
+    Positions are {"files": [{"path", "size", "mtime_ns"[, "etag"][, "sha256"][, "known_as"]}, …], "roots": the folders
+    that they are, or were, below}, and of an interval also {"expects": where its files were looked for}; growing files
+    also have {"from", "to", "digest"}. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)
@@ -69,7 +73,7 @@ class FileSource(Source):
     )
 
     def __post_init__(self) -> None:
-        require_local(self.path)
+        file_system_of(self.path)  # before anything could repeat a path with a secret in it
         formerly = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly)
         object.__setattr__(self, "formerly", formerly)
         fields = interval_fields(self.path)
@@ -97,8 +101,15 @@ class FileSource(Source):
             raise InvalidPipeline(
                 f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
             )
+        for folder in self.formerly:
+            file_system_of(folder)
         if self.grow:
             require_lines(self.path, self.reading)
+        if self.grow and not is_mounted(self.path):
+            raise InvalidPipeline(
+                f"source {self.path!r}: only files of mounted folders are followed as they grow (objects are "
+                "replaced): leave grow away, and have the writer put new files"
+            )
 
     def _require_sound_reading(self) -> None:
         if self.format not in _FORMATS:
@@ -120,7 +131,7 @@ class FileSource(Source):
     # --- what it is ---
 
     def reads_from(self) -> str:
-        return f"files {self.path}"
+        return f"files {self.path.partition('?')[0] if is_object_store(self.path) else self.path}"
 
     def open(self, context: SourceContext) -> OpenFileSource:
         return OpenFileSource(self, context)

@@ -1,0 +1,299 @@
+"""What a FileSource plans and notices, wherever its files land: mounted, on a real S3 server, on a real HDFS."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Claim, Interval, Position
+from lockstep.errors import SourceChanged, SourceNotReady
+from lockstep.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.sources import FileSource, SourceContext
+from lockstep.sources.files._paths import files_at
+from lockstep.sources.files._schemes import file_system_of
+from lockstep.sources.files.open_source import OpenFileSource
+from stack.hdfs import HdfsServer
+from tests.s3_proxy import S3Proxy
+from tests.sources.landings import TEXT, Landing, OnHdfs, OnS3
+
+DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
+SCHEMA = "id BIGINT, name STRING"
+
+
+def opened(path: str, claims: Sequence[Claim] = (), **arguments: Any) -> OpenFileSource:
+    """A source below `path`, of which these claims stand in the ledger."""
+    known = {claim.path: claim for claim in claims}
+
+    def found(paths: Iterable[str]) -> dict[str, Claim]:
+        return {path: known[path] for path in paths if path in known}
+
+    context = SourceContext("pipeline", "source", lambda paths: set(found(paths)), claims=found)
+    return FileSource(path, schema=SCHEMA, **arguments).open(context)
+
+
+def paths(position: Position) -> list[str]:
+    return [file["path"] for file in position["files"]]
+
+
+def by_name(position: Position) -> list[str]:
+    return sorted(path.rpartition("/")[2] for path in paths(position))
+
+
+# --- which files ---
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("**", "0 x/1 x/y/2 z/3"),
+        ("*", "0 x/1 z/3"),
+        ("**/*.csv", "0 x/1 x/y/2 z/3"),
+        ("*/*.csv", "x/1 z/3"),
+        ("*/y/*", "x/y/2"),
+        ("*/y", "x/y/2"),
+        ("x", "x/1"),
+        ("[xz]/[0-9].csv", "x/1 z/3"),
+        ("**/y/2.csv", "x/y/2"),
+        (".h*/*.csv", ".h/4"),
+        ("none/**", ""),
+        ("none", ""),
+        ("0.csv/*", ""),
+        ("0.csv", "0"),
+    ],
+)
+def test_a_pattern_means_the_same_everywhere(landing: Landing, pattern: str, expected: str) -> None:
+    landed = {name: landing.land(f"{name}.csv") for name in ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6")}
+    landing.land("x/8.csv.tmp")
+    files = file_system_of(landing.path)
+    where = files.place(f"{landing.path}/{pattern}")
+    assert files_at(files, where) == sorted(landed[name] for name in expected.split())
+
+
+@pytest.mark.parametrize("name", ["a b", "50%", "100%20", "{c}", "é", "a+b=c&d", "'quoted'", "a#b", "a?b"])
+def test_a_file_is_known_by_its_name_as_it_is(landing: Landing, name: str) -> None:
+    landed = landing.land(f"in/{name}.csv")
+    source = opened(f"{landing.path}/in")
+    position = source.latest(None, None)
+    assert paths(position) == [landed]
+    source.check(None, position)
+
+
+def test_an_interval_takes_its_files_and_a_watched_folder_those_that_nobody_has(
+    landing: Landing,
+) -> None:
+    for name in ("2013-01-02-a", "2013-01-02-b", "2013-01-03-a"):
+        landing.land(f"{name}.csv")
+    daily = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}-*.csv").latest(None, DAY)
+    assert by_name(daily) == ["2013-01-02-a.csv", "2013-01-02-b.csv"]
+    assert json.loads(json.dumps(daily)) == daily
+    watched = opened(landing.path)
+    first = watched.latest(None, None)
+    claims = watched.claims(None, first)
+    assert by_name(first) == ["2013-01-02-a.csv", "2013-01-02-b.csv", "2013-01-03-a.csv"]
+    landing.land("late.csv")
+    second = opened(landing.path, claims).latest(first, None)
+    assert by_name(second) == ["late.csv"]
+    assert opened(landing.path, claims[:2], max_files_per_epoch=1).latest(first, None)["files"] == first["files"][2:]
+
+
+def test_what_an_interval_lacks_is_waited_for_or_empty(landing: Landing) -> None:
+    path = f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv"
+    with pytest.raises(SourceNotReady, match=r"2013-01-02\.csv"):
+        opened(path).latest(None, DAY)
+    source = opened(path, missing="empty")
+    assert source.is_empty(None, source.latest(None, DAY))
+    assert paths(opened(f"{landing.path}/nothing/here").latest(None, None)) == []
+
+
+def test_a_file_that_comes_late_for_an_interval_is_told(landing: Landing) -> None:
+    path = f"{landing.path}/{{interval_start:%Y-%m-%d}}*.csv"
+    landing.land("2013-01-02.csv")
+    source = opened(path)
+    position = source.latest(None, DAY)
+    late = landing.land("2013-01-02-late.csv")
+    assert opened(path, source.claims(None, position)).late_files(None, position) == [late]
+
+
+def test_a_folder_under_another_name_is_named_until_a_person_says_what_it_is(landing: Landing) -> None:
+    landing.land("old/1.csv")
+    source = opened(f"{landing.path}/old")
+    first = source.latest(None, None)
+    claims = source.claims(None, first)
+    landing.land("new/1.csv")
+    landing.land("new/2.csv", "id,name\n2,y\n3,z\n")
+    landing.remove("old/1.csv")
+    with pytest.raises(SourceChanged, match="formerly"):
+        opened(f"{landing.path}/new", claims).latest(first, None)
+    told = opened(f"{landing.path}/new", claims, formerly=f"{landing.path}/old").latest(first, None)
+    assert by_name(told) == ["2.csv"]
+
+
+# --- a frozen file that isn't what it was ---
+
+
+CHANGES: list[tuple[Callable[[Landing], Any], str]] = [
+    (lambda landing: landing.land("2013-01-02.csv", "id,name\n1,xx\n"), "size was 12, is 13"),
+    (lambda landing: landing.remove("2013-01-02.csv"), "No such file"),
+]
+
+
+@pytest.mark.parametrize(("change", "told"), CHANGES)
+def test_a_file_that_changed_is_refused_by_name(landing: Landing, change: Any, told: str) -> None:
+    landed = landing.land("2013-01-02.csv")
+    source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv")
+    position = source.latest(None, DAY)
+    source.check(None, position)
+    change(landing)
+    with pytest.raises(SourceChanged, match=f"{landed}.*({told})"):
+        source.check(None, position)
+
+
+def test_an_object_is_told_from_another_by_its_etag_and_not_by_its_time(s3_uri: str) -> None:
+    landing = OnS3(s3_uri)
+    landed = landing.land("2013-01-02.csv")
+    source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv")
+    position = source.latest(None, DAY)
+    frozen = position["files"][0]
+    later = {**position, "files": [{**frozen, "mtime_ns": frozen["mtime_ns"] - 10**12}]}
+    landing.land("2013-01-02.csv")
+    source.check(None, later)  # the same bytes again, at another time
+    assert source.changed_files(None, later) == []
+    landing.land("2013-01-02.csv", TEXT.upper())
+    with pytest.raises(SourceChanged, match=f"{landed} changed .*: ETag was .*, is "):
+        source.check(None, position)
+    [changed] = opened(source._source.path).changed_files(None, position)
+    assert changed.path == landed and "ETag" in changed.difference
+
+
+def test_a_consumed_object_that_changed_is_told_by_the_next_begin(
+    s3_uri: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    landing = OnS3(s3_uri)
+    landed = [landing.land(name) for name in ("a.csv", "b.csv")]
+    source = opened(landing.path)
+    first = source.latest(None, None)
+    claims = source.claims(None, first)
+    landing.land("a.csv")
+    landing.land("b.csv", TEXT.upper())
+    with caplog.at_level(logging.WARNING):
+        assert paths(opened(landing.path, claims).latest(first, None)) == []
+    assert landed[1] in caplog.text and landed[0] not in caplog.text
+
+
+@pytest.mark.parametrize("strike", [0, 7, 19])
+def test_one_object_of_many_that_changed_is_found(s3_uri: str, proxy: S3Proxy, strike: int) -> None:
+    landing = OnS3(s3_uri)
+    landed = [landing.land(f"in/{number:02}.csv") for number in range(20)]
+    source = opened(f"{s3_uri}/in?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http")
+    position = source.latest(None, None)
+    before = len(proxy.requests)
+    source.check(None, position)
+    assert len(proxy.requests) == before + len(landed)
+    landing.land(f"in/{strike:02}.csv", TEXT.upper())
+    with pytest.raises(SourceChanged, match=landed[strike]):
+        source.check(None, position)
+
+
+def test_a_hash_is_of_the_object_s_bytes(s3_uri: str) -> None:
+    landing = OnS3(s3_uri)
+    landing.land("a.csv")
+    source = opened(landing.path, hash=True)
+    position = source.latest(None, None)
+    [file] = position["files"]
+    assert file["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    source.check(None, position)
+    cheated = {**position, "files": [{**file, "sha256": "0" * 64}]}
+    with pytest.raises(SourceChanged, match="sha256"):
+        source.check(None, cheated)
+
+
+# --- the store ---
+
+
+def test_a_listing_tells_all_that_a_plan_needs(s3_uri: str, proxy: S3Proxy) -> None:
+    landing = OnS3(s3_uri)
+    for number in range(30):
+        landing.land(f"in/{number:02}.csv")
+    path = f"{s3_uri}/in?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http"
+    source = opened(path)
+    first = source.latest(None, None)
+    assert len(first["files"]) == 30
+    planned = len(proxy.requests)
+    assert planned <= 4
+    again = opened(path, source.claims(None, first)).latest(first, None)  # compares thirty with what they were
+    assert paths(again) == [] and len(proxy.requests) == 2 * planned
+    assert all("endpoint" not in file for file in paths(first))
+
+
+def test_a_store_that_refuses_to_list_is_not_an_empty_folder(s3_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    OnS3(s3_uri).land("2013-01-02.csv")
+    source = opened(f"{s3_uri}/{{interval_start:%Y-%m-%d}}.csv", missing="empty")
+    position = source.latest(None, DAY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    for path in (f"{s3_uri}/{{interval_start:%Y-%m-%d}}.csv", f"{s3_uri}/{{interval_start:%Y}}-*.csv"):
+        with pytest.raises(SourceNotReady, match="refuses the login"):
+            opened(path, missing="empty").latest(None, DAY)
+    with pytest.raises(SourceNotReady, match="refuses the login"):  # which is tried again
+        opened(f"{s3_uri}/{{interval_start:%Y-%m-%d}}.csv").check(None, position)
+    assert "can't be listed" in opened(source._source.path).late_files(None, position)[0]
+
+
+# --- HDFS ---
+
+
+def test_a_file_of_hdfs_is_told_from_another_by_its_time(hdfs_uri: str) -> None:
+    landing = OnHdfs(hdfs_uri)
+    landed = landing.land("2013-01-02.csv")
+    source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv", hash=True)
+    position = source.latest(None, DAY)
+    assert position["files"][0]["sha256"] == hashlib.sha256(TEXT.encode()).hexdigest()
+    source.check(None, position)
+    landing.land("2013-01-02.csv", TEXT.upper())
+    with pytest.raises(SourceChanged, match=f"{landed} changed .*: time of change was .*sha256 was"):
+        source.check(None, position)
+
+
+def test_a_plan_names_the_cluster_that_the_configuration_meant(
+    hdfs_uri: str, hdfs_server: HdfsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = OnHdfs(hdfs_uri).land("in/a.csv")
+    for name, value in hdfs_server.environment.items():
+        monkeypatch.setenv(name, value)
+    source = opened(f"hdfs:///{hdfs_uri.partition('://')[2].partition('/')[2]}/in")
+    position = source.latest(None, None)
+    assert paths(position) == [landed]
+    for name in hdfs_server.environment:
+        monkeypatch.delenv(name)
+    source.check(None, position)
+
+
+def test_a_listing_of_hdfs_tells_all_that_a_plan_needs(hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    landing = OnHdfs(hdfs_uri)
+    for number in range(30):
+        landing.land(f"in/{number:02}.csv")
+    asked: list[str] = []
+
+    def find(files: HdfsFileSystem, path: str) -> Found | None:
+        asked.append(path)
+        return really_find(files, path)
+
+    really_find = HdfsFileSystem.find
+    monkeypatch.setattr(HdfsFileSystem, "find", find)
+    assert len(opened(f"{landing.path}/in").latest(None, None)["files"]) == 30
+    assert len(asked) == 1
+
+
+def test_a_folder_of_hdfs_that_may_not_be_listed_is_not_empty(hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    landing = OnHdfs(hdfs_uri)
+    landing.land("in/a.csv")
+    landing.close("in")
+    monkeypatch.setenv("HADOOP_USER_NAME", "nobody")
+    for path in (f"{landing.path}/in", f"{landing.path}/*/*.csv"):
+        with pytest.raises(SourceNotReady, match="Permission denied"):
+            opened(path).latest(None, None)
