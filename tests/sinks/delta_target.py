@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.epoch import Json, Vote
+from lockstep.epoch import Json
 from lockstep.sinks.base import Sink
 from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Batches, Marker, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
 from tests.apart import apart
+from tests.sinks.open_apart import OpenApart
 
 T = TypeVar("T")
 
@@ -29,58 +30,7 @@ class DeltaSinkApart(DeltaSink):
     """A DeltaSink each of whose calls is made in a process of its own."""
 
     def open(self, context: SinkContext) -> OpenSink:
-        return _OpenApart(self, context)
-
-
-class _OpenApart(OpenSink):
-    def __init__(self, sink: DeltaSinkApart, context: SinkContext) -> None:
-        super().__init__(sink)
-        self._described, self._context = sink, context
-
-    def _apart(self, call: Callable[[OpenSink], T]) -> T:
-        def run() -> T:
-            found = DeltaSink.open(self._described, self._context)
-            try:
-                return call(found)
-            finally:
-                found.close()
-
-        return apart(run)
-
-    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        self._apart(lambda sink: sink.preflight(schemas))
-
-    def disclaim(self) -> None:
-        self._apart(lambda sink: sink.disclaim())
-
-    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        return self._apart(lambda sink: sink.prepare(epoch, wal))
-
-    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        return self._apart(lambda sink: sink.publish(epoch, vote, wal))
-
-    def pending(self) -> list[Txn]:
-        return []
-
-    def abort(self, txn: Txn) -> None: ...
-
-    def find_marker(self, epoch: int) -> Marker | None:
-        return self._apart(lambda sink: sink.find_marker(epoch))
-
-    def find_marker_of_span(self, span: str) -> Marker | None:
-        return self._apart(lambda sink: sink.find_marker_of_span(span))
-
-    def newest_markers(self) -> list[Marker]:
-        return self._apart(lambda sink: sink.newest_markers())
-
-    def markers(self) -> list[Marker]:
-        return self._apart(lambda sink: list(sink.markers()))
-
-    def target_id(self) -> str:
-        return self._apart(lambda sink: sink.target_id())
-
-    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        yield from self._apart(lambda sink: list(sink.read(epoch, output, schema)))
+        return OpenApart(self, lambda: DeltaSink.open(self, context))
 
 
 # --- the table, read without a library -------------------------------------------------------------------------------
@@ -124,6 +74,7 @@ class Log:
 
 class DeltaUnderTest(SinkUnderTest):
     votes_with_data = False
+    replaceable = True
 
     def __init__(self, folder: Path, **arguments: Any) -> None:
         self.folder, self.arguments = folder, {"create": True, **arguments}

@@ -111,7 +111,7 @@ class OpenFolderTable(AdoptingSink[State]):
         return [entry["marker"] for entry in head.entries if entry.get("marker", {}).get("owner") == self.owner]
 
     def validate(self, head: State, epoch: SinkEpoch, output: Adoptable) -> None:
-        assert all(footer.num_rows == file.rows for file, footer in output.footers())
+        assert all(facts.rows == file.rows for file, facts in output.facts())
 
     def adopt(self, head: State, epoch: SinkEpoch, output: Adoptable) -> Answer:
         told = {"owner": self.owner, "epoch": epoch.id, "token": epoch.token, "span": epoch.span}

@@ -155,6 +155,9 @@ class Output:
     output: str = OUTPUT
     home: OutputHome | None = HOME
 
+    def check_listed(self) -> None:
+        pass
+
 
 def epoch(id: int = 1, *, token: int = 10, manifest: str = "a" * 64, interval: Interval | None = None) -> SinkEpoch:
     return SinkEpoch(id, token, manifest, datetime(2013, 1, 2, tzinfo=UTC), interval)

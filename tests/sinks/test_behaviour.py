@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from lockstep.sinks.files import _format as file_format
-from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing._under_test import SinkUnderTest
 from tests.sinks.guarantees import expect_row
 from tests.sinks.targets import FilesUnderTest
 
-EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS)
+EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING_BEHAVIOURS)
 WITHOUT_CRASHES = [behaviour for behaviour in EVERYTHING if behaviour not in CRASHES]
 
 

@@ -30,7 +30,7 @@ from lockstep.sinks.files._bucket_names import NULL
 from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
 from lockstep.testing._under_test import (
@@ -62,7 +62,7 @@ ASSIGNERS: dict[str, Buckets] = {
     "planned": ByTime(),
     "function": ByFunction(f"{__name__}:by_thirds"),
 }
-EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS)
+EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING_BEHAVIOURS)
 WITHOUT_CRASHES = [one for one in EVERYTHING if one not in CRASHES]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime
@@ -27,12 +28,14 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
+from lockstep.file_facts import FileFacts
 from lockstep.sinks.base import Sink
 from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.delta._columns import HARMLESS
 from lockstep.sinks.delta._statistics import statistics
 from lockstep.sinks.durable_file import sync_folder
-from lockstep.sinks.values import Publication
-from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
+from lockstep.sinks.values import EpochCut, Publication
+from lockstep.testing._behaviour import Behaviour, behaviours
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_proof, opened, prepare, publish
@@ -61,7 +64,7 @@ def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
     apart(run)
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("behaviour", behaviours(DeltaUnderTest), ids=lambda one: one.__name__)
 def test_delta_sink(target: DeltaUnderTest, behaviour: Behaviour) -> None:
     behaviour(target)
 
@@ -140,7 +143,7 @@ def test_bounds_are_of_the_column_and_not_of_anothers_part_by_the_same_path(tmp_
     places = pa.array([[("k", 1)]] * 2, pa.map_(pa.string(), pa.int64()))
     rows = pa.table({"map": places, "a.b": [1, 2], "a": parts, "last": [7, 8]})
     pq.write_table(rows, tmp_path / "file.parquet")
-    told = json.loads(statistics(pq.read_metadata(tmp_path / "file.parquet"), EPOCH))
+    told = json.loads(statistics(FileFacts.of(pq.read_metadata(tmp_path / "file.parquet")), EPOCH))
     assert told["minValues"] == {"a.b": 1, "last": 7} and told["maxValues"] == {"a.b": 2, "last": 8}
 
 
@@ -216,7 +219,7 @@ def test_the_folder_above_the_table_is_needed_only_to_make_it(
     target: DeltaUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     above, asked = target.folder, target.folder.parent / "asked"
-    monkeypatch.setattr("lockstep.sinks.delta._open_sink.sync_folder", partial(_may_not_read, above, asked))
+    monkeypatch.setattr("lockstep.sinks.delta._places.sync_folder", partial(_may_not_read, above, asked))
     published(target)
     assert asked.exists(), "the folder that was made has to outlive a power cut"
     asked.unlink()
@@ -423,6 +426,51 @@ def test_what_adoption_would_bypass_blocks_a_decided_epoch(target: DeltaUnderTes
     assert target.log.added() == []
 
 
+def _require(root: Path, **protocol: Any) -> None:
+    """Have the table ask this of whoever reads or writes it, as nothing but Spark can."""
+    entry = root / "_delta_log" / f"{len(list((root / '_delta_log').glob('*.json'))):020}.json"
+    entry.write_text(json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, **protocol}}) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "named"),
+    [
+        ({"writerFeatures": ["clustering", "domainMetadata"]}, "the feature clustering, the feature domainMetadata"),
+        ({"writerFeatures": ["identityColumns"]}, "the feature identityColumns"),
+        ({"writerFeatures": ["inCommitTimestamp"]}, "the feature inCommitTimestamp"),
+        ({"writerFeatures": ["rowTracking"]}, "the feature rowTracking"),
+        ({"minWriterVersion": 6}, "writer version 6"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_vote(
+    target: DeltaUnderTest, protocol: dict[str, Any], named: str
+) -> None:
+    wal = sealed(ROWS)
+    make_table(target.log.root)
+    _require(target.log.root, **protocol)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
+        sink.preflight(None)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
+        sink.prepare(epoch(), target.staged(epoch(), wal))
+
+
+def test_a_table_that_asks_for_all_that_is_let_pass_adopts_once_it_is_claimed_by_spark(target: DeltaUnderTest) -> None:
+    make_table(target.log.root)
+    of_readers = ["columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint"]
+    told = {"readerFeatures": of_readers, "writerFeatures": sorted(HARMLESS - {"variantType"})}
+    _require(target.log.root, minReaderVersion=3, **told)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="would add variantType") as refused:
+        sink.preflight(None)
+    [owner] = re.findall(r"'lockstep.owner' = '(.+?)'", str(refused.value))
+    _alter_schema(target.log.root, '"configuration":{}', f'"configuration":{{"lockstep.owner":"{owner}"}}')
+    published(target)
+    assert target.log.rows().num_rows == ROWS
+    assert [action for action in target.log.actions() if "protocol" in action][-1]["protocol"]["writerFeatures"] == (
+        told["writerFeatures"]
+    )
+
+
 def _alter_schema(root: Path, old: str, new: str) -> None:
     """Change the table's schema by one log entry, as nothing but Spark can."""
     entries = sorted((root / "_delta_log").glob("*.json"))
@@ -598,11 +646,47 @@ def test_an_epoch_of_one_partition_goes_into_it(tmp_path: Path) -> None:
     assert days.count(None) == 100 and days.count(date(2013, 1, 2)) == 100
 
 
+def test_an_epoch_of_one_long_text_goes_into_its_partition(tmp_path: Path) -> None:
+    target, site = DeltaUnderTest(tmp_path, partition_by=["site"]), "https://example.org/" + "x" * 300
+    wal = [SealedRows(pa.table({"id": [1, 2], "site": [site] * 2}))]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    assert [add["partitionValues"] for add in target.log.adds().values()] == [{"site": site}] * len(target.log.files)
+    several = [SealedRows(pa.table({"id": range(4), "site": [site + end for end in "abab"]}))]
+    with pytest.raises(SinkRejected, match="several values of site"):
+        prepare(target, epoch(2, token=20), several)
+
+
 def test_a_file_of_two_partitions_is_refused_by_name(tmp_path: Path) -> None:
     target = DeltaUnderTest(tmp_path, partition_by=["day"])
-    with pytest.raises(SinkRejected, match="several values of day"):
+    with pytest.raises(SinkRejected, match=r"several values of day, .*`lockstep replan`"):
         prepare(target, epoch(), sealed(ROWS))
     assert target.log.files == []
+
+
+def test_a_table_that_is_partitioned_since_the_decision_blocks_the_epoch_until_it_is_put_back(
+    target: DeltaUnderTest,
+) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    _alter_schema(target.log.root, '"partitionColumns":[]', '"partitionColumns":["day"]')
+    with (
+        opened(target) as sink,
+        pytest.raises(PublishBlocked, match=r"put its old .* several values") as no,
+    ):
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    assert "replan" not in str(no.value), "which a decided epoch refuses"
+    _alter_schema(target.log.root, '"partitionColumns":["day"]', '"partitionColumns":[]')
+    publish(target, epoch(), vote, wal)
+    expect_proof(target, epoch(), wal)
+
+
+def test_an_output_without_a_column_that_partitions_the_table_is_refused(tmp_path: Path) -> None:
+    make_table(tmp_path / "table", TABLE.append(pa.field("region", pa.string())), partition_by=["region"])
+    target = DeltaUnderTest(tmp_path)
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="by region, which the output lacks"):
+        sink.preflight({OUTPUT: SCHEMA})
+    with pytest.raises(PreflightRefused, match="by region, which the output lacks"):
+        prepare(target, epoch(), sealed(ROWS))
 
 
 def test_a_table_that_is_partitioned_otherwise_is_refused(tmp_path: Path) -> None:
@@ -641,7 +725,7 @@ def test_an_epoch_of_one_moment_of_no_zone_goes_into_its_partition(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"path": "s3://bucket/table"}, "s3://"),
+        ({"path": "gs://bucket/table"}, "gs://"),
         ({"on_new_columns": "drop"}, "on_new_columns"),
         ({"partition_by": "day"}, r"say \['day'\]"),
         ({"partition_by": [EPOCH]}, "partition by"),
@@ -667,3 +751,22 @@ def test_another_manifest_under_the_same_number_is_a_conflict(target: DeltaUnder
 
 def test_the_page_of_guarantees_tells_the_truth_about_delta_sink(tmp_path: Path) -> None:
     expect_row("DeltaSink", DeltaUnderTest(tmp_path))
+
+
+# --- read as of an epoch ---------------------------------------------------------------------------------------------
+
+
+def test_a_cut_shows_its_epochs_and_no_other(target: DeltaUnderTest) -> None:
+    for number in (1, 3, 2):
+        published(target, number, rows=20)
+
+    def count(cut: EpochCut) -> int:
+        from deltalake import DeltaTable
+
+        with closing(DeltaSink.open(target.sink(), target.context())) as sink:
+            [told] = sink.cut(cut)
+        rows = DeltaTable(target.folder / "table").scan(predicate=(told.predicate or "").replace("`", '"'))
+        return sum(batch.num_rows for batch in pa.RecordBatchReader.from_stream(rows))
+
+    for cut, rows in {EpochCut(1): 20, EpochCut(2): 40, EpochCut(3): 60, EpochCut(3, (2,)): 40}.items():
+        assert apart(partial(count, cut)) == rows

@@ -6,12 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from lockstep.epoch import Vote
+from lockstep.epoch import Interval, Vote
 from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
@@ -24,10 +26,11 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import _folder as file_folder
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.files import _target as file_target
+from lockstep.sinks.files._folder import FolderTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.sinks.values import Publication
+from lockstep.sinks.values import EpochCut, Publication
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import (
     DEPLOYMENT,
@@ -45,6 +48,7 @@ from tests.sinks.targets import FilesUnderTest
 
 ROWS = 1000
 OTHER_DEPLOYMENT = "99999999-2222-4333-8444-555555555555"
+DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -83,6 +87,34 @@ def test_files_are_listed_by_epoch_and_only_with_their_marker(target: FilesUnder
     assert names(target) == ["files-epoch=9-rows-00000.parquet", "files-epoch=10-rows-00000.parquet"]
 
 
+def test_who_misses_a_marker_while_listing_sees_no_replaced_epoch(target: FilesUnderTest) -> None:
+    """A listing takes a while: it may have the newest marker, and not the one before."""
+    at = [epoch(1)]
+    for number in (2, 3):
+        at.append(epoch(number, token=10 * number, manifest=f"{number}", replaced=at[-1:]))
+    for one in at:
+        wal = sealed(10, start=100 * one.id)
+        publish(target, one, prepare(target, one, wal), wal)
+    (state(target) / "epoch=2.json").unlink()
+    assert names(target) == ["files-epoch=3-rows-00000.parquet"]
+
+
+def test_files_of_a_replaced_epoch_are_gone_from_the_bare_folder_and_from_the_cut(target: FilesUnderTest) -> None:
+    first = epoch(1)
+    for at in (first, epoch(2, token=20, manifest="b", replaced=[first])):
+        publish(target, at, prepare(target, at, sealed(10)), sealed(10))
+    assert [path.name for path in target.path.glob("*.parquet")] == ["files-epoch=2-rows-00000.parquet"]
+    with opened(target) as sink:
+        assert sink.cut(EpochCut(2))[0].files == tuple(files(str(target.path)))
+        assert [marker.replaced for marker in sink.markers()] == [(), (1,)]
+
+
+def test_an_original_has_the_marker_that_earlier_versions_read(target: FilesUnderTest) -> None:
+    publish(target, epoch(), prepare(target, epoch(), sealed(10)), sealed(10))
+    marker = json.loads((state(target) / "epoch=1.json").read_text())
+    assert marker["format"] == 2 and "replaced" not in marker
+
+
 def test_a_folder_without_any_publication_lists_no_file(tmp_path: Path) -> None:
     assert files(str(tmp_path / "nowhere")) == []
 
@@ -94,7 +126,7 @@ def test_a_relative_path_leads_to_the_home(tmp_path: Path, monkeypatch: pytest.M
     assert files("out/rows") == []
 
 
-@pytest.mark.parametrize("path", ["s3://bucket/out", "file:///tmp/out", "hdfs://name/out"])
+@pytest.mark.parametrize("path", ["ftp://bucket/out", "file:///tmp/out", "viewfs://name/out"])
 def test_a_uri_is_refused(path: str) -> None:
     with pytest.raises(InvalidPipeline, match="POSIX"):
         FileSink("files", output=OUTPUT, path=path)
@@ -189,7 +221,7 @@ def test_a_full_disk_is_refused_before_any_row_until_there_is_room(
 ) -> None:
     with opened(target) as sink:
         with monkeypatch.context() as short, pytest.raises(TargetFull, match="MB free"):
-            short.setattr(file_target, "ROOM", 1 << 60)
+            short.setattr(file_folder, "ROOM", 1 << 60)
             sink.preflight(None)
         sink.preflight(None)
 
@@ -295,6 +327,26 @@ def test_beside_a_marker_of_another_manifest_nothing_is_shown_and_nothing_delete
         publish(target, other, votes[1], sealed(ROWS))
     assert sorted(path.name for path in target.path.iterdir()) == [".lockstep", *names(target)]
     assert [txn.token for txn in pending(target)] == [11]
+
+
+class Died(Exception):
+    pass
+
+
+def test_a_range_that_another_manifest_has_taken_is_shown_by_no_file(target: FilesUnderTest) -> None:
+    """By the same epoch of a ledger's earlier life, whose publication was cut off."""
+    first, second = (replace(epoch(token=token, manifest=str(token)), interval=DAY) for token in (10, 11))
+    wals = sealed(ROWS), sealed(ROWS, start=5000)
+    votes = prepare(target, first, wals[0]), prepare(target, second, wals[1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FolderTarget, "_make_bucket", lambda *_: (_ for _ in ()).throw(Died))
+        with pytest.raises(Died):
+            publish(target, first, votes[0], wals[0])
+    with pytest.raises(LedgerConflict, match="no memory of"):
+        publish(target, second, votes[1], wals[1])
+    assert names(target) == []
+    assert publish(target, replace(first, token=12), votes[0], wals[0]) is Publication.COMMITTED
+    expect_rows(target, wals[0])
 
 
 def test_a_wal_without_the_output_is_refused(target: FilesUnderTest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +83,10 @@ def _check(state: CrashState, target: FilesUnderTest, vote: Vote) -> None:
     expect_settled(target)
 
 
-def expect_bare_rows(target: FilesUnderTest) -> None:
-    """Fail unless a reader who doesn't ask for markers finds every row."""
+def expect_bare_rows(target: FilesUnderTest, wal: list[SealedRows] = WAL) -> None:
+    """Fail unless a reader who doesn't ask for markers finds these rows."""
     found = ds.dataset(str(target.path), SCHEMA, "parquet", partitioning=None).to_table(use_threads=False)
-    assert digest(found) == digest(WAL[0].table), "success is told of files that are gone"
+    assert digest(found) == digest(wal[0].table), "success is told of files that are gone"
 
 
 BROKEN = (AssertionError, LockstepError, OSError, ValueError)
@@ -117,6 +118,45 @@ def test_after_a_power_cut_an_epoch_is_absent_or_complete_and_can_be_finished(
     memory: Path, of: Callable[[Path], FilesUnderTest]
 ) -> None:
     number, broken = _broken(of(memory))
+    assert broken == []
+    assert number > 100
+
+
+NEW = sealed(ROWS - 10, start=ROWS)
+
+
+def _replacement(target: FilesUnderTest) -> tuple[Recording, Vote]:
+    """An epoch that takes the place of one that is there."""
+    publish(target, epoch(), prepare(target, epoch(), WAL), WAL)
+    with recorded(target.path) as recording, opened(target) as sink:
+        vote = sink.prepare(SECOND, NEW)
+        recording.mark("voted")
+        sink.publish(SECOND, vote, NEW)
+        recording.mark("published")
+    return recording, vote
+
+
+SECOND = epoch(2, token=20, manifest="b", replaced=[epoch()])
+
+
+def _check_replacement(state: CrashState, target: FilesUnderTest, vote: Vote) -> None:
+    shown = digest(target.visible())
+    wanted = [NEW] if "published" in state.marks else [WAL, NEW]
+    assert shown in [digest(wal[0].table) for wal in wanted], f"{shown} is to be seen"
+    if "voted" in state.marks:
+        publish(target, SECOND, vote, NEW)
+        expect_rows(target, NEW)
+        expect_bare_rows(target, NEW)
+    sweep(target)
+    expect_settled(target)
+
+
+@pytest.mark.parametrize("of", [plain, bucketed])
+def test_after_a_power_cut_the_old_rows_are_seen_or_the_new(memory: Path, of: Callable[[Path], FilesUnderTest]) -> None:
+    target = of(memory)
+    recording, vote = _replacement(target)
+    check = partial(_check_replacement, target=target, vote=vote)
+    number, broken = broken_states(recording, target.path, check, BROKEN)
     assert broken == []
     assert number > 100
 

@@ -87,6 +87,23 @@ def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
 
 
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_replacement_may_die_or_hang_before_any_effect_on_the_file_system(
+    memory: Path, small_files: None, action: signal.Signals
+) -> None:
+    target = FilesUnderTest(memory, "parquet", rows_per_file=200)
+    story, plot = crash_sweep.repairs_what_was_lost, crash_sweep.REPLACEMENT
+    steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS, behaviour.select, plot)
+    assert any(step.startswith("unlink") and "-epoch=" in step for step in steps), steps
+
+
+def test_a_zombie_of_a_replaced_epoch_brings_no_file_back(memory: Path, small_files: None) -> None:
+    target = FilesUnderTest(memory, "parquet", rows_per_file=200)
+    story, plot = crash_sweep.repairs_what_was_lost, crash_sweep.REPLACED
+    steps = crash_sweep.sweep_every_step(target, story, effects, signal.SIGSTOP, ROWS, behaviour.select, plot)
+    assert len(steps) > 20, steps
+
+
+@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_process_may_die_or_hang_while_it_claims_the_folder(memory: Path, action: signal.Signals) -> None:
     def claim(number: int, on_step: crash_sweep.OnStep) -> None:
         effects(on_step)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pa_json
@@ -59,6 +60,7 @@ def test_the_same_rows_give_the_same_bytes_however_they_are_cut(tmp_path: Path, 
 IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
+from typing import Any
 from lockstep.sinks.files._format import FileFormat
 from lockstep.sinks.files._format import plain
 from lockstep.sinks.files._writer import write_files
@@ -119,7 +121,7 @@ def test_files_are_rolled_by_rows_and_by_bytes(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         schema, buckets = plain(rows.schema), [("", SealedRows(rows))]
-        limits = {"max_rows": max_rows, "max_bytes": max_bytes}
+        limits: dict[str, Any] = {"max_rows": max_rows, "max_bytes": max_bytes}
         facts = list(write_files(folder, "{}.json".format, FileFormat.JSON, schema, buckets, **limits))
         assert sum(fact.rows for fact in facts) == 10_000
         assert all(fact.rows <= max_rows and fact.bytes < 2 * max_bytes for fact in facts)
@@ -168,7 +170,8 @@ def test_every_value_comes_back(tmp_path: Path, format: FileFormat, rows: list[d
 def _comes_back(folder: Path, format: FileFormat, rows: pa.Table) -> None:
     assert unkept(format, rows.schema) == []
     (fact,) = written(folder, format, SealedRows(rows), f"{len(list(folder.iterdir()))}")
-    found = list(read_rows(format, folder / fact.name, rows.schema))
+    with (folder / fact.name).open("rb") as file:
+        found = list(read_rows(format, file, rows.schema))
     assert all(batch.schema == rows.schema for batch in found)
     back, sent = digest_batches(rows.schema, found), digest_batches(rows.schema, rows.to_batches())
     assert (back.rows, back.hexdigest()) == (sent.rows, sent.hexdigest())

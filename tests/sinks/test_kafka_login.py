@@ -35,7 +35,7 @@ def connection(broker: KafkaBroker, password: str = PASSWORD) -> str:
 
 
 def look(broker: KafkaBroker) -> object:
-    from lockstep.orchestration._connections import AirflowConnections
+    from lockstep.orchestration.connections import AirflowConnections
 
     sink = KafkaSink("rows", output="rows", topic="nothing", connection="kafka")
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", AirflowConnections())) as opened:
@@ -63,7 +63,7 @@ def test_a_wrong_password_is_refused_and_not_shown(
 def uri_of(**extra: str) -> str:
     from airflow.sdk import Connection
 
-    from lockstep.orchestration._connections import dsn_of
+    from lockstep.orchestration.connections import dsn_of
 
     made = Connection(conn_id="k", conn_type="kafka", host="a:1,b:2", login="clerk", password=PASSWORD)
     made.extra = json.dumps(extra)

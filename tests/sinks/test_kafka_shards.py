@@ -1,4 +1,7 @@
-"""An epoch that one process began to send with so many shards, and another one finishes with more, or with fewer."""
+"""An epoch that one process began to send, and another one that is deployed with more shards, or fewer, finishes.
+
+It has as many as its vote says. Votes of older versions say nothing of it: then publishers agree by their markers.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
+from lockstep.epoch import Vote
 from lockstep.errors import PublishBusy
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka._markers import ShardMarker
+from lockstep.sinks.kafka._open_sink import TransactionalKafkaSink
 from lockstep.sinks.values import Publication
 from lockstep.testing import sealed
 from lockstep.testing._children import Child, ended, fork
@@ -58,6 +63,10 @@ def struck(target: KafkaUnderTest, voted: Any, point: CrashPoint, times: int, ho
     return fork(work, quiet=True)
 
 
+def of_older_version(vote: Vote) -> Vote:
+    return replace(vote, handle=None)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped and released"])
 @pytest.mark.parametrize(("before", "after"), CHANGES)
 @pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)
@@ -67,7 +76,7 @@ def test_shards_may_change_wherever_a_publisher_is_struck(
     if times > before:
         before, after = after, before
     wal = sealed(ROWS)
-    voted = (epoch(), prepare(target, epoch(), wal), wal)
+    voted = (epoch(), of_older_version(prepare(target, epoch(), wal)), wal)
     target.more["shards"] = before
     with ended(struck(target, voted, point, times, how)) as child:
         if how is signal.SIGSTOP:
@@ -85,6 +94,24 @@ def test_shards_may_change_wherever_a_publisher_is_struck(
         assert marker is not None
         assert sink.publish(*voted) is Publication.FOUND
     expect_rows(target, wal)
+
+
+@pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)
+def test_an_epoch_keeps_the_shards_of_its_vote_wherever_a_publisher_is_killed(
+    point: CrashPoint, times: int, target: KafkaUnderTest
+) -> None:
+    target.more["shards"] = 3
+    wal = sealed(ROWS)
+    voted = (epoch(), prepare(target, epoch(), wal), wal)
+    target.more["shards"] = 5
+    with ended(struck(target, voted, point, times, signal.SIGKILL)) as child:
+        child.wait()
+    target.more["shards"] = 1
+    publish(target, *voted)
+    expect_rows(target, wal)
+    with opened(target) as sink:
+        assert isinstance(sink, TransactionalKafkaSink)
+        assert {number: marker.shards for number, marker in sink.shard_markers(1).items()} == dict.fromkeys(range(3), 3)
 
 
 def test_a_published_epoch_is_found_with_any_number_of_shards(target: KafkaUnderTest) -> None:
@@ -118,7 +145,7 @@ def test_an_epoch_that_an_older_version_has_half_sent_is_finished_by_its_plan(
     given = target.sink()
     plan = {**given.spec(), "arguments": given.arguments()}
     wal = sealed(ROWS)
-    voted = (epoch(), prepare(target, epoch(), wal), wal)
+    voted = (epoch(), of_older_version(prepare(target, epoch(), wal)), wal)
     whole = ShardMarker.to_bytes
     monkeypatch.setattr(ShardMarker, "to_bytes", lambda marker: whole(replace(marker, shards=None)))
     with ended(struck(target, voted, CrashPoint.PUBLISH_AFTER_SINK_COMMIT, 1, signal.SIGKILL)) as child:

@@ -12,16 +12,20 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import InvalidPipeline, PublishBusy, SinkUnavailable, TargetChanged
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.sinks.open_sink import OpenSink, shown_before
-from lockstep.sinks.values import Adoptable, Batches, Marker, Publication, SinkEpoch, Txn
+from lockstep.sinks.values import Adoptable, Batches, Marker, Presence, Publication, SinkEpoch, Txn
+
+if TYPE_CHECKING:
+    from lockstep.sinks.compacting import CompactingTable
 
 _log = logging.getLogger(__name__)
 
+PUT_BACK = "put its old partitioning and columns back, let the epoch publish, then change it again"  #: as it is decided
 Head = TypeVar("Head")  #: one state of a table, as it was read at one instant; what it says never changes
 
 
@@ -70,10 +74,16 @@ class AdoptingSink(OpenSink, Generic[Head]):
         """Refuse before the decision what `adopt` couldn't do afterwards; write nothing. Raises `SinkRejected`,
         `PreflightRefused`. Files and schema agree with the manifest."""
 
+    def require_liftable(self, head: Head, epoch: SinkEpoch) -> None:
+        """Refuse before the decision if `adopt` couldn't take the rows of those out of this state whose place `epoch`
+        takes; write nothing. Raises `PreflightRefused`."""
+        raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't take back what it has shown")
+
     @abstractmethod
     def adopt(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> Answer:
         """Send one commit that has the files and the marker, to be applied only to `head`. Sent once: neither this nor
-        a library below may try again. Whatever happens to it, no file is deleted.
+        a library below may try again. Whatever happens to it, no file is deleted. The same commit takes the rows of
+        `epoch.replaced` away.
 
         Raises only before anything was sent: then nothing is applied.
         """
@@ -81,6 +91,14 @@ class AdoptingSink(OpenSink, Generic[Head]):
     def last_failure(self) -> str | None:
         """Why nobody knows what became of the last commit of that kind: a sentence without secrets."""
         return None
+
+    def compaction(self) -> CompactingTable[Head] | None:
+        """How the table's small files are written anew; None where Lockstep doesn't do that."""
+        return None
+
+    def was_rolled_back(self, head: Head, epoch: int) -> bool:
+        """Whether the table tells that somebody took it back to before it got a published epoch."""
+        return False
 
     def make_durable(self, head: Head) -> None:
         """Return only when the commits that led to `head` survive a power cut."""
@@ -93,12 +111,16 @@ class AdoptingSink(OpenSink, Generic[Head]):
         output.check()
         head = self.load_head()
         self.validate(head, epoch, output)
+        for replaced in epoch.replaced:
+            self._require_shown(replaced, self.marker_in(head, replaced.id), epoch)
+        if epoch.replaced:
+            self.require_liftable(head, epoch)
         vote = Vote(epoch.token, None, self.target_of(head), {output.output: output.rows})
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
         return vote
 
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        own, unknown = False, 0  # whether the marker may be of a commit of this call
+        checked, own, unknown = False, False, 0  # own: whether the marker may be of a commit of this call
         for _ in range(self.rounds):
             head = self.load_head()
             self._require_same_target(head, vote)
@@ -107,6 +129,9 @@ class AdoptingSink(OpenSink, Generic[Head]):
                 self.make_durable(head)
                 return Publication.SENT if own and shown.token == epoch.token else Publication.FOUND
             output = self._own(wal)
+            if not checked:
+                output.check_listed()
+            checked = True
             reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
             answer = self.adopt(head, epoch, output)
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
@@ -169,6 +194,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
 
     def find_marker_of_span(self, span: str) -> Marker | None:
         return self.marker_of_span_in(self.load_head(), span)
+
+    def presence(self, epoch: int, files: int, *, whole: bool) -> Presence | None:
+        table, head = self.compaction(), self.load_head()
+        if table is None:
+            return None
+        if not whole:
+            return Presence.ROLLED_BACK if self.was_rolled_back(head, epoch) else Presence.DELETED
+        own = sum(file.epoch == epoch for file in table.files(head))
+        return Presence.LIVE if own >= files else Presence.COMPACTED
 
     def target_id(self) -> str:
         return self.target_of(self.load_head())

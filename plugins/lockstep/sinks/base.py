@@ -46,9 +46,14 @@ class Sink(ABC):
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
     #: whether newer rows replace older ones (upserts); then `verify` asks for `standing` as long as the WAL is there
     replaces: bool = False
+    #: transactions in which an epoch is sent; of several each can be sent by a process of its own, side by side with
+    #: the others: see `OpenSink.publish_shard`
+    shards: int = 1
     #: whether the sealed files of its one output become files of its table: it opens as an `AdoptingSink`, and the
     #: output is staged at `home`
     adopts: ClassVar[bool] = False
+    #: whether Lockstep writes the small files of its table anew into few
+    compacts: ClassVar[bool] = False
     #: Arguments that say how the rows get there, and neither where nor which: timeouts, tries, sizes. They stand in no
     #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
     #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.

@@ -28,6 +28,7 @@ class HashedFile:
 
     def __init__(self, path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
+        self.path = path
         self._file = os.fdopen(descriptor, "wb", _CHUNK)
         self._digest = hashlib.sha256()
         self.size = 0  #: bytes
@@ -49,11 +50,13 @@ class HashedFile:
     def close(self) -> None:
         """Left to `finish` and `release`."""
 
-    def finish(self) -> str:
-        """Make it durable, close it and return its sha256, 64 hex digits; its folder isn't fsynced."""
+    def finish(self, *, sync: bool = True) -> str:
+        """Make it durable, close it and return its sha256, 64 hex digits; its folder isn't fsynced. `sync=False`: it is
+        kept elsewhere."""
         with self._file as file:
             file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                os.fsync(file.fileno())
         return self._digest.hexdigest()
 
     def release(self) -> None:

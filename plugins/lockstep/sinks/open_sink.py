@@ -15,8 +15,20 @@ from typing import ClassVar, Protocol
 import pyarrow as pa
 
 from lockstep.epoch import Vote
-from lockstep.errors import LedgerConflict, TargetChanged
-from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch, Standing, Txn
+from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, TargetUnreadable
+from lockstep.sinks.values import (
+    Batches,
+    EpochCut,
+    Guarantee,
+    Marker,
+    Presence,
+    Publication,
+    ReadCut,
+    Replaced,
+    SinkEpoch,
+    Standing,
+    Txn,
+)
 
 
 class Described(Protocol):
@@ -39,6 +51,9 @@ class Described(Protocol):
 
     @property
     def numbers_rows(self) -> bool: ...
+
+    @property
+    def shards(self) -> int: ...
 
 
 class OpenSink(ABC):
@@ -69,6 +84,11 @@ class OpenSink(ABC):
         return self.sink.numbers_rows
 
     @property
+    def keeps_replaced(self) -> bool:
+        """Whether what an epoch has sent stays, and can be read, when another one takes its place."""
+        return False
+
+    @property
     def needs_turn(self) -> bool:
         """Whether another epoch's rows, validated at the same time, could make the target refuse this one's after the
         decision. Then one epoch of the pipeline at a time goes from `prepare` to its publication. Known after a
@@ -89,6 +109,12 @@ class OpenSink(ABC):
         `TargetFull` where waiting may help.
         """
 
+    def require_replaceable(self) -> None:
+        """Whether an epoch can take the place of one that the target shows, so that readers see the rows of one or of
+        the other. Asked after `preflight`, before anything of such an epoch is planned or computed; changes nothing.
+        Raises `PreflightRefused`, and says why."""
+        raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't take back what it has shown")
+
     def disclaim(self) -> None:  # noqa: B027 - most targets belong to nobody
         """Own the target no longer: the pipeline is forgotten, and never showed a row there. Fine where nothing is
         owned."""
@@ -103,6 +129,12 @@ class OpenSink(ABC):
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
         """Make the decided epoch visible; idempotent, by anyone. Raises `TargetChanged`, `LedgerConflict`,
         `OutcomeUnknown`, and `Retryable` errors when it has to be tried again."""
+
+    def publish_shard(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches], shard: int) -> Publication | None:
+        """Make one shard of the decided epoch visible: idempotent, by anyone, beside others who do the same with other
+        shards, with this one, or with all by `publish`. None: it is left to that, as everything is by a sink that sends
+        an epoch at once. Raises as `publish` does."""
+        return None
 
     # --- recovery and verification ---
 
@@ -145,6 +177,16 @@ class OpenSink(ABC):
         """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
         raise NotImplementedError
 
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        """What readers of each output's target ask for to see these epochs alone. Raises `TargetUnreadable` where they
+        can't."""
+        raise TargetUnreadable(f"sink {self.name}: what it writes to can't be read as of an epoch")
+
+    def presence(self, epoch: int, files: int, *, whole: bool) -> Presence | None:
+        """How the rows of a published epoch stand in the target: it was sealed as so many files that have rows, and
+        `whole` says whether every row was found. None where the target isn't made of the epochs' files."""
+        return None
+
     def missing_keys(self, output: str) -> int | None:
         """How many of the keys that any epoch has brought into the table are gone; None if nobody has counted them."""
         return None
@@ -176,6 +218,16 @@ class OpenSink(ABC):
             raise LedgerConflict(
                 f"sink {self.name}: epoch {epoch.id} carries the marker of manifest {marker.manifest_hash[:12]}, the "
                 f"ledger has {epoch.manifest_hash[:12]}: the target holds another life of this epoch"
+            )
+        return marker
+
+    def _require_shown(self, replaced: Replaced, marker: Marker | None, epoch: SinkEpoch) -> Marker:
+        """The marker of an epoch whose place `epoch` takes. Raises `LedgerConflict` unless it stands as decided."""
+        if marker is None or marker.manifest_hash != replaced.manifest_hash:
+            found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
+            raise LedgerConflict(
+                f"sink {self.name}: epoch {epoch.id} is to take the place of epoch {replaced.id}, of manifest "
+                f"{replaced.manifest_hash[:12]}, of which the target holds {found}: was it restored from a backup?"
             )
         return marker
 

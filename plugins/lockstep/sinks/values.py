@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
+from lockstep.file_facts import FileFacts
 from lockstep.output_home import OutputHome
 
 
@@ -55,19 +55,37 @@ class SinkContext:
 
 
 @dataclass(frozen=True)
+class Replaced:
+    """An epoch whose place another one takes: decided, shown by every sink, and nobody else's to replace."""
+
+    id: int
+    manifest_hash: str  #: what its marker carries
+    rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
+
+
+@dataclass(frozen=True)
 class SinkEpoch:
-    """What a sink is told of an epoch. `token` names this execution's sessions and handles."""
+    """What a sink is told of an epoch. `token` names this execution's sessions and handles.
+
+    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay.
+    """
 
     id: int
     token: int
     manifest_hash: str
     timestamp: datetime  #: when the epoch was planned: the same in every attempt
     interval: Interval | None = None
+    replaced: tuple[Replaced, ...] = ()
+    generation: int = 0  #: the how-manieth life of its range; 0: the original
 
     @property
     def span(self) -> str | None:
-        """The interval as markers carry it, by which they are found whatever number the epoch has; None: a cursor's."""
-        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}" if self.interval else None
+        """The interval, and its generation, as markers carry them, by which they are found whatever number the epoch
+        has; None: a cursor's."""
+        if self.interval is None:
+            return None
+        life = f"/{self.generation}" if self.generation else ""
+        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{life}"
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,7 @@ class Marker:
     token: int
     manifest_hash: str
     span: str | None = None  #: see `SinkEpoch.span`; None also for markers of older versions
+    replaced: tuple[int, ...] = ()  #: epochs whose rows are gone since, where the target keeps that
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,42 @@ class Standing:
     overwritten: int  #: a newer row has the key now, from a later epoch or from this one
     missing: int  #: nothing has the key, or something older
     changed: int  #: rows of this epoch with other content than was sealed
+
+
+class Presence(StrEnum):
+    """How a published epoch's rows stand in a table that has adopted them."""
+
+    LIVE = "live"  #: in the files that the epoch brought
+    COMPACTED = "compacted"  #: all of them, and some in other files
+    ROLLED_BACK = "rolled back"  #: not all of them: somebody has taken the table back to before the epoch
+    DELETED = "deleted"  #: not all of them, and the table tells of no way back
+
+
+@dataclass(frozen=True)
+class EpochCut:
+    """The epochs that a reader is to see: all up to `newest`, but `without`. The same ones in every sink."""
+
+    newest: int
+    without: tuple[int, ...] = ()
+
+    def __contains__(self, epoch: object) -> bool:
+        return isinstance(epoch, int) and epoch <= self.newest and epoch not in self.without
+
+    def predicate(self, column: str) -> str:
+        """A condition of SQL on the epoch column, whose name comes quoted."""
+        but = f" AND {column} NOT IN ({', '.join(map(str, self.without))})" if self.without else ""
+        return f"{column} <= {self.newest}{but}"
+
+
+@dataclass(frozen=True)
+class ReadCut:
+    """What a reader of one output's target asks for to see the epochs of a cut, each whole, and no other."""
+
+    output: str
+    target: str  #: a table's quoted name, or where it or the folder is
+    predicate: str | None = None  #: of SQL, for the rows of a table
+    files: tuple[str, ...] | None = None  #: absolute paths
+    snapshot: int | None = None  #: of a table with time travel, where one shows exactly these epochs
 
 
 class Batches(Protocol):
@@ -148,9 +203,12 @@ class Adoptable(Batches, Protocol):
     def files(self) -> Sequence[AdoptableFile]: ...
 
     def check(self) -> None:
-        """Compare size, sha256, rows and schema of every file: reads all of them. Raises `WalCorrupt`,
-        `StagingUnavailable`."""
+        """Compare size, sha256, rows and schema of every file: reads all of them, but for those of an object store that
+        have the ETag of the bytes that were sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
 
-    def footers(self) -> Iterator[tuple[AdoptableFile, pq.FileMetaData]]:
-        """What each file says of its columns: size, rows and schema are compared, nothing of the rows is read. Raises
-        as `check` does."""
+    def check_listed(self) -> None:
+        """As `check`, by a listing alone, unless the storage says of a file that it was written since the seal: that
+        one is read. Raises as `check` does."""
+
+    def facts(self) -> Iterator[tuple[AdoptableFile, FileFacts]]:
+        """What each file says of its columns, as the seal has noted it. Raises as `check` does."""

@@ -102,13 +102,22 @@ class WriteAheadSink(OpenSink):
         self._require_target(vote)
         if self._proof(epoch):
             return Publication.FOUND
-        with self.committer.session(epoch) as session:
-            if session.claimed:
-                reach(CrashPoint.PUBLISH_AFTER_MARKER)
-                self._send(epoch, wal, session)
+        with self._session(epoch, vote) as session:
+            publication = self._send_claimed(epoch, wal, session)
         if not session.claimed and not self._proof(epoch):
             raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
-        return Publication.SENT if session.claimed else Publication.FOUND
+        return publication
+
+    def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
+        """The unit of work in which an epoch is sent that was voted for like this."""
+        return self.committer.session(epoch)
+
+    def _send_claimed(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> Publication:
+        if not session.claimed:
+            return Publication.FOUND
+        reach(CrashPoint.PUBLISH_AFTER_MARKER)
+        self._send(epoch, wal, session)
+        return Publication.SENT
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
         for batches in wal:

@@ -31,6 +31,7 @@ class IcebergUnderTest(SinkUnderTest):
     """The table `db.rows` of catalog `lake`, with its files below `folder`. `dsn`: what the catalog is reached by."""
 
     votes_with_data = False
+    replaceable = True
     name = TABLE
 
     def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import Behaviour, behaviours
 from tests.sinks.guarantees import expect_row
 from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("behaviour", behaviours(IcebergUnderTest), ids=lambda one: one.__name__)
 def test_catalog_in_postgres(warehouse_dsn: str, memory: Path, behaviour: Behaviour) -> None:
     behaviour(IcebergUnderTest(warehouse_dsn, memory))
 

@@ -20,8 +20,9 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import BucketTransform, TruncateTransform
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
-from lockstep.sinks.iceberg._columns import misfits, new_columns
-from lockstep.sinks.iceberg._data_files import Footer, data_file, faults, unkept_partitions
+from lockstep.file_facts import FileFacts
+from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
+from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
 from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
 
 COLUMNS = pa.schema(
@@ -61,15 +62,15 @@ def rows(**changed: list[Any]) -> pa.Table:
     return pa.table(columns, COLUMNS)
 
 
-def footer(folder: Path, table: pa.Table, **options: Any) -> Footer:
+def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedFile:
     path = folder / "part-0.parquet"
     pq.write_table(table, path, **options)
-    return Footer(f"file://{path}", path.stat().st_size, pq.read_metadata(path))
+    return SealedFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
 
 
 def test_bounds_and_counts_are_the_files(tmp_path: Path) -> None:
     metadata = table_of()
-    found = data_file(metadata, footer(tmp_path, rows(), row_group_size=2))
+    found = data_file(metadata, sealed(tmp_path, rows(), row_group_size=2))
     ids = {field.name: field for field in metadata.schema().fields}
 
     def bounds(name: str) -> tuple[Any, Any]:
@@ -89,7 +90,7 @@ LONG = "x" * 5000  #: writers leave out min and max of a row group with values b
 
 
 def test_a_filter_finds_rows_of_row_groups_without_bounds(tmp_path: Path) -> None:
-    file = footer(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
+    file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
     catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
     catalog.create_namespace("db")
     table = catalog.create_table("db.rows", COLUMNS)
@@ -107,19 +108,20 @@ def test_a_filter_finds_rows_of_row_groups_without_bounds(tmp_path: Path) -> Non
 @pytest.mark.parametrize("group", [0, 1])
 def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path, group: int) -> None:
     origin = [None, None, "JFK"] if group == 0 else ["JFK", "JFK", None]
-    found = data_file(table_of(), footer(tmp_path, rows(origin=origin), row_group_size=2))
+    found = data_file(table_of(), sealed(tmp_path, rows(origin=origin), row_group_size=2))
     assert found.lower_bounds[2] == b"JFK" and found.null_value_counts[2] == origin.count(None)
 
 
 def test_a_partition_is_not_judged_by_some_of_the_row_groups(tmp_path: Path) -> None:
-    file = footer(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
+    file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
     [fault] = faults(table_of(partition_by=("origin",)), file)
     assert fault == "it has no statistics of origin, by which the table is partitioned"
 
 
 def test_nulls_are_not_counted_by_some_of_the_row_groups(tmp_path: Path) -> None:
-    whole = footer(tmp_path, rows(price=[Decimal(1)] * 2 + [None]), row_group_size=2)
-    file = Footer(whole.uri, whole.bytes, without_null_count(whole.metadata, group=1, column=5))
+    whole = sealed(tmp_path, rows(price=[Decimal(1)] * 2 + [None]), row_group_size=2)
+    told = without_null_count(pq.read_metadata(tmp_path / "part-0.parquet"), group=1, column=5)
+    file = SealedFile(whole.uri, whole.bytes, FileFacts.of(told))
     found = data_file(table_of(), file)
     assert 6 not in found.null_value_counts and 6 not in found.lower_bounds and 6 not in found.upper_bounds
     required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
@@ -150,7 +152,7 @@ def without_null_count(metadata: pq.FileMetaData, group: int, column: int) -> An
 
 def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) -> None:
     metadata = table_of()
-    found = data_file(metadata, footer(tmp_path, rows()))
+    found = data_file(metadata, sealed(tmp_path, rows()))
     number = metadata.schema().find_field("ratio").field_id
     assert number not in found.lower_bounds and number not in found.upper_bounds
     assert found.value_counts[number] == 3
@@ -161,13 +163,29 @@ def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) 
     [("origin", "JFK"), ("day", 15706), ("day(at)", 15706), ("month(at)", 516), ("year(day)", 43)],
 )
 def test_a_partition_is_told_by_the_files_rows(tmp_path: Path, partition_by: str, value: Any) -> None:
-    metadata, file = table_of(partition_by=(partition_by,)), footer(tmp_path, rows())
+    metadata, file = table_of(partition_by=(partition_by,)), sealed(tmp_path, rows())
     assert faults(metadata, file) == []
     assert data_file(metadata, file).partition[0] == value
 
 
+URL = "https://example.org/" + "x" * 300
+
+
+def test_a_partition_may_be_a_long_text(tmp_path: Path) -> None:
+    metadata, file = table_of(partition_by=("origin",)), sealed(tmp_path, rows(origin=[URL] * 3), row_group_size=2)
+    assert faults(metadata, file) == []
+    found = data_file(metadata, file)
+    assert found.partition[0] == URL and found.lower_bounds[2] == URL[:16].encode()
+
+
+@pytest.mark.parametrize("other", ["a", URL + "y", URL[:-1] + "y"])
+def test_long_texts_that_begin_alike_are_several_partitions(tmp_path: Path, other: str) -> None:
+    file = sealed(tmp_path, rows(origin=[URL, other, URL]), row_group_size=2)
+    assert faults(table_of(partition_by=("origin",)), file)
+
+
 def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
-    metadata, file = table_of(partition_by=("origin",)), footer(tmp_path, rows(origin=[None] * 3))
+    metadata, file = table_of(partition_by=("origin",)), sealed(tmp_path, rows(origin=[None] * 3))
     assert faults(metadata, file) == []
     assert data_file(metadata, file).partition[0] is None
 
@@ -184,12 +202,12 @@ def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
 def test_a_file_of_several_partitions_is_refused_by_the_columns_name(
     tmp_path: Path, partition_by: str, changed: dict[str, list[Any]]
 ) -> None:
-    [fault] = faults(table_of(partition_by=(partition_by,)), footer(tmp_path, rows(**changed)))
+    [fault] = faults(table_of(partition_by=(partition_by,)), sealed(tmp_path, rows(**changed)))
     assert "several partitions" in fault and partition_by.partition("(")[2].rstrip(")") in fault
 
 
 def test_a_file_without_statistics_of_a_partition_is_refused(tmp_path: Path) -> None:
-    file = footer(tmp_path, rows(), write_statistics=["id"])
+    file = sealed(tmp_path, rows(), write_statistics=["id"])
     [fault] = faults(table_of(partition_by=("day(at)",)), file)
     assert fault == "it has no statistics of at, by which the table is partitioned"
     assert faults(table_of(), file) == []
@@ -197,7 +215,7 @@ def test_a_file_without_statistics_of_a_partition_is_refused(tmp_path: Path) -> 
 
 def test_a_partition_is_told_where_the_table_keeps_no_metrics(tmp_path: Path) -> None:
     metadata = table_of(partition_by=("origin",), properties={"write.metadata.metrics.default": "none"})
-    found = data_file(metadata, footer(tmp_path, rows()))
+    found = data_file(metadata, sealed(tmp_path, rows()))
     assert found.partition[0] == "JFK" and not found.lower_bounds
 
 
@@ -208,21 +226,21 @@ def test_field_ids_are_none_or_the_tables(tmp_path: Path) -> None:
         fields = [f.with_metadata({"PARQUET:field_id": str(n)}) for f, n in zip(COLUMNS, ids, strict=True)]
         return rows().cast(pa.schema(fields))
 
-    assert faults(metadata, footer(tmp_path, numbered(1, 2, 3, 4, 5, 6))) == []
-    [fault] = faults(metadata, footer(tmp_path, numbered(2, 1, 3, 4, 5, 6)))
+    assert faults(metadata, sealed(tmp_path, numbered(1, 2, 3, 4, 5, 6))) == []
+    [fault] = faults(metadata, sealed(tmp_path, numbered(2, 1, 3, 4, 5, 6)))
     assert fault.startswith("field ids of id, origin aren't the table's")
-    [fault] = faults(metadata, footer(tmp_path, numbered(11, 12, 13, 14, 15, 16)))
+    [fault] = faults(metadata, sealed(tmp_path, numbered(11, 12, 13, 14, 15, 16)))
     assert "nulls" in fault
 
 
 def test_int96_is_refused_by_name(tmp_path: Path) -> None:
-    [fault] = faults(table_of(), footer(tmp_path, rows(), use_deprecated_int96_timestamps=True))
+    [fault] = faults(table_of(), sealed(tmp_path, rows(), use_deprecated_int96_timestamps=True))
     assert fault.startswith("at is written as INT96")
 
 
 def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
     required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
-    [fault] = faults(table_of(required), footer(tmp_path, rows()))
+    [fault] = faults(table_of(required), sealed(tmp_path, rows()))
     assert "price is required" in fault
     assert misfits(table_of(required), COLUMNS, adds=False) == []
 
@@ -237,10 +255,10 @@ def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
 )
 def test_nulls_in_a_required_nested_column_are_refused(tmp_path: Path, kind: pa.DataType, value: Any) -> None:
     required = pa.schema([pa.field("nested", kind, nullable=False)])
-    file = footer(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
+    file = sealed(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
     [fault] = faults(table_of(required), file)
     assert fault.startswith("column nested is required") and "non-null" in fault
-    assert faults(table_of(required), footer(tmp_path, pa.table({"nested": [value]}, required))) == []
+    assert faults(table_of(required), sealed(tmp_path, pa.table({"nested": [value]}, required))) == []
     assert faults(table_of(pa.schema({"nested": kind})), file) == []
 
 
@@ -291,6 +309,22 @@ def test_a_former_name_of_another_column_is_no_new_column() -> None:
     metadata = table_of(properties={"schema.name-mapping.default": mapping})
     [fault] = misfits(metadata, COLUMNS.append(pa.field("number", pa.int64())), adds=True)
     assert "former name" in fault
+
+
+def test_parts_of_a_column_that_the_name_mapping_does_not_lead_to_are_named() -> None:
+    """Somebody has renamed one, and not told the mapping: readers of files without field ids would see nulls."""
+    nested = pa.schema(
+        {
+            "at": pa.struct({"x": pa.int64(), "y": pa.list_(pa.struct({"z": pa.int64()}))}),
+            "by": pa.map_(pa.string(), pa.struct({"n": pa.int64()})),
+        }
+    )
+    whole = table_of(nested).schema().name_mapping.model_dump_json()
+    assert unmapped(table_of(nested, properties={"schema.name-mapping.default": whole}), nested) == []
+    for name, part in (("x", "at.x"), ("z", "at.y.element.z"), ("n", "by.value.n")):
+        stale = whole.replace(f'"names":["{name}"]', '"names":["former"]')
+        assert stale != whole
+        assert unmapped(table_of(nested, properties={"schema.name-mapping.default": stale}), nested) == [part]
 
 
 def test_nested_columns_are_compared_whole() -> None:

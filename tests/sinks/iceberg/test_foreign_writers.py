@@ -176,3 +176,19 @@ def test_a_column_that_is_taken_away_blocks_a_decided_epoch_until_it_is_back(tar
         update.add_column("ratio", DoubleType())
     publish(target, epoch(), vote, wal)
     expect_rows(target, wal)
+
+
+def test_a_table_that_is_partitioned_since_the_decision_blocks_the_epoch_until_it_is_put_back(
+    target: IcebergUnderTest,
+) -> None:
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    with target.table() as table, table.update_spec() as update:
+        update.add_identity("id")
+    with opened(target) as sink, pytest.raises(PublishBlocked, match=r"put its old .* several partitions") as no:
+        sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    assert "replan" not in str(no.value), "which a decided epoch refuses"
+    with target.table() as table, table.update_spec() as update:
+        update.remove_field("id")
+    publish(target, epoch(), vote, wal)
+    expect_rows(target, wal)

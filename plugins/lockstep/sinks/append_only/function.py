@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from lockstep.epoch import require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
 from lockstep.sinks._functions import import_function, reference_to
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
-from lockstep.sinks.append_only.sink import require_guarantee
+from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
@@ -30,7 +30,9 @@ class FunctionSink(Sink):
     module. It is called after the decision, once for each batch, in the order of the WAL; an epoch without rows doesn't
     call it. Rows that stay away are not noticed unless it raises: then the whole epoch is sent again. `guarantee`:
     "none", or "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), which remembers the epochs
-    that were sent: the rows must be durable when the function returns. Raises `InvalidPipeline`.
+    that were sent: the rows must be durable when the function returns. `on_restate`: "send" has the function called for
+    an epoch that takes the place of another one, too, `epoch.replaced` naming that one; "refuse" has it refused. Raises
+    `InvalidPipeline`.
     """
 
     name: str = field(kw_only=False)
@@ -38,12 +40,16 @@ class FunctionSink(Sink):
     function: str | Send
     guarantee: str = Guarantee.NONE  # type: ignore[assignment]  # given as text, it is one
     committer: str | None = None
+    on_restate: str = OnRestate.REFUSE
+
+    operational: ClassVar[frozenset[str]] = frozenset({"on_restate"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_name("output", self.output)
         object.__setattr__(self, "guarantee", require_guarantee(self.name, self.guarantee, self.committer))
         object.__setattr__(self, "committer", check_committer(self.name, self.committer))
+        object.__setattr__(self, "on_restate", require_on_restate(self.name, self.on_restate))
         if not isinstance(self.function, str):
             object.__setattr__(self, "function", self._reference(self.function))
 

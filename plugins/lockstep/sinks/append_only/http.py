@@ -55,7 +55,7 @@ class HttpSink(AppendOnlySink):
 
     operational: ClassVar[frozenset[str]] = frozenset(
         {"records_per_request", "bytes_per_request", "requests_at_once", "tries", "timeout"}
-    )
+    ).union(AppendOnlySink.operational)
 
     def __post_init__(self) -> None:
         super().__post_init__()

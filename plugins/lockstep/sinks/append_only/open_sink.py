@@ -15,10 +15,10 @@ from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks._functions import import_function
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns
-from lockstep.sinks.append_only.sink import AppendOnlySink, Validator
+from lockstep.sinks.append_only.sink import AppendOnlySink, OnRestate, Validator
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import OutsideCommitter, open_committer
-from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
+from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
 #: Sends every record; returns when the target has said that it has them all. With guarantee "none" it tries once and
@@ -54,11 +54,25 @@ class OpenAppendOnlySink(WriteAheadSink):
                 f"sink {self.name}: the transform gave no output {self.sink.output}, but {sorted(schemas)}"
             )
 
+    def require_replaceable(self) -> None:
+        if getattr(self.sink, "on_restate", OnRestate.REFUSE) != OnRestate.SEND:
+            raise PreflightRefused(
+                f"sink {self.name}: what was sent can't be taken back: say on_restate='send' in the sink, and its "
+                "receiver gets the epoch that takes another's place after that one, whose number it is told"
+            )
+        if self.guarantee is Guarantee.NONE:
+            raise PreflightRefused(
+                f"sink {self.name}: with guarantee='none' nobody knows which epochs were sent, and so whose place one "
+                "would take: say guarantee='at_least_once' with a committer"
+            )
+
     def target_id(self) -> str:
         """Of what remembers: the target itself can't be asked who it is."""
         return self.committer.resource_id()
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        for replaced in epoch.replaced:
+            self._require_shown(replaced, self.find_marker(replaced.id), epoch)
         rows = {batches.output: self.check(batches, epoch) for batches in wal}
         return Vote(epoch.token, None, self.target_id(), rows)
 
@@ -112,7 +126,8 @@ class OpenRecordSink(OpenAppendOnlySink):
         self._deliver(self._records(batches, origin), origin)
 
     def _origin(self, batches: Batches, epoch: SinkEpoch) -> Origin:
-        return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id)
+        replaced = tuple(one.id for one in epoch.replaced)
+        return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id, replaced)
 
     def _records(self, batches: Batches, origin: Origin) -> Records:
         return Records(batches, origin, self.sink.max_record_bytes)

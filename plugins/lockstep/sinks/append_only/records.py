@@ -26,24 +26,26 @@ ENVELOPE = "lockstep"  #: the member of every record that holds its key
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the records of one output of one epoch come from."""
+    """Where the records of one output of one epoch come from. `replaced`: the epochs whose place it takes."""
 
     deployment: str
     pipeline: str
     output: str
     epoch: int
+    replaced: tuple[int, ...] = ()
 
     def key(self, ordinal: int) -> str:
         """ "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>"."""
         return f"{self.deployment}/{self.pipeline}/{self.output}/{self.epoch}/{ordinal}"
 
     def envelope(self, **more: int) -> dict[str, Json]:
-        """The key's parts by name."""
+        """The key's parts by name, and whose place the epoch takes."""
         return {
             "deployment": self.deployment,
             "pipeline": self.pipeline,
             "output": self.output,
             "epoch": self.epoch,
+            **({"replaces": list(self.replaced)} if self.replaced else {}),
             **more,
         }
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeAlias
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias
 
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
@@ -22,6 +23,13 @@ MAX_RECORD_BYTES = 1 << 20
 Validator: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 
 
+class OnRestate(StrEnum):
+    """What to do with an epoch that is to take the place of one that was sent."""
+
+    REFUSE = "refuse"
+    SEND = "send"  #: after it, and said so: who reads drops what it replaces
+
+
 @dataclass(frozen=True, kw_only=True)
 class AppendOnlySink(Sink):
     """One output, as JSON records, to a target without transactions; `open` gives an `OpenRecordSink`.
@@ -29,7 +37,9 @@ class AppendOnlySink(Sink):
     `committer`: what remembers the epochs that were sent: a folder, or "postgres:<connection id>" for table
     `lockstep_sent` of that database. `max_record_bytes`: a longer record is refused before the decision; afterwards it
     would block the pipeline. `validator`: "module:function", a `Validator` that is asked about each record before the
-    decision. `guarantee`: "none" does without a committer and without the target's answers.
+    decision. `guarantee`: "none" does without a committer and without the target's answers. `on_restate`: "send" sends
+    an epoch that takes the place of another one after that one, whose number each of its records names; "refuse" has
+    it refused.
     """
 
     name: str = field(kw_only=False)
@@ -38,6 +48,9 @@ class AppendOnlySink(Sink):
     guarantee: str = Guarantee.AT_LEAST_ONCE  # type: ignore[assignment]  # given as text, it is one
     max_record_bytes: int = MAX_RECORD_BYTES
     validator: str | None = None
+    on_restate: str = OnRestate.REFUSE
+
+    operational: ClassVar[frozenset[str]] = frozenset({"on_restate"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,11 +59,19 @@ class AppendOnlySink(Sink):
             raise InvalidPipeline(f"sink {self.name}: max_record_bytes is {self.max_record_bytes}, has to be above 0")
         object.__setattr__(self, "guarantee", require_guarantee(self.name, self.guarantee, self.committer))
         object.__setattr__(self, "committer", check_committer(self.name, self.committer))
+        object.__setattr__(self, "on_restate", require_on_restate(self.name, self.on_restate))
 
     def arguments(self) -> dict[str, Json]:
         usual = {one.name: one.default for one in fields(AppendOnlySink)}
         given = super().arguments()
         return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
+
+
+def require_on_restate(name: str, given: str) -> OnRestate:
+    """Raises `InvalidPipeline`."""
+    if given not in tuple(OnRestate):
+        raise InvalidPipeline(f"sink {name}: on_restate={given!r} is neither 'refuse' nor 'send'")
+    return OnRestate(given)
 
 
 def require_guarantee(name: str, given: str, committer: str | None) -> Guarantee:

@@ -32,7 +32,7 @@ class TcpSink(AppendOnlySink):
     connection: str
     timeout: float = 60.0
 
-    operational: ClassVar[frozenset[str]] = frozenset({"timeout"})
+    operational: ClassVar[frozenset[str]] = AppendOnlySink.operational | {"timeout"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

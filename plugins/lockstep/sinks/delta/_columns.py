@@ -12,12 +12,15 @@ from deltalake.schema import PrimitiveType
 from lockstep.epoch import Json
 from lockstep.errors import PreflightRefused
 
-#: writer features that ask nothing of who only adds files to a table without the property in question
-_HARMLESS = {
-    *("appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns", "changeDataFeed"),
-    *("columnMapping", "timestampNtz", "deletionVectors", "domainMetadata", "v2Checkpoint", "vacuumProtocolCheck"),
-    "clustering",
-}
+#: writer features that ask nothing of who only adds files to a table without the property in question, and with which
+#: deltalake commits
+HARMLESS = frozenset(
+    {
+        *("appendOnly", "invariants", "checkConstraints", "generatedColumns", "changeDataFeed"),
+        *("columnMapping", "timestampNtz", "deletionVectors", "v2Checkpoint", "variantType"),
+    }
+)
+_WITH_IDENTITY = 6  #: the writer version that asks for identity columns, which deltalake can't commit to
 
 _OF_NULLS = ("nullable", "containsNull", "valueContainsNull")
 _PARTS = ("fields", "type", "elementType", "keyType", "valueType")  #: where Delta's JSON of a type has others in it
@@ -44,7 +47,22 @@ def _bypassed(table: DeltaTable) -> Iterator[str]:
     for column in table.schema().fields:
         told = {name for name in column.metadata if name.startswith(("delta.generat", "delta.identity", "delta.invar"))}
         yield from (f"{name} of column {column.name}" for name in sorted(told))
-    yield from (f"the feature {name}" for name in sorted(set(table.protocol().writer_features or ()) - _HARMLESS))
+    protocol = table.protocol()
+    yield from (f"the feature {name}" for name in sorted(set(protocol.writer_features or ()) - HARMLESS))
+    if protocol.min_writer_version == _WITH_IDENTITY:
+        yield f"the writer version {_WITH_IDENTITY} (identity columns)"
+
+
+def refuse_changed_protocol(sink: str, table: DeltaTable, owner: str) -> None:
+    """Raises `PreflightRefused` for a table that deltalake would have ask for variants if it set a property there: who
+    knows none couldn't read it any more."""
+    features = table.protocol().writer_features
+    if features is not None and "variantType" not in features:
+        raise PreflightRefused(
+            f"sink {sink}: the table names features ({', '.join(sorted(features)) or 'none'}), to which deltalake "
+            "would add variantType by setting a property, and not every reader knows that one: set it by Spark: "
+            f"ALTER TABLE … SET TBLPROPERTIES ('lockstep.owner' = '{owner}')"
+        )
 
 
 def refuse_zoned(sink: str, schema: Schema, partition_by: Sequence[str]) -> None:

@@ -8,7 +8,8 @@ its name, and carries one number: so the marker is a few of them, each named by 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 
 from deltalake import DeltaTable, Transaction
 
@@ -31,12 +32,26 @@ class TxnMarkers:
         if token is None:
             return None
         parts = [table.transaction_version(self._name(epoch, f"manifest:{part}")) for part in range(_PARTS)]
-        return Marker(epoch, token, _joined([part or 0 for part in parts]))
+        return Marker(
+            epoch, token, _joined([part or 0 for part in parts]), replaced=tuple(self._replaced(table, epoch))
+        )
+
+    def _replaced(self, table: DeltaTable, epoch: int) -> Iterator[int]:
+        """Those whose places it has taken."""
+        for number in count():
+            found = table.transaction_version(self._name(epoch, f"replaced:{number}"))
+            if found is None:
+                return
+            yield found
+
+    def replaced_by(self, table: DeltaTable, epoch: int) -> int | None:
+        """The epoch that has taken the place of another one."""
+        return table.transaction_version(self._name(epoch, "replaced by"))
 
     def of_span(self, table: DeltaTable, span: str) -> Marker | None:
         epoch = table.transaction_version(self._name("span", span))
         found = self.of(table, epoch) if epoch is not None else None
-        return Marker(found.epoch, found.token, found.manifest_hash, span) if found else None
+        return replace(found, span=span) if found else None
 
     def rows(self, table: DeltaTable, epoch: int) -> int | None:
         """How many rows the epoch brought; None if it has no marker."""
@@ -61,14 +76,38 @@ class TxnMarkers:
             self._name(epoch.id, "rows"): rows,
             **{self._name(epoch.id, f"manifest:{n}"): part for n, part in enumerate(_split(epoch.manifest_hash))},
             **({self._name("span", epoch.span): epoch.id} if epoch.span else {}),
+            **{self._name(epoch.id, f"replaced:{n}"): replaced.id for n, replaced in enumerate(epoch.replaced)},
+            **{self._name(replaced.id, "replaced by"): epoch.id for replaced in epoch.replaced},
             self._name("newest"): newest,
             self._name("last"): epoch.id,
         }
         return [Transaction(name, number) for name, number in told.items()]
 
+    def compacted(self, number: int, rows: int) -> list[Transaction]:
+        """What the table knows a compaction by, for good, whatever its sink is called by then."""
+        return [Transaction(self._name_of_any("compaction", number), rows), *self.fenced(number)]
+
+    def fenced(self, number: int) -> list[Transaction]:
+        """By the sink's name, too: there a process of an earlier version looks."""
+        return [Transaction(name, number) for name in (self._name_of_any("compaction"), self._name("compaction"))]
+
+    def last_compaction(self, table: DeltaTable) -> int | None:
+        """The last one that was committed or fenced."""
+        return table.transaction_version(self._name_of_any("compaction"))
+
+    def has_compaction(self, table: DeltaTable, number: int) -> bool:
+        names = (self._name_of_any("compaction", number), self._name("compaction", number))
+        return any(table.transaction_version(name) is not None for name in names)
+
     def _name(self, *what: object) -> str:
-        whose = (self.owner.deployment, self.owner.pipeline, self.owner.sink)
-        return ":".join(("lockstep", *whose, *map(str, what)))
+        return self._named(self.owner.sink, *what)
+
+    def _name_of_any(self, *what: object) -> str:
+        """Of whichever sink the pipeline has for the table: one at a time. No sink's name has a '*'."""
+        return self._named("*", *what)
+
+    def _named(self, sink: str, *what: object) -> str:
+        return ":".join(("lockstep", self.owner.deployment, self.owner.pipeline, sink, *map(str, what)))
 
 
 def _split(manifest_hash: str) -> list[int]:

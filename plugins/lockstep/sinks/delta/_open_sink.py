@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from lockstep.ddl import quote_name
 from lockstep.errors import (
     InvalidPipeline,
     PreflightRefused,
@@ -24,21 +22,35 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.sinks.adopting import AdoptingSink, Answer
-from lockstep.sinks.delta._columns import delta_schema, new_columns, refuse_unkept, refuse_zoned, required_columns
+from lockstep.file_facts import FileFacts
+from lockstep.remedies import REPLAN
+from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
+from lockstep.sinks.delta._columns import (
+    delta_schema,
+    new_columns,
+    refuse_changed_protocol,
+    refuse_unkept,
+    refuse_zoned,
+    required_columns,
+)
+from lockstep.sinks.delta._compacting import DeltaCompaction
 from lockstep.sinks.delta._markers import TxnMarkers
-from lockstep.sinks.delta._statistics import each_null_count, partition_values, statistics
-from lockstep.sinks.durable_file import sync_folder
+from lockstep.sinks.delta._places import place_of
+from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.values import Adoptable, AdoptableFile, Marker, SinkContext, SinkEpoch
+from lockstep.sinks.lifting import NOTHING, Lifted, Lifting
+from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 
 if TYPE_CHECKING:
     from lockstep.sinks.delta._sink import DeltaSink
 
 OWNER = "lockstep.owner"  #: the table's property that says whose it is
 CHECKPOINT_EVERY = 100  #: versions
-_LOG = "_delta_log"
 _CLAIMS = 20
+_RESTAGE = (
+    "say partition_by=[…] in the sink, as the table has it, so that each partition is staged as files of its own, and "
+    f"{REPLAN} the epoch; if its rows are of more than 1000, have the transform repartition by them"
+)
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)  # nothing that isn't durable
 _log = logging.getLogger(__name__)
 
@@ -49,42 +61,41 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
     def __init__(self, sink: DeltaSink, context: SinkContext) -> None:
         super().__init__(sink)
         self._described = sink
+        self._place = place_of(sink.path)
         self._owner = SinkName.of(context, sink.name)
         self._markers = TxnMarkers(self._owner)
         self._whose = f"{self._owner.deployment}/{self._owner.pipeline}/{self._owner.sink}"
+        self._last_failure: str | None = None
+        self._lifting: Lifting[DeltaTable] | None = None
 
     # --- life cycle ---
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        path = Path(self._described.path)
-        if path.exists() and not path.is_dir():
-            raise PreflightRefused(f"sink {self.name}: {path} is not a folder; give this sink another path")
+        self._place.require_usable(self.name)
         if schemas is not None and self.sink.output not in schemas:
             raise PreflightRefused(f"sink {self.name}: no output {self.sink.output!r} among {list(schemas)}")
         table = self._find()
         if table is None and not self._described.create:
             raise PreflightRefused(
-                f"sink {self.name}: there is no Delta table at {path}: make it, with a column "
-                f"{self._described.epoch_column} BIGINT, or say create=True"
+                f"sink {self.name}: there is no Delta table at {self._place.uri}: make it, with a "
+                f"column {self._described.epoch_column} BIGINT, or say create=True"
             )
         if table is None and schemas is not None:
             table = self._create(schemas[self.sink.output])
-            self._make_place_durable(path)
+            with self._reaching():
+                self._place.make_new_durable()
         if table is not None:
+            refuse_unkept(self.name, table)  # such a table can't be claimed either
             table = self._claimed(table)
             self._require_fit(table, schemas)
         if table is not None and schemas is not None:
             self.adds_columns = bool(new_columns(self.name, table, schemas[self.sink.output]))
 
-    def _make_place_durable(self, path: Path) -> None:
-        with self._reaching(), suppress(PermissionError):  # who may not read it has not made the table's folder
-            sync_folder(path.parent)
-
     def _require_fit(self, table: DeltaTable, schemas: Mapping[str, pa.Schema] | None) -> None:
         refuse_unkept(self.name, table)
-        self._require_partitions(table)
-        columns = [] if schemas is None else list(schemas[self.sink.output])
-        found = new_columns(self.name, table, pa.schema([*columns, self._epoch_field()]))
+        columns = None if schemas is None else list(schemas[self.sink.output])
+        self._require_partitions(table, columns)
+        found = new_columns(self.name, table, pa.schema([*(columns or []), self._epoch_field()]))
         if any(column.name == self._described.epoch_column for column in found):
             raise PreflightRefused(
                 f"sink {self.name}: the table has no column {self._described.epoch_column}, by which its epochs are "
@@ -99,7 +110,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
     def _epoch_field(self) -> pa.Field:
         return pa.field(self._described.epoch_column, pa.int64())
 
-    def _require_partitions(self, table: DeltaTable) -> None:
+    def _require_partitions(self, table: DeltaTable, columns: Sequence[pa.Field] | None) -> None:
         found, told = table.metadata().partition_columns, list(self._described.partition_by)
         if told and told != found:
             raise PreflightRefused(
@@ -107,6 +118,11 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 f"{', '.join(told)}: correct partition_by"
             )
         refuse_zoned(self.name, table.schema(), found)
+        if columns is not None and (lacking := sorted(set(found) - {column.name for column in columns})):
+            raise PreflightRefused(
+                f"sink {self.name}: the table is partitioned by {', '.join(lacking)}, which the output lacks: add it "
+                "in the transform"
+            )
 
     def _create(self, schema: pa.Schema) -> DeltaTable:
         if self._described.epoch_column in schema.names:
@@ -119,14 +135,17 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         if missing:
             raise PreflightRefused(f"sink {self.name}: the output has no columns {missing} to partition by")
         refuse_zoned(self.name, columns, self._described.partition_by)
+        with self._reaching():
+            self._place.require_exclusive(self.name)
         with self._reaching(), suppress(DeltaError):  # somebody else's table is found, and looked at, below
             DeltaTable.create(
-                self._described.path,
+                self._place.uri,
                 columns,
                 mode="error",
                 partition_by=list(self._described.partition_by),
                 configuration={OWNER: self._whose},
                 raise_if_key_not_exists=False,
+                storage_options=self._place.options,
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=_NO_HOOKS,
             )
@@ -142,6 +161,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 return table
             if owner:
                 raise TargetOwned(self._said_of(owner))
+            with self._reaching():
+                self._place.require_exclusive(self.name)
             self._set_owner(table, self._whose)
             table = self.load_head()
         raise SinkUnavailable(f"sink {self.name}: the table changes faster than it can be claimed; it is tried again")
@@ -153,17 +174,26 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     def _said_of(self, owner: str) -> str:
         return (
-            f"sink {self.name}: the table {self._described.path} belongs to {owner} by its property {OWNER}: give "
+            f"sink {self.name}: the table {self._place.uri} belongs to {owner} by its property {OWNER}: give "
             "every sink a table of its own"
         )
 
     def _set_owner(self, table: DeltaTable, owner: str) -> None:
+        refuse_changed_protocol(self.name, table, owner)
         with self._reaching(), suppress(CommitFailedError):
             table.alter.set_table_properties(
                 {OWNER: owner},
                 raise_if_not_exists=False,
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=_NO_HOOKS,
+            )
+
+    def require_replaceable(self) -> None:
+        table = self._find()
+        if table is not None and table.metadata().configuration.get("delta.appendOnly", "").lower() == "true":
+            raise PreflightRefused(
+                f"sink {self.name}: the table has delta.appendOnly=true, so no row of it can be replaced: take that "
+                "property away, or leave the epoch as it is"
             )
 
     def disclaim(self) -> None:
@@ -176,13 +206,13 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
     def load_head(self) -> DeltaTable:
         table = self._find()
         if table is None:
-            raise TargetChanged(f"sink {self.name}: there is no Delta table at {self._described.path}: put it back")
+            raise TargetChanged(f"sink {self.name}: there is no Delta table at {self._place.uri}: put it back")
         return table
 
     def _find(self) -> DeltaTable | None:
         with self._reaching():
             try:
-                return DeltaTable(self._described.path)
+                return self._place.load()
             except TableNotFoundError:
                 return None
 
@@ -199,21 +229,22 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     def validate(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> None:
         self._require_fit(head, {output.output: output.schema})
-        self._add_actions(head, output)
+        self._add_actions(head, output, _RESTAGE)
 
-    def _add_actions(self, head: DeltaTable, output: Adoptable) -> list[AddAction | RemoveAction]:
-        """Of every file that has rows. Raises `SinkRejected` for one that the table can't take."""
+    def _add_actions(self, head: DeltaTable, output: Adoptable, if_several: str = "") -> list[AddAction | RemoveAction]:
+        """Of every file that has rows. Raises `SinkRejected` for one that the table can't take; `if_several` says what
+        to do about rows of several partitions."""
         required, found = required_columns(head), list[AddAction | RemoveAction]()
-        for file, footer in output.footers():
+        for file, facts in output.facts():
             if not file.rows:
                 continue
-            nulls = dict(each_null_count(footer))
-            if wrong := [name for name in required if nulls.get(name) != 0]:
+            columns = plain_columns(facts)
+            if wrong := [name for name in required if name not in columns or columns[name].nulls != 0]:
                 raise SinkRejected(
                     f"sink {self.name}: {file.path} has nulls in {', '.join(wrong)}, or may have, where the table has "
                     "NOT NULL"
                 )
-            found.append(self._add_action(head, file, footer))
+            found.append(self._add_action(head, file, facts, if_several))
         return found
 
     def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> Answer:
@@ -222,19 +253,44 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             self._require_fit(head, {output.output: output.schema})
             adds = self._add_actions(head, output)
         except (PreflightRefused, SinkRejected) as error:
-            raise PublishBlocked(f"epoch {epoch.id} was decided before the table was changed: {error}") from error
+            changed = f"epoch {epoch.id} was decided before the table was changed"
+            raise PublishBlocked(f"{changed}: {PUT_BACK}: {error}") from error
         if lacking := new_columns(self.name, head, output.schema):
             return self._add_columns(head, lacking)
+        lifted = self._lift(head, epoch)
+        transactions = self._markers.transactions(head, epoch, output.rows)
+        if lifted.number is not None:
+            transactions += self._markers.compacted(lifted.number, sum(file.facts.rows for file in lifted.added))
         properties = CommitProperties(
             custom_metadata={"lockstep.epoch": str(epoch.id), "lockstep.manifest": epoch.manifest_hash},
             max_commit_retries=0,
-            app_transactions=self._markers.transactions(head, epoch, output.rows),
+            app_transactions=transactions,
         )
+        gone = self.compaction().exchange(head, lifted.removed, lifted.added, changes=True)
+        return self._send_files(head, gone + adds, properties)
+
+    def _lift(self, head: DeltaTable, epoch: SinkEpoch) -> Lifted:
+        """What takes the rows away whose place the epoch takes."""
+        return self._lifting_of(epoch).lift(head) if epoch.replaced else NOTHING
+
+    def require_liftable(self, head: DeltaTable, epoch: SinkEpoch) -> None:
+        self.require_replaceable()
+        with self._reaching():
+            self._lifting_of(epoch).require_liftable(head)
+
+    def _lifting_of(self, epoch: SinkEpoch) -> Lifting[DeltaTable]:
+        if self._lifting is None or self._lifting.epoch != epoch:
+            self._lifting = Lifting(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
+        return self._lifting
+
+    def _send_files(
+        self, head: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
+    ) -> Answer:
         partitions = head.metadata().partition_columns
         return self._send(
             head,
             lambda: head.create_write_transaction(
-                adds,
+                actions,
                 "append",
                 head.schema(),
                 partitions,
@@ -260,44 +316,63 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         try:
             commit()
         except CommitFailedError as error:
-            _log.info("sink %s: %s", self.name, _first_line(error))
+            said = self._place.said(error)
+            _log.info("sink %s: %s", self.name, said)
             if self.load_head().version() == head.version():
                 raise PublishBlocked(
-                    f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {_first_line(error)}"
+                    f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {said}"
                 ) from error
             return Answer.CONFLICT
         except (DeltaError, OSError) as error:
-            _log.warning(
-                "sink %s: a commit was answered with %s: %s", self.name, type(error).__name__, _first_line(error)
-            )
+            self._last_failure = f"{type(error).__name__}: {self._place.said(error)}"
+            _log.warning("sink %s: a commit was answered with %s", self.name, self._last_failure)
             return Answer.UNKNOWN
         return Answer.APPLIED
 
-    def _add_action(self, head: DeltaTable, file: AdoptableFile, footer: pq.FileMetaData) -> AddAction:
-        partitions = partition_values(self.name, file.path, footer, head.metadata().partition_columns)
-        modified = int((Path(self._described.path) / file.path).stat().st_mtime * 1000)
-        return AddAction(
-            file.path, file.bytes, partitions, modified, True, statistics(footer, self._described.epoch_column)
-        )
+    def last_failure(self) -> str | None:
+        return self._last_failure
+
+    def _add_action(self, head: DeltaTable, file: AdoptableFile, facts: FileFacts, if_several: str) -> AddAction:
+        partitions = partition_values(self.name, file.path, facts, head.metadata().partition_columns, if_several)
+        told = statistics(facts, self._described.epoch_column)
+        return AddAction(file.path, file.bytes, partitions, self._place.modified(file.path), True, told)
+
+    def was_rolled_back(self, head: DeltaTable, epoch: int) -> bool:
+        """As far as the log goes back."""
+        back = None
+        with self._reaching():
+            for entry in head.history():  # the newest first
+                if entry.get("operation") == "RESTORE":
+                    to = str(entry.get("operationParameters", {}).get("version", ""))
+                    back = min(int(to) if to.isdecimal() else 0, head.version() if back is None else back)
+                elif entry.get("lockstep.epoch") == str(epoch):
+                    return back is not None and back < entry["version"]
+        return back is not None
+
+    def compaction(self) -> DeltaCompaction:
+        column = self._described.epoch_column
+        return DeltaCompaction(self._markers, self._place, column, self._load_own, self._send_files, self.make_durable)
+
+    def _load_own(self) -> DeltaTable:
+        head = self.load_head()
+        if head.metadata().configuration.get(OWNER) != self._whose:
+            raise TargetChanged(f"sink {self.name}: the table isn't this sink's: it is left as it is")
+        refuse_unkept(self.name, head)
+        return head
 
     def make_durable(self, head: DeltaTable) -> None:
-        """All of the log: an entry that is lost hides every later one."""
-        log = Path(self._described.path) / _LOG
         with self._reaching():
-            _sync_files(log.iterdir())
-            for folder in (log, log.parent):
-                sync_folder(folder)
+            self._place.make_log_durable()
         if head.version() and head.version() % CHECKPOINT_EVERY == 0:
-            self._checkpoint(head, log)
+            self._checkpoint(head)
 
-    def _checkpoint(self, head: DeltaTable, log: Path) -> None:
+    def _checkpoint(self, head: DeltaTable) -> None:
         """For whoever reads the log; nothing of Lockstep's rests on it."""
         try:
-            head.create_checkpoint()
-            _sync_files(path for path in log.iterdir() if "checkpoint" in path.name)
-            sync_folder(log)
+            self._place.checkpoint(head)
         except (DeltaError, OSError) as error:
-            _log.warning("sink %s: no checkpoint of version %s was made: %s", self.name, head.version(), error)
+            said = self._place.said(error)
+            _log.warning("sink %s: no checkpoint of version %s was made: %s", self.name, head.version(), said)
 
     # --- recovery and verification ---
 
@@ -326,12 +401,17 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 found += batch.num_rows
                 yield from pa.Table.from_batches([batch]).select(schema.names).cast(schema).to_batches()
         published = self._markers.rows(table, epoch)
-        if published is not None and found < published:
+        if published is not None and found < published and self._markers.replaced_by(table, epoch) is None:
             raise TargetChanged(
                 f"sink {self.name}: the table shows {found} of the {published} rows that epoch {epoch} brought, at "
                 f"version {table.version()}: somebody has rolled it back, or deleted or changed them (its history "
                 "tells who); the epoch stays published, nothing is written again"
             )
+
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        """By the epoch column: which version showed an epoch isn't kept for longer than the log."""
+        predicate = epochs.predicate(quote_name(self._described.epoch_column))
+        return [ReadCut(self.sink.output, f"delta.{quote_name(self._place.uri)}", predicate)]
 
     # --- errors ---
 
@@ -344,20 +424,5 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             raise
         except (DeltaError, OSError) as error:
             raise SinkUnavailable(
-                f"sink {self.name}: the table {self._described.path} can't be read or written now: {_first_line(error)}"
+                f"sink {self.name}: the table {self._place.uri} can't be read or written now: {self._place.said(error)}"
             ) from error
-
-
-def _first_line(error: Exception) -> str:
-    """Without the trace of the library's own calls."""
-    return str(error).partition("\n")[0]
-
-
-def _sync_files(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with suppress(FileNotFoundError, IsADirectoryError):  # of a log that is cleaned up meanwhile
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)

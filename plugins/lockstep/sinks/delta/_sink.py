@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from lockstep.epoch import Json, require_name
-from lockstep.errors import InvalidPipeline
+from lockstep.errors import InvalidPipeline, StoreRefused
 from lockstep.extras import naming_extra
+from lockstep.object_store.address import Address
 from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
@@ -21,10 +22,11 @@ OnNewColumns: TypeAlias = Literal["refuse", "add"]
 class DeltaSink(Sink):
     """One output in one Delta table, exactly once; needs the extra `delta`.
 
-    `path`: the table's folder, used by this sink alone among Lockstep's; anybody may write to it by other means.
-    `create`: make the table where there is none, partitioned by the columns `partition_by`, of each of which a file may
-    have one value only. `on_new_columns`: what becomes of columns that the table lacks, "add" makes them nullable ones
-    of the table. `epoch_column`: the table's column with the epoch's number.
+    `path`: the table's folder, or s3://bucket/prefix, see docs/object-stores.md; used by this sink alone among
+    Lockstep's; anybody may write to it by other means.
+    `create`: make the table where there is none. `partition_by`: the columns that partition it; an epoch is staged as
+    files of one partition each. `on_new_columns`: what becomes of columns that the table lacks, "add" makes them
+    nullable ones of the table. `epoch_column`: the table's column with the epoch's number.
 
     Raises `InvalidPipeline`.
     """
@@ -38,18 +40,14 @@ class DeltaSink(Sink):
     epoch_column: str = "lockstep_epoch"
 
     adopts: ClassVar[bool] = True
+    compacts: ClassVar[bool] = True
     local_paths: ClassVar[frozenset[str]] = frozenset({"path"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_name("output", self.output)
-        if "://" in self.path and not self.path.startswith("file:///"):
-            raise InvalidPipeline(
-                f"sink {self.name}: {self.path.partition('://')[0]}:// isn't tried for Delta tables yet: give a folder "
-                "of a local or mounted file system"
-            )
-        if self.path.startswith("file://"):
-            object.__setattr__(self, "path", self.path.removeprefix("file://"))
+        if "://" in self.path:
+            object.__setattr__(self, "path", _place(f"sink {self.name}", self.path))
         if isinstance(self.partition_by, str):
             raise InvalidPipeline(f"sink {self.name}: partition_by is a list of columns: say [{self.partition_by!r}]")
         object.__setattr__(self, "partition_by", tuple(self.partition_by))
@@ -70,10 +68,33 @@ class DeltaSink(Sink):
         return frozenset({f"Delta table {self.path}"})
 
     def home(self, context: SinkContext) -> OutputHome:
-        return OutputHome(self.path, self.epoch_column)
+        return OutputHome(self.path, self.epoch_column, tuple(self.partition_by))
 
     def open(self, context: SinkContext) -> OpenSink:
         with naming_extra(f"sink {self.name}"):
             from lockstep.sinks.delta._open_sink import OpenDeltaSink
 
             return OpenDeltaSink(self, context)
+
+
+def _place(who: str, uri: str) -> str:
+    """The path of file:///…, or s3://… as it is. Raises `InvalidPipeline` for any other."""
+    if uri.startswith("file:///"):
+        return uri.removeprefix("file://")
+    scheme = uri.partition("://")[0]
+    if scheme != "s3":
+        hint = "; Spark's s3a:// is s3:// here" if scheme == "s3a" else ""
+        raise InvalidPipeline(
+            f"{who}: {scheme}:// isn't tried for Delta tables yet: give s3://bucket/prefix, or a folder of a local or "
+            f"mounted file system{hint}"
+        )
+    try:
+        address = Address.of(uri)
+    except StoreRefused as error:
+        raise InvalidPipeline(f"{who}: {error}") from None
+    if not address.prefix or "%" in address.uri:
+        raise InvalidPipeline(
+            f"{who}: a Delta table on S3 is at s3://bucket/prefix, its prefix of letters, digits, '/', '-', '_', '.' "
+            "and '=': of other characters Spark and deltalake make different names"
+        )
+    return uri

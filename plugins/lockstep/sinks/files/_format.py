@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -214,27 +212,26 @@ def _json_type(dtype: pa.DataType) -> pa.DataType:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read_rows(format: FileFormat, path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_rows(format: FileFormat, file: BinaryIO, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of one published file, cast to `schema`. Raises OSError, and ArrowInvalid or ValueError if damaged."""
-    for table in _tables(format, path, schema):
+    for table in _tables(format, file, schema):
         yield from table.select(schema.names).cast(schema).to_batches()
 
 
-def _tables(format: FileFormat, path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-        match format:
-            case FileFormat.PARQUET:
-                batches = pq.ParquetFile(file).iter_batches(ROWS_PER_GROUP, use_threads=False)
-                yield from (pa.Table.from_batches([batch]) for batch in batches)
-            case FileFormat.CSV:
-                yield from (pa.Table.from_batches([batch]) for batch in _open_csv(file, schema))
-            case FileFormat.JSON:
-                yield from _json_tables(file, schema)
-            case FileFormat.TEXT:
-                yield from _text_tables(file, schema)
+def _tables(format: FileFormat, file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
+    match format:
+        case FileFormat.PARQUET:
+            batches = pq.ParquetFile(file).iter_batches(ROWS_PER_GROUP, use_threads=False)
+            yield from (pa.Table.from_batches([batch]) for batch in batches)
+        case FileFormat.CSV:
+            yield from (pa.Table.from_batches([batch]) for batch in _open_csv(file, schema))
+        case FileFormat.JSON:
+            yield from _json_tables(file, schema)
+        case FileFormat.TEXT:
+            yield from _text_tables(file, schema)
 
 
-def _open_csv(file: io.BufferedReader, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
+def _open_csv(file: BinaryIO, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
     return pa_csv.open_csv(
         file,
         read_options=pa_csv.ReadOptions(use_threads=False, block_size=_READ_BLOCK),
@@ -248,12 +245,12 @@ def _open_csv(file: io.BufferedReader, schema: pa.Schema) -> pa_csv.CSVStreaming
     )
 
 
-def _json_tables(file: io.BufferedReader, schema: pa.Schema) -> Iterator[pa.Table]:
+def _json_tables(file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
     while lines := file.readlines(_READ_BLOCK):
         yield pa.Table.from_pylist([json.loads(line) for line in lines], _as_json(schema))
 
 
-def _text_tables(file: io.BufferedReader, schema: pa.Schema) -> Iterator[pa.Table]:
+def _text_tables(file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
     while lines := file.readlines(_READ_BLOCK):
         if not lines[-1].endswith(b"\n"):
             raise ValueError("the last line has no end")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.files._bucket_sort import sorted_by_bucket, undecodable
 from lockstep.sinks.files._format import FileFormat, plain, read_rows, unkept
 from lockstep.sinks.files._listing import FileFact, Listing
-from lockstep.sinks.files._writer import write_files
+from lockstep.sinks.files._writer import Keep, write_files
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.values import Batches, SinkEpoch
 
@@ -60,8 +61,8 @@ class FileLayout:
 
     # --- writing and reading ---
 
-    def write(self, folder: Path, prefix: str, epoch: SinkEpoch, batches: Batches) -> tuple[FileFact, ...]:
-        """Every row of `batches` as fsynced files in `folder`, whatever its bucket.
+    def write(self, prefix: str, epoch: SinkEpoch, batches: Batches, folder: Path, keep: Keep) -> tuple[FileFact, ...]:
+        """Every row of `batches` as files, written in `folder` and kept by `keep`, whatever its bucket.
 
         Raises `SinkRejected` if a row can't be written or the rows aren't as many as were sealed, and OSError.
         """
@@ -74,6 +75,7 @@ class FileLayout:
             schema,
             max_rows=self.max_rows,
             max_bytes=self.max_bytes,
+            keep=keep,
         )
         try:
             if self.buckets is None:
@@ -89,11 +91,11 @@ class FileLayout:
             raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
         return facts
 
-    def read(self, root: Path, fact: FileFact, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, file: BinaryIO, fact: FileFact, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """A published file's rows as `schema`, with what its folder's name tells. Raises as `read_rows`."""
         left_out = set(self.buckets.left_out) if self.buckets else set()
         told = {f.name: self._restored(fact, f) for f in schema if f.name in left_out}
-        for batch in read_rows(self.format, root / fact.name, self._in_files(schema)):
+        for batch in read_rows(self.format, file, self._in_files(schema)):
             columns = [
                 pa.repeat(told[f.name], batch.num_rows) if f.name in told else batch.column(f.name) for f in schema
             ]

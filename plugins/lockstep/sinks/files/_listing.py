@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from lockstep.sinks.durable_file import Damaged, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker
 
-_FORMATS = (1, 2)  #: 2 has `span`
+_FORMATS = (1, 2, 3)  #: 2 has `span`, 3 `replaced`
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Listing:
     manifest_hash: str
     files: tuple[FileFact, ...]
     span: str | None = None  #: the epoch's interval, by which it is found whatever its number
+    #: the epochs whose places it takes, and those whose places they had taken: one marker says all
+    replaced: tuple[int, ...] = ()
 
     @property
     def owner(self) -> SinkName:
@@ -52,22 +55,43 @@ class Listing:
 
     @property
     def marker(self) -> Marker:
-        return Marker(self.epoch, self.token, self.manifest_hash, self.span)
+        return Marker(self.epoch, self.token, self.manifest_hash, self.span, self.replaced)
 
     def to_bytes(self) -> bytes:
-        return to_checked({"format": _FORMATS[-1], **asdict(self)})
+        content = asdict(self)
+        if not self.replaced:  # as earlier versions read it
+            return to_checked({"format": 2, **{name: told for name, told in content.items() if name != "replaced"}})
+        return to_checked({"format": _FORMATS[-1], **content})
 
     @classmethod
     def read(cls, path: Path) -> Listing | None:
         """None if there is no such file. Raises `Damaged` for anything else that isn't a listing."""
         try:
-            content = from_checked(path.read_bytes())
+            return cls.from_bytes(path.read_bytes(), path.name)
         except FileNotFoundError:
             return None
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str) -> Listing:
+        """`name`: what it is read from. Raises `Damaged`."""
+        content = from_checked(data)
         if content.pop("format", None) not in _FORMATS:
-            raise Damaged(f"{path.name} is of a format above {_FORMATS[-1]}: upgrade Lockstep")
+            raise Damaged(f"{name} is of a format above {_FORMATS[-1]}: upgrade Lockstep")
         files = tuple(FileFact(**fact) for fact in content.pop("files"))
-        return cls(**content, files=files)
+        replaced = tuple(content.pop("replaced", ()))
+        return cls(**content, files=files, replaced=replaced)
+
+
+def standing(listings: Iterable[Listing]) -> list[Listing]:
+    """Those that none of the others has replaced, by epoch."""
+    found = sorted(listings, key=lambda one: (one.epoch, one.pipeline, one.sink))
+    replaced = {(one.owner, epoch) for one in found for epoch in one.replaced}
+    return [one for one in found if (one.owner, one.epoch) not in replaced]
+
+
+def names_of(listings: Iterable[Listing]) -> list[str]:
+    """The final names of the files that are to be seen, by epoch."""
+    return [fact.name for listing in standing(listings) for fact in listing.files]
 
 
 def read_marker(path: Path) -> Listing | None:

@@ -1,6 +1,6 @@
-"""FileSink, connected to its folder.
+"""FileSink, connected to its folder, or to its place on an object store.
 
-Before the decision the files are written and fsynced in a hidden pending folder; publishing links them to their final
+Before the decision the files are written in a hidden pending folder; publishing links or copies them to their final
 names, which carry sink, epoch, output and a number but no attempt, so that two publishers meet on one name instead of
 doubling rows; the marker, created exclusively and last, lists them. The idea of pending files that are renamed at
 commit is Flink's FileSink.
@@ -9,8 +9,8 @@ commit is Flink's FileSink.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 import pyarrow as pa
 
@@ -18,23 +18,25 @@ from lockstep.epoch import Vote
 from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
+    LockstepError,
     PreflightRefused,
     SinkRejected,
     SinkUnavailable,
     TargetChanged,
 )
+from lockstep.object_store.store import UnreadableKey
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.files._format import FileFormat
 from lockstep.sinks.files._layout import FileLayout
-from lockstep.sinks.files._listing import FileFact, Listing
+from lockstep.sinks.files._listing import FileFact, Listing, names_of
 from lockstep.sinks.files._target import FileTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.sinks.values import Batches, Marker, SinkEpoch, Txn
+from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, SinkEpoch, Txn
 
 
 class OpenFileSink(TwoPhaseCommitSink):
-    """One process' view of the folder `target`, whose files are laid out by `layout`."""
+    """One process' view of `target`, whose files are laid out by `layout`."""
 
     def __init__(self, sink: Sink, target: FileTarget, layout: FileLayout) -> None:
         super().__init__(sink)
@@ -61,6 +63,9 @@ class OpenFileSink(TwoPhaseCommitSink):
             )
         if unfit := self._layout.unfit(schemas[self.sink.output]):
             raise PreflightRefused(f"sink {self.name}: rows can't be put into buckets: {'; '.join(unfit)}")
+
+    def require_replaceable(self) -> None:
+        """Any epoch can be: the marker says whose place it takes."""
 
     def disclaim(self) -> None:
         with self._storage():
@@ -114,7 +119,7 @@ class OpenFileSink(TwoPhaseCommitSink):
         with self._storage():
             self._target.require()
             created = self._target.shown(txn.epoch) is None and self._show_pending(txn)
-            self._tidy(txn)
+            self._tidy(txn, created)
             return created
 
     def _show_pending(self, txn: Txn) -> bool:
@@ -124,14 +129,16 @@ class OpenFileSink(TwoPhaseCommitSink):
         except (Damaged, FileNotFoundError):
             return False
 
-    def _show(self, folder: Path, listing: Listing) -> bool:
+    def _show(self, folder: str, listing: Listing) -> bool:
         return self._target.show(folder, listing, self._layout.success_names(listing))
 
-    def _tidy(self, txn: Txn) -> None:
-        """Take away what `txn` left, if the epoch is published as this manifest; any other marker is for a person."""
+    def _tidy(self, txn: Txn, created: bool) -> None:
+        """Take away what `txn` left, and the files whose places its own have taken, if the epoch is published as this
+        manifest; any other marker is for a person."""
         shown = self._target.shown(txn.epoch)
         if shown and shown.manifest_hash[:12] == txn.manifest:
-            self._target.discard(txn)
+            self._target.take_away_replaced(shown)
+            self._target.discard(txn, just_shown=created)
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
         txn = self._target.owner.transaction(epoch)
@@ -144,12 +151,14 @@ class OpenFileSink(TwoPhaseCommitSink):
                 created = self._show(folder, listing)
             except (Damaged, FileNotFoundError) as error:
                 if self._target.shown(epoch.id) is None:
-                    raise SinkUnavailable(f"sink {self.name}: {folder} was taken away while it was written") from error
+                    raise SinkUnavailable(
+                        f"sink {self.name}: {folder} of {self._target.place} was taken away while it was written"
+                    ) from error
                 created = False
-            self._tidy(txn)
+            self._tidy(txn, created)
             return created
 
-    def _write_listed(self, folder: Path, epoch: SinkEpoch, wal: Iterable[Batches]) -> Listing:
+    def _write_listed(self, folder: str, epoch: SinkEpoch, wal: Iterable[Batches]) -> Listing:
         facts: tuple[FileFact, ...] | None = None
         for batches in wal:
             facts = self._write_files(folder, epoch, batches)
@@ -197,15 +206,18 @@ class OpenFileSink(TwoPhaseCommitSink):
             return self._target.require()
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of the files that the epoch's marker lists. Raises `TargetChanged` if one is gone or unreadable."""
+        """The rows of the files that the epoch's marker lists; of an epoch that was replaced none. Raises
+        `TargetChanged` if one is gone or unreadable."""
         if output != self.sink.output:
             raise InvalidPipeline(f"sink {self.name} takes the output {self.sink.output!r}, not {output!r}")
         with self._storage():
             shown = self._target.shown(epoch)
-        for fact in shown.files if shown else ():
-            path = self._target.root / fact.name
+            replaced = shown is not None and self._target.replaced_by(epoch) is not None
+        for fact in shown.files if shown and not replaced else ():
+            path = f"{self._target.place}/{fact.name}"
             try:
-                yield from self._layout.read(self._target.root, fact, schema)
+                with closing(self._target.open(fact.name)) as file:
+                    yield from self._layout.read(file, fact, schema)
             except (FileNotFoundError, ValueError, pa.ArrowException) as error:
                 raise TargetChanged(
                     f"sink {self.name}: {path}, which was published, is gone or damaged: {error}"
@@ -213,19 +225,36 @@ class OpenFileSink(TwoPhaseCommitSink):
             except OSError as error:
                 raise self._unavailable(error) from error
 
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        with self._storage():
+            shown = [self._target.shown(epoch) for epoch in sorted(self._target.epochs()) if epoch in epochs]
+        files = tuple(f"{self._target.place}/{name}" for name in names_of(filter(None, shown)))
+        return [ReadCut(self.sink.output, self._target.place, files=files)]
+
     # --- writing ---
 
-    def _write_files(self, folder: Path, epoch: SinkEpoch, batches: Batches) -> tuple[FileFact, ...]:
+    def _write_files(self, folder: str, epoch: SinkEpoch, batches: Batches) -> tuple[FileFact, ...]:
         if batches.output != self.sink.output:
             raise InvalidPipeline(f"sink {self.name} takes the output {self.sink.output!r}, not {batches.output!r}")
-        return self._layout.write(folder, self._prefix(epoch.id), epoch, batches)
+        write = partial(self._layout.write, self._prefix(epoch.id), epoch, batches)
+        return self._target.write(folder, write)
 
     def _listing(self, epoch: SinkEpoch, facts: tuple[FileFact, ...] | None) -> Listing:
         if facts is None:
             raise SinkRejected(f"sink {self.name}: the WAL of epoch {epoch.id} has no output {self.sink.output!r}")
         name = self._target.owner
         owner = (name.deployment, name.pipeline, name.sink)
-        return Listing(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span)
+        replaced = self._all_replaced(epoch)
+        return Listing(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span, replaced)
+
+    def _all_replaced(self, epoch: SinkEpoch) -> tuple[int, ...]:
+        """Those whose places the epoch takes, and theirs: who lists markers while some are made may miss one of them.
+
+        Raises `LedgerConflict` if one isn't shown as it was decided."""
+        found = set[int]()
+        for replaced in epoch.replaced:
+            found |= {replaced.id, *self._require_shown(replaced, self.find_marker(replaced.id), epoch).replaced}
+        return tuple(sorted(found))
 
     # --- names ---
 
@@ -245,5 +274,7 @@ class OpenFileSink(TwoPhaseCommitSink):
                     undo()
             raise self._unavailable(error) from error
 
-    def _unavailable(self, error: OSError) -> SinkUnavailable:
-        return SinkUnavailable(f"sink {self.name}: {self._target.root} can't be read or written now: {error}")
+    def _unavailable(self, error: OSError) -> LockstepError:
+        if isinstance(error, UnreadableKey):  # it is for a person to move: no try of ours gets past it
+            return TargetChanged(f"sink {self.name}: {self._target.place} can't be listed: {error.strerror}")
+        return SinkUnavailable(f"sink {self.name}: {self._target.place} can't be read or written now: {error}")

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from lockstep.sinks.durable_file import HashedFile
 from lockstep.sinks.files._format import FileFormat, RowGroups, encoder
 from lockstep.sinks.files._listing import FileFact
+
+#: (final name, rows, file with all of them) → what the file is once it is durable. Raises OSError, `SinkRejected`.
+Keep: TypeAlias = Callable[[str, int, HashedFile], FileFact]
 
 ROWS_PER_FILE = 1 << 20
 BYTES_PER_FILE = 128 << 20
@@ -27,22 +32,24 @@ def write_files(
     max_rows: int = ROWS_PER_FILE,
     max_bytes: int = BYTES_PER_FILE,
     syncs: int = 1,
+    keep: Keep | None = None,
 ) -> Iterator[FileFact]:
-    """Each bucket's rows as files in `folder`, one at a time, none without rows; each is fsynced before it is yielded.
+    """Each bucket's rows as files in `folder`, one at a time, none without rows; each is kept before it is yielded.
 
     `name(n)` is the n-th file's name, without the bucket. A file is closed when it has `max_rows` rows exactly, or has
     reached `max_bytes`: the size is known after each row group (65,536 rows, or a quarter of `max_bytes` in memory).
-    `syncs`: how many files may be made durable at once, while the next one is written; a journal takes several in one
-    write, so many small files take a quarter of the time. Raises `SinkRejected`, OSError.
+    `syncs`: how many files may be kept at once, while the next one is written; a journal takes several in one
+    write, so many small files take a quarter of the time. `keep`: what does that. Raises `SinkRejected`, OSError.
     """
     written = _written_files(folder, name, format, schema, buckets, max_rows, max_bytes)
+    make_durable = partial(_make_durable, keep or keep_synced)
     if syncs == 1:
-        yield from (_make_durable(*one) for one in written)
+        yield from (make_durable(*one) for one in written)
         return
     with ThreadPoolExecutor(syncs) as pool:
         waiting: deque[Future[FileFact]] = deque()
         for one in written:
-            waiting.append(pool.submit(_make_durable, *one))
+            waiting.append(pool.submit(make_durable, *one))
             if len(waiting) == syncs:
                 yield waiting.popleft().result()
         yield from (future.result() for future in waiting)
@@ -93,8 +100,13 @@ def _write_file(
     return rows
 
 
-def _make_durable(name: str, rows: int, file: HashedFile) -> FileFact:
+def _make_durable(keep: Keep, name: str, rows: int, file: HashedFile) -> FileFact:
     try:
-        return FileFact(name, rows, sha256=file.finish(), bytes=file.size)
+        return keep(name, rows, file)
     finally:
         file.release()
+
+
+def keep_synced(name: str, rows: int, file: HashedFile) -> FileFact:
+    """A `Keep`: the file stays where it is."""
+    return FileFact(name, rows, sha256=file.finish(), bytes=file.size)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
@@ -10,9 +11,10 @@ from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_sc
 from pyiceberg.schema import Schema, promote
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import MappedField, NameMapping
-from pyiceberg.types import NestedField, PrimitiveType
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
 ID_KEY = b"PARQUET:field_id"
+Path: TypeAlias = tuple[str, ...]  #: of a part of a column: the names that lead to it
 
 
 def misfits(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> list[str]:
@@ -100,13 +102,39 @@ def _names_another(mapping: NameMapping | None, name: str) -> bool:
 
 
 def unmapped(metadata: TableMetadata, schema: pa.Schema) -> list[str]:
-    """Columns that files without field ids would not be read by: the table's name mapping leads elsewhere."""
+    """Columns, and parts of them, that files without field ids would not be read by: the table's name mapping leads
+    elsewhere, or nowhere, and readers would see nulls."""
     mapping = metadata.name_mapping()
     if mapping is None:
         return []
-    ids = {name: field.field_id for field in _mapped(mapping) for name in field.names}
-    known = {field.name: field.field_id for field in metadata.schema().fields}
-    return [name for name in schema.names if name in known and ids.get(name) != known[name]]
+    ids = dict(_mapped_ids(mapping.root))
+    columns = [field for field in metadata.schema().fields if field.name in schema.names]
+    return [".".join(path) for path, number in _ids(columns) if ids.get(path) != number]
+
+
+def _mapped_ids(fields: Iterable[MappedField], above: Path = ()) -> Iterator[tuple[Path, int | None]]:
+    for field in fields:
+        for name in field.names:
+            yield (*above, name), field.field_id
+            yield from _mapped_ids(field.fields, (*above, name))
+
+
+def _ids(fields: Iterable[NestedField], above: Path = ()) -> Iterator[tuple[Path, int]]:
+    for field in fields:
+        path = (*above, field.name)
+        yield path, field.field_id
+        yield from _ids(_parts(field.field_type), path)
+
+
+def _parts(type: IcebergType) -> tuple[NestedField, ...]:
+    match type:
+        case StructType():
+            return type.fields
+        case ListType():
+            return (type.element_field,)
+        case MapType():
+            return (type.key_field, type.value_field)
+    return ()
 
 
 def _mapped(mapping: NameMapping | None) -> list[MappedField]:

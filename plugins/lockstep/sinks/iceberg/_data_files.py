@@ -1,4 +1,5 @@
-"""Sealed files as data files of a table: everything that a reader prunes by comes from their own footers.
+"""Sealed files as data files of a table: everything that a reader prunes by comes from their own footers,
+as the seal has noted it.
 
 pyiceberg's `add_files` would put a file without statistics into a partition NULL that no filter finds, and take one
 that spans two partitions of some transforms; here both are refused by name.
@@ -6,16 +7,18 @@ that spans two partitions of some transforms; here both are refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.io.fileformat import DataFileStatistics
 from pyiceberg.io.pyarrow import (
+    MetricModeTypes,
+    StatisticsCollector,
+    StatsAggregator,
+    _primitive_to_physical,
     compute_statistics_plan,
-    data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -31,22 +34,23 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.typedef import Record
-from pyiceberg.types import DoubleType, FloatType
+from pyiceberg.types import BinaryType, DoubleType, FloatType, StringType
 
+from lockstep.file_facts import LONGEST, FileFacts
 from lockstep.sinks.iceberg._columns import foreign_ids
 
 _TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
 _EVERYTHING = {"write.metadata.metrics.default": "full"}
-_FLOATS = (FloatType, DoubleType)  #: bounds leave NaN out, which engines hold larger than all: they'd prune its rows
+_FLOATS = (FloatType, DoubleType)
 
 
 @dataclass(frozen=True)
-class Footer:
-    """One sealed file as its footer has it."""
+class SealedFile:
+    """One sealed file, and what is known of its columns."""
 
     uri: str
     bytes: int
-    metadata: pq.FileMetaData
+    facts: FileFacts
 
 
 def unkept_partitions(metadata: TableMetadata) -> list[str]:
@@ -60,37 +64,56 @@ def unkept_partitions(metadata: TableMetadata) -> list[str]:
     return found
 
 
-def faults(metadata: TableMetadata, footer: Footer) -> list[str]:
-    """Why readers of the table would not see the file's rows as they are, a sentence each."""
-    columns = [footer.metadata.schema.column(n) for n in range(footer.metadata.num_columns)]
-    if old := [one.path for one in columns if one.physical_type == "INT96"]:
+def all_faults(
+    metadata: TableMetadata, files: Iterable[SealedFile], if_spread: str = ""
+) -> Iterator[tuple[SealedFile, str]]:
+    """Why readers of the table would not see a file's rows as they are, a sentence each. `if_spread` says what to do
+    about rows of several partitions."""
+    plan, remedy = _Plan.of(metadata, _EVERYTHING), f": {if_spread}" if if_spread else ""
+    yield from ((file, fault) for file in files for fault in _faults(metadata, plan, file, remedy))
+
+
+def faults(metadata: TableMetadata, file: SealedFile) -> list[str]:
+    """Those of one file."""
+    return [fault for _, fault in all_faults(metadata, [file])]
+
+
+def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: str) -> list[str]:
+    if old := file.facts.int96:
         return [f"{', '.join(old)} is written as INT96: set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"]
-    arrow = footer.metadata.schema.to_arrow_schema()
+    arrow = file.facts.schema
     if foreign := foreign_ids(metadata, arrow):
         return [f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"]
     try:
-        found = _statistics(metadata, footer.metadata, _EVERYTHING)
+        found = _statistics(plan, file.facts)
     except (ValueError, KeyError) as error:
         return [f"its statistics can't be read: {' '.join(str(error).split())}"]
     schema = metadata.schema()
     nulls = [*_nulls_in_required(schema, arrow, found)]
-    spread = [fault for field in metadata.spec().fields if (fault := _spread(field, schema, found))]
+    spread = [fault for field in metadata.spec().fields if (fault := _spread(field, schema, found, if_spread))]
     return [*nulls, *spread]
 
 
-def data_file(metadata: TableMetadata, footer: Footer) -> DataFile:
-    """The file as a commit adds it; one without `faults`."""
-    schema = metadata.schema()
-    told = _statistics(metadata, footer.metadata, metadata.properties).to_serialized_dict()
-    for bounds in (told["lower_bounds"], told["upper_bounds"]):
-        for number in [one for one in bounds if isinstance(schema.find_type(one), _FLOATS)]:
-            del bounds[number]
+def data_files(metadata: TableMetadata, files: Iterable[SealedFile]) -> Iterator[DataFile]:
+    """The files as a commit adds them; those without `faults`."""
+    kept, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
+    yield from (_data_file(metadata, kept, everything, file) for file in files)
+
+
+def data_file(metadata: TableMetadata, file: SealedFile) -> DataFile:
+    """One file."""
+    [found] = data_files(metadata, [file])
+    return found
+
+
+def _data_file(metadata: TableMetadata, kept: _Plan, everything: _Plan, file: SealedFile) -> DataFile:
+    told = _statistics(kept, file.facts).to_serialized_dict()
     return DataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=footer.uri,
+        file_path=file.uri,
         file_format=FileFormat.PARQUET,
-        partition=_partition(metadata, footer.metadata),
-        file_size_in_bytes=footer.bytes,
+        partition=_partition(metadata, everything, file.facts),
+        file_size_in_bytes=file.bytes,
         sort_order_id=None,
         spec_id=metadata.default_spec_id,
         equality_ids=None,
@@ -99,30 +122,47 @@ def data_file(metadata: TableMetadata, footer: Footer) -> DataFile:
     )
 
 
-def _statistics(metadata: TableMetadata, footer: pq.FileMetaData, properties: Mapping[str, str]) -> DataFileStatistics:
-    """Without what only some of the row groups tell: pyiceberg passes over the others, and readers over their rows."""
-    schema = metadata.schema()
-    ids = parquet_path_to_id_mapping(schema)
-    found = data_file_statistics_from_parquet_metadata(footer, compute_statistics_plan(schema, dict(properties)), ids)
-    for chunk in _chunks(footer):
-        told, number = chunk.statistics if chunk.is_stats_set else None, ids[chunk.path_in_schema]
-        if told is None or not told.has_null_count:
-            found.null_value_counts.pop(number, None)
-            found.column_aggregates.pop(number, None)
-        elif not told.has_min_max and told.null_count < chunk.num_values:  # one of its values is over some 4 kB
-            found.column_aggregates.pop(number, None)
+@dataclass(frozen=True)
+class _Plan:
+    """Which statistics a table keeps. `ids`: of columns, by Parquet's path."""
+
+    ids: Mapping[str, int]
+    collectors: Mapping[int, StatisticsCollector]
+
+    @classmethod
+    def of(cls, metadata: TableMetadata, properties: Mapping[str, str]) -> _Plan:
+        schema = metadata.schema()
+        return cls(parquet_path_to_id_mapping(schema), compute_statistics_plan(schema, dict(properties)))
+
+
+def _statistics(plan: _Plan, facts: FileFacts) -> DataFileStatistics:
+    """As pyiceberg makes them of a footer, but without what only some of the row groups told."""
+    found = DataFileStatistics(facts.rows, {}, {}, {}, {}, {}, list(facts.offsets))
+    for column in facts.columns:
+        number = plan.ids[column.path]
+        type, mode = plan.collectors[number].iceberg_type, plan.collectors[number].mode
+        found.column_sizes[number] = column.bytes
+        if mode.type == MetricModeTypes.NONE:
+            continue
+        found.value_counts[number] = column.values
+        if column.nulls is not None:
+            found.null_value_counts[number] = column.nulls
+        cut = column.is_cut and (mode.length is None or mode.length > LONGEST)
+        promoted = isinstance(type, StringType) and not isinstance(column.least, str)
+        promoted = promoted or (isinstance(type, BinaryType) and not isinstance(column.least, bytes))
+        if mode.type == MetricModeTypes.COUNTS or column.least is None or cut or promoted:
+            continue
+        bounds = StatsAggregator(type, _primitive_to_physical(type), mode.length)
+        bounds.update_min(column.least)
+        bounds.update_max(column.greatest)
+        found.column_aggregates[number] = bounds
     return found
 
 
-def _chunks(footer: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
-    for group in map(footer.row_group, range(footer.num_row_groups)):
-        yield from map(group.column, range(footer.num_columns))
-
-
-def _partition(metadata: TableMetadata, footer: pq.FileMetaData) -> Record:
+def _partition(metadata: TableMetadata, everything: _Plan, facts: FileFacts) -> Record:
     if metadata.spec().is_unpartitioned():
         return Record()
-    return _statistics(metadata, footer, _EVERYTHING).partition(metadata.spec(), metadata.schema())
+    return _statistics(everything, facts).partition(metadata.spec(), metadata.schema())
 
 
 def _nulls_in_required(schema: Schema, arrow: pa.Schema, found: DataFileStatistics) -> Iterator[str]:
@@ -137,7 +177,7 @@ def _nulls_in_required(schema: Schema, arrow: pa.Schema, found: DataFileStatisti
             yield f"column {field.name} is required by the table, and has nulls, or no statistics"
 
 
-def _spread(field: PartitionField, schema: Schema, found: DataFileStatistics) -> str | None:
+def _spread(field: PartitionField, schema: Schema, found: DataFileStatistics, remedy: str) -> str | None:
     """Why the file's rows have no one value of a partition field."""
     if isinstance(field.transform, VoidTransform):
         return None
@@ -149,12 +189,12 @@ def _spread(field: PartitionField, schema: Schema, found: DataFileStatistics) ->
     if nulls == rows:
         return None
     if nulls:
-        return f"its rows belong to several partitions by {source.name}: {nulls} of {rows} have none"
+        return f"its rows belong to several partitions by {source.name}: {nulls} of {rows} have none{remedy}"
     try:
         found._partition_value(field, schema)
     except ValueError:
         return (
             f"its rows belong to several partitions by {field.transform}({source.name}), from {bounds.current_min} to "
-            f"{bounds.current_max}: have the transform write one file for each (repartition by it)"
+            f"{bounds.current_max}{remedy}"
         )
     return None

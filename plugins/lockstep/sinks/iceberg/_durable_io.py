@@ -23,7 +23,14 @@ _ENVIRONMENT = {
 
 
 class DurableFileIO(PyArrowFileIO):
-    """A file that is closed, and its name, survive a power cut. Object stores promise that by themselves."""
+    """A file that is closed, and its name, survive a power cut. Object stores promise that by themselves.
+
+    S3 is where Amazon's other clients look, too, whoever makes this: pyiceberg does, of a table that is made.
+    """
+
+    def __init__(self, properties: Properties = EMPTY_DICT) -> None:
+        told = {name: os.environ[one] for name, ones in _ENVIRONMENT.items() for one in ones if one in os.environ}
+        super().__init__({**told, **properties})
 
     def new_output(self, location: str) -> PyArrowFile:
         scheme, netloc, path = self.parse_location(location, self.properties)
@@ -60,7 +67,5 @@ def _make_folder(folder: Path) -> None:
 
 
 def durable_io(properties: Properties = EMPTY_DICT) -> DurableFileIO:
-    """For a table of these properties, whichever class they name. S3 is where Amazon's other clients look, too."""
-    environment = {name: os.environ[one] for name, ones in _ENVIRONMENT.items() for one in ones if one in os.environ}
-    told = {name: value for name, value in properties.items() if name != IMPLEMENTATION}
-    return DurableFileIO({**environment, **told})
+    """For a table of these properties, whichever class they name."""
+    return DurableFileIO({name: value for name, value in properties.items() if name != IMPLEMENTATION})

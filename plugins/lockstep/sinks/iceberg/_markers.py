@@ -15,20 +15,22 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import chain
 
+from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker
 
 WHOLE = 100  #: markers that stay properties; at twice as many the older half is folded
 STATE = "_lockstep"  #: folder below a table's location: readers and the removal of orphans skip what starts with _
-_MARKER, _FOLDED = "lockstep.marker.", "lockstep.folded."
+_MARKER, _FOLDED, _SUCCESSOR = "lockstep.marker.", "lockstep.folded.", "lockstep.replaced."
 
 Read = Callable[[str], bytes]  # what stands at a path below the table's location
 
 
 @dataclass(frozen=True)
 class EpochMarker:
-    """What stands in a table for one epoch. `snapshot`: of the commit that showed it."""
+    """What stands in a table for one epoch. `snapshot`: of the commit that showed it; `replaced`: the epochs whose rows
+    that one took away."""
 
     epoch: int
     token: int
@@ -37,13 +39,22 @@ class EpochMarker:
     snapshot: int
     files: int
     rows: int
+    replaced: tuple[int, ...] = ()
 
     @property
     def proof(self) -> Marker:
-        return Marker(self.epoch, self.token, self.manifest, self.span)
+        return Marker(self.epoch, self.token, self.manifest, self.span, self.replaced)
+
+    def to_json(self) -> Json:
+        """As earlier versions read it where nothing was replaced."""
+        return {name: told for name, told in asdict(self).items() if name != "replaced" or told}
+
+    @classmethod
+    def from_json(cls, told: Json) -> EpochMarker:
+        return cls(**{**told, "replaced": tuple(told.get("replaced", ()))})
 
     def to_text(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"), sort_keys=True)
+        return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,9 @@ class TableMarkers:
         self._read = read
         told = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:16]
         self._owner, self._marker, self._folded = told, f"{_MARKER}{told}.", f"{_FOLDED}{told}."
+        self._successor, self._properties = f"{_SUCCESSOR}{told}.", properties
         self.whole = {
-            int(name.removeprefix(self._marker)): EpochMarker(**json.loads(value))
+            int(name.removeprefix(self._marker)): EpochMarker.from_json(json.loads(value))
             for name, value in properties.items()
             if name.startswith(self._marker)
         }
@@ -111,14 +123,19 @@ class TableMarkers:
     def __iter__(self) -> Iterator[EpochMarker]:
         yield from sorted([*self.whole.values(), *(m for one in self.folded for m in self._unfold(one))], key=_epoch)
 
+    def is_replaced(self, epoch: int) -> bool:
+        """Whether another epoch has taken the place of this one."""
+        return f"{self._successor}{epoch}" in self._properties
+
     def add(self, marker: EpochMarker) -> Folding:
         """What to change, in the commit that shows the marker's epoch."""
         added = {f"{self._marker}{marker.epoch}": marker.to_text()}
+        added |= {f"{self._successor}{replaced}": str(marker.epoch) for replaced in marker.replaced}
         if len(self.whole) < 2 * WHOLE:
             return Folding(added)
         last = max(self.whole)
         old = sorted((one for one in self.whole.values() if one.epoch != last), key=_age)[:WHOLE]
-        data = json.dumps([asdict(one) for one in sorted(old, key=_epoch)], separators=(",", ":")).encode()
+        data = json.dumps([one.to_json() for one in sorted(old, key=_epoch)], separators=(",", ":")).encode()
         folded = self._name(old, data)
         name = f"{self._folded}{folded.first}-{folded.last}-{folded.sha256[:12]}"
         removals = tuple(f"{self._marker}{one.epoch}" for one in old)
@@ -141,7 +158,7 @@ class TableMarkers:
             ) from error
         if hashlib.sha256(data).hexdigest() != one.sha256:
             raise OutcomeUnknown(f"{one.path} below the table isn't what its property names: bring it back as it was")
-        return [EpochMarker(**marker) for marker in json.loads(data)]
+        return [EpochMarker.from_json(marker) for marker in json.loads(data)]
 
 
 def _folded(value: str) -> FoldedMarkers:

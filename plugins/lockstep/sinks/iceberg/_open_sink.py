@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
+from lockstep.ddl import quote_name
 from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
@@ -20,18 +21,25 @@ from lockstep.errors import (
     TargetChanged,
     UnknownEpoch,
 )
-from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.remedies import REPLAN
+from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
 from lockstep.sinks.iceberg._catalogs import CatalogLink
 from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
-from lockstep.sinks.iceberg._data_files import Footer, faults, unkept_partitions
+from lockstep.sinks.iceberg._compacting import IcebergCompaction
+from lockstep.sinks.iceberg._data_files import SealedFile, all_faults, unkept_partitions
 from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._table import FORMATS, Adoption, LakeTable, target_id_of, widened
-from lockstep.sinks.values import Adoptable, Marker, SinkEpoch
+from lockstep.sinks.lifting import NOTHING, Lifting
+from lockstep.sinks.values import Adoptable, EpochCut, Marker, ReadCut, SinkEpoch
 
 if TYPE_CHECKING:
     from lockstep.sinks.iceberg._sink import IcebergSink
 
 _SHOWN = 3  #: faults that a message names
+_RESTAGE = (
+    f"if the table was partitioned otherwise when it was planned, {REPLAN} the epoch; if its rows are of more than "
+    "1000 partitions, have the transform repartition by them"
+)
 
 
 class OpenIcebergSink(AdoptingSink[Table]):
@@ -42,6 +50,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def __init__(self, sink: IcebergSink, link: CatalogLink, table: LakeTable) -> None:
         super().__init__(sink)
         self._described, self._link, self._table = sink, link, table
+        self._lifting: Lifting[Table] | None = None
 
     def close(self) -> None:
         self._link.close()
@@ -80,13 +89,14 @@ class OpenIcebergSink(AdoptingSink[Table]):
         self._require_fit(head, schema, PreflightRefused(f"{self._where} can't take output {output.output}"))
         wide = widened(head, new_columns(head.metadata, schema))
         below = f"{self._described.place_of(head, self._link)}/"
-        for footer in self._footers(output):
-            if not footer.uri.startswith(below):
+        files = list(self._files(output))
+        for file in files:
+            if not file.uri.startswith(below):
                 raise TargetChanged(
-                    f"{self._who}: {footer.uri} was staged where the table was to be, which is at {below}: clear the "
+                    f"{self._who}: {file.uri} was staged where the table was to be, which is at {below}: clear the "
                     "epoch's run from begin, after `lockstep abort`"
                 )
-            found += [f"{footer.uri.rpartition('/')[2]}: {fault}" for fault in faults(wide, footer)]
+        found += [f"{file.uri.rpartition('/')[2]}: {fault}" for file, fault in all_faults(wide, files, _RESTAGE)]
         if found:
             raise SinkRejected(f"{self._where} can't adopt what was staged: {_few(found)}")
 
@@ -105,14 +115,43 @@ class OpenIcebergSink(AdoptingSink[Table]):
         return _proof(self._table.markers(head).find_span(span))
 
     def adopt(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> Answer:
-        changed = PublishBlocked(f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it")
+        changed = PublishBlocked(
+            f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"
+        )
         schema = self._with_epoch(output.schema)
         self._require_fit(head, schema, changed)
-        columns, footers = new_columns(head.metadata, schema), list(self._footers(output))
+        columns, files = new_columns(head.metadata, schema), list(self._files(output))
         wide = widened(head, columns)
-        if wrong := [fault for footer in footers for fault in faults(wide, footer)]:
+        if wrong := [fault for _, fault in all_faults(wide, files)]:
             raise PublishBlocked(f"{changed}: {_few(wrong)}")
-        return self._table.adopt(head, Adoption(epoch, footers, output.rows, columns))
+        lifted = self._lifting_of(epoch).lift(head) if epoch.replaced else NOTHING
+        table = self.compaction()
+        gone, rests = table.found(head, lifted.removed), table.written(head, lifted.added)
+        return self._table.adopt(head, Adoption(epoch, files, output.rows, columns, gone, rests, lifted.number))
+
+    def require_replaceable(self) -> None:
+        """Any epoch can be: one snapshot takes its rows away and shows the others."""
+
+    def require_liftable(self, head: Table, epoch: SinkEpoch) -> None:
+        with self._link.naming(f"looking for the rows of epochs that epoch {epoch.id} takes the place of"):
+            self._lifting_of(epoch).require_liftable(head)
+
+    def _lifting_of(self, epoch: SinkEpoch) -> Lifting[Table]:
+        if self._lifting is None or self._lifting.epoch != epoch:
+            self._lifting = Lifting(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
+        return self._lifting
+
+    def was_rolled_back(self, head: Table, epoch: int) -> bool:
+        marker = self._table.markers(head).find(epoch)
+        return marker is not None and _is_rolled_back(head, marker)
+
+    def compaction(self) -> IcebergCompaction:
+        return IcebergCompaction(self._table, self._described.epoch_column, self._load_to_compact)
+
+    def _load_to_compact(self) -> Table:
+        table = self.load_head()
+        self._refuse_what_adoption_bypasses(table)
+        return table
 
     def last_failure(self) -> str | None:
         return self._link.last_failure
@@ -144,7 +183,8 @@ class OpenIcebergSink(AdoptingSink[Table]):
         if output != self.sink.output:
             raise InvalidPipeline(f"{self._who} takes the output {self.sink.output!r}, not {output!r}")
         head = self.load_head()
-        marker = self._table.markers(head).find(epoch)
+        markers = self._table.markers(head)
+        marker = markers.find(epoch)
         if marker is None:
             return
         rows = 0
@@ -156,7 +196,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
                 yield pa.RecordBatch.from_arrays(
                     [batch.column(field.name).cast(field.type) for field in schema], schema=schema
                 )
-        if marker.rows and not rows:
+        if marker.rows and not rows and not markers.is_replaced(epoch):
             gone = f"none of the {marker.rows} rows of epoch {epoch} is left"
             raise TargetChanged(f"{self._where}: {gone}: {_why(head, marker)}")
 
@@ -170,6 +210,21 @@ class OpenIcebergSink(AdoptingSink[Table]):
         if head.metadata.snapshot_by_id(marker.snapshot) is None:
             raise TargetChanged(f"{self._who}: snapshot {marker.snapshot}, of epoch {epoch}, has expired")
         return marker.snapshot
+
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        """By the epoch column; and a snapshot where one shows just these epochs, and isn't expired."""
+        head, name = self.load_head(), ".".join(map(quote_name, self._table.name.split(".")))
+        predicate = epochs.predicate(quote_name(self._described.epoch_column))
+        return [ReadCut(self.sink.output, name, predicate, snapshot=self._snapshot_of_cut(head, epochs))]
+
+    def _snapshot_of_cut(self, head: Table, epochs: EpochCut) -> int | None:
+        order = {entry.snapshot_id: place for place, entry in enumerate(head.history())}
+        shown = {marker: order.get(marker.snapshot, -1) for marker in self._table.markers(head)}
+        last = max((marker for marker in shown if marker.epoch in epochs), key=shown.__getitem__, default=None)
+        if last is None or head.metadata.snapshot_by_id(last.snapshot) is None:
+            return None
+        mixed = any(place <= shown[last] for marker, place in shown.items() if marker.epoch not in epochs)
+        return None if mixed else last.snapshot
 
     # --- what is checked ---
 
@@ -204,11 +259,11 @@ class OpenIcebergSink(AdoptingSink[Table]):
         if found:
             raise type(refusal)(f"{refusal}: {_few(found)}")
 
-    def _footers(self, output: Adoptable) -> Iterator[Footer]:
-        """Of every file that has rows."""
-        for file, footer in output.footers():
+    def _files(self, output: Adoptable) -> Iterator[SealedFile]:
+        """Every file that has rows."""
+        for file, facts in output.facts():
             if file.rows:
-                yield Footer(file.uri, file.bytes, footer)
+                yield SealedFile(file.uri, file.bytes, facts)
 
 
 def _proof(marker: EpochMarker | None) -> Marker | None:
@@ -220,10 +275,17 @@ def _few(found: list[str]) -> str:
     return "; ".join(found[:_SHOWN]) + more
 
 
+def _is_rolled_back(head: Table, marker: EpochMarker) -> bool:
+    """As far as snapshots aren't expired."""
+    if head.metadata.snapshot_by_id(marker.snapshot) is None:
+        return False
+    now = head.metadata.snapshot_by_name(MAIN_BRANCH)
+    return marker.snapshot not in [one.snapshot_id for one in ancestors_of(now, head.metadata)]
+
+
 def _why(head: Table, marker: EpochMarker) -> str:
     if head.metadata.snapshot_by_id(marker.snapshot) is None:
         return f"they were deleted, or rolled back; snapshot {marker.snapshot}, which showed them, has expired"
-    now = head.metadata.snapshot_by_name(MAIN_BRANCH)
-    if marker.snapshot not in [one.snapshot_id for one in ancestors_of(now, head.metadata)]:
+    if _is_rolled_back(head, marker):
         return f"somebody has rolled the table back to before snapshot {marker.snapshot}; nothing publishes it again"
     return f"somebody has deleted or overwritten them since snapshot {marker.snapshot}; nothing publishes it again"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import (
     DayTransform,
     HourTransform,
@@ -53,3 +54,18 @@ def partition_spec(schema: Schema, partition_by: Sequence[str], who: str) -> Par
         name = f"{column}_{time}" if time else column
         fields.append(PartitionField(source.field_id, PARTITION_FIELD_ID_START + number, transform, name))
     return PartitionSpec(*fields)
+
+
+def texts_of(metadata: TableMetadata) -> tuple[str, ...]:
+    """How a table is partitioned, as a definition says it, as far as one can: by parts of columns one can't."""
+    names = {type(transform): name for name, transform in _TIMES.items()}
+    found = []
+    for field in metadata.spec().fields:
+        column = next((one.name for one in metadata.schema().fields if one.field_id == field.source_id), None)
+        if column is None:
+            continue
+        if isinstance(field.transform, IdentityTransform):
+            found.append(column)
+        elif type(field.transform) in names:
+            found.append(f"{names[type(field.transform)]}({column})")
+    return tuple(found)

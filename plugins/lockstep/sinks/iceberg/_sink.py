@@ -17,7 +17,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, open_catalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
-from lockstep.sinks.iceberg._partitioning import parse_partition
+from lockstep.sinks.iceberg._partitioning import parse_partition, texts_of
 from lockstep.sinks.iceberg._table import LakeTable
 from lockstep.sinks.values import SinkContext
 
@@ -49,6 +49,7 @@ class IcebergSink(Sink):
     epoch_column: str = "lockstep_epoch"
 
     adopts: ClassVar[bool] = True
+    compacts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +85,8 @@ class IcebergSink(Sink):
         link = self._link(context)
         try:
             table = LakeTable(link, SinkName.of(context, self.name), self.table).find()
-            return OutputHome(self.place_of(table, link), self.epoch_column)
+            partition_by = texts_of(table.metadata) if table is not None else self.partition_by
+            return OutputHome(self.place_of(table, link), self.epoch_column, partition_by)
         finally:
             link.close()
 

@@ -14,15 +14,18 @@ import uuid
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids
+from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
     AssertCurrentSchemaId,
     AssertDefaultSpecId,
@@ -31,12 +34,15 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
+from pyiceberg.table.update.snapshot import _OverwriteFiles, _SnapshotProducer
+from pyiceberg.typedef import EMPTY_DICT
 
 from lockstep.errors import LockstepError, PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink
-from lockstep.sinks.iceberg._data_files import Footer, data_file
+from lockstep.sinks.iceberg._compactions import Compactions
+from lockstep.sinks.iceberg._data_files import SealedFile, data_files
 from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._partitioning import partition_spec
 from lockstep.sinks.values import SinkEpoch
@@ -50,6 +56,14 @@ _CREATED = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
 }
 _log = logging.getLogger(__name__)
+
+
+class ReplaceFiles(_OverwriteFiles):
+    """Readers of changes pass over such a snapshot: its rows are those of the one before."""
+
+    def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
+        counted = super()._summary(snapshot_properties)  # pyiceberg counts only the three operations that it makes
+        return Summary(Operation.REPLACE, **counted.additional_properties)
 
 
 class _Building(Transaction):
@@ -68,12 +82,16 @@ class _Building(Transaction):
 
 @dataclass(frozen=True)
 class Adoption:
-    """What one commit adds: the files of an epoch, and columns that the table lacks."""
+    """What one commit adds: the files of an epoch, and columns that the table lacks. `removed`: files that go with the
+    rows whose place they take, and `rests`, written by compaction `number`, have what is to stay of these."""
 
     epoch: SinkEpoch
-    footers: Sequence[Footer]
+    files: Sequence[SealedFile]
     rows: int
     columns: pa.Schema
+    removed: Sequence[DataFile] = ()
+    rests: Sequence[SealedFile] = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -186,20 +204,61 @@ class LakeTable:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: _mapping(table.schema())})
         _widen(transaction, adoption.columns)
         told = {"lockstep.pipeline": self.owner.pipeline, "lockstep.sink": self.owner.sink}
-        with transaction._append_snapshot_producer({**told, "lockstep.epoch": str(epoch.id)}) as append:
-            for footer in adoption.footers:
-                append.append_data_file(data_file(transaction.table_metadata, footer))
-        counts = (len(adoption.footers), adoption.rows)
-        marker = EpochMarker(epoch.id, epoch.token, epoch.manifest_hash, epoch.span, append.snapshot_id, *counts)
+        with self._producer(transaction, table, adoption, {**told, "lockstep.epoch": str(epoch.id)}) as producer:
+            for old in adoption.removed:
+                producer.delete_data_file(old)
+            for file in data_files(transaction.table_metadata, [*adoption.files, *adoption.rests]):
+                producer.append_data_file(file)
+        counts, replaced = (len(adoption.files), adoption.rows), tuple(one.id for one in epoch.replaced)
+        proof = (epoch.id, epoch.token, epoch.manifest_hash, epoch.span)
+        marker = EpochMarker(*proof, producer.snapshot_id, *counts, replaced)
+        if adoption.number is not None:
+            transaction.set_properties(self.compactions(table).with_done(adoption.number))
         folding = self.markers(table).add(marker)
         if folding.file is not None:
             path, data = folding.file
-            with table.io.new_output(_below(table, path)).create(overwrite=True) as file:  # named by what it holds
-                file.write(data)
+            with table.io.new_output(_below(table, path)).create(overwrite=True) as output:  # named by what it holds
+                output.write(data)
         transaction.set_properties(dict(folding.updates))
         if folding.removals:
             transaction.remove_properties(*folding.removals)
         return transaction
+
+    def _producer(
+        self, transaction: Transaction, table: Table, adoption: Adoption, told: dict[str, str]
+    ) -> _SnapshotProducer[Any]:
+        if not adoption.epoch.replaced:
+            return transaction._append_snapshot_producer(told)
+        return _OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told)
+
+    # --- compaction ---
+
+    def compactions(self, table: Table) -> Compactions:
+        """Those that the table knows of."""
+        return Compactions.of(self.owner, table.properties)
+
+    def replace(self, table: Table, number: int, old: Sequence[DataFile], new: Sequence[DataFile]) -> Answer:
+        """Take files out and others in, which hold the same rows, by one commit on the head that `table` is; sent once.
+        The table knows compaction `number` from then on."""
+        with self.link.naming(f"writing metadata of table {self.name}"):
+            transaction = _Building(table)
+            told = {"lockstep.compaction": str(number), "lockstep.sink": self.owner.sink}
+            with ReplaceFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told) as replacing:
+                for file in old:
+                    replacing.delete_data_file(file)
+                for file in new:
+                    replacing.append_data_file(file)
+            transaction.set_properties(self.compactions(table).with_done(number))
+        return self._send(table, transaction)
+
+    def fence(self, table: Table, number: int) -> Answer:
+        """Have `number` be the last compaction, though there was none."""
+        with self.link.naming(f"writing metadata of table {self.name}"):
+            transaction = _Building(table)
+            with transaction._append_snapshot_producer({"lockstep.fence": str(number)}):
+                pass
+            transaction.set_properties(self.compactions(table).with_last(number))
+        return self._send(table, transaction)
 
     def _send(self, table: Table, transaction: Transaction) -> Answer:
         metadata = table.metadata

@@ -46,8 +46,9 @@ class RecordChecks:
     CPU time of this thread alone, which no load on the machine makes longer, and no publisher can do without.
     """
 
-    def __init__(self, limits: TopicLimits, who: str, now: datetime, timeout: float) -> None:
-        """`timeout`: seconds that one try at sending may take."""
+    def __init__(self, limits: TopicLimits, who: str, now: datetime, timeout: float, further: int = 0) -> None:
+        """`timeout`: seconds that one try at sending may take; `further`: bytes that each record has besides."""
+        self._named = len(HEADER) + further
         self._limits, self._who, self._now, self._timeout = limits, who, now, timeout
         self._oldest: int | None = None  # milliseconds since 1970
         self._began, self._sampling = time.thread_time(), 0.0
@@ -106,8 +107,8 @@ class RecordChecks:
         total = sizes[0]
         for more in sizes[1:]:
             total = pc.add(total, more)
-        if (place := _first_outside(total, 0, self._limits.record_bytes - len(HEADER))) is not None:
-            size = total[place].as_py() + len(HEADER)
+        if (place := _first_outside(total, 0, self._limits.record_bytes - self._named)) is not None:
+            size = total[place].as_py() + self._named
             why = f"has {size} bytes, {_shown(self._limits.size)} leaves {self._limits.record_bytes}"
             raise self._refusal(records, place, why)
 

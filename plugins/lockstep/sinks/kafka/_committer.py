@@ -7,16 +7,16 @@ look for theirs.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 
 from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.limits import limits_of
-from lockstep.kafka.producers import NO_TIME, Record, Route, TransactionalProducer
+from lockstep.kafka.producers import NO_TIME, Route, TransactionalProducer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka._records import Records
@@ -32,38 +32,39 @@ def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
     return f"lockstep-{whose}{one}-{shard}"
 
 
+_VOTED = "shards="
+
+
+def voted_with(vote: Vote, shards: int) -> Vote:
+    """The vote, which says with how many shards its epoch is sent, whoever sends it."""
+    return replace(vote, handle=f"{_VOTED}{shards}")
+
+
+def shards_voted(vote: Vote) -> int | None:
+    """With how many shards the epoch is sent; None: by a version that let its publishers agree on that."""
+    return int(vote.handle.removeprefix(_VOTED)) if vote.handle else None
+
+
 @dataclass
 class KafkaSession:
-    """The transactions of those shards that have not been committed by anyone yet."""
+    """The transactions of those shards that this process sends, and that have not been committed by anyone yet."""
 
     shards: int
     open: dict[int, TransactionalProducer] = field(default_factory=dict)
-    rows: int = 0
+    rows: int = 0  #: of those shards
     starts: dict[int, int] = field(default_factory=dict)
 
     @property
     def claimed(self) -> bool:
         return bool(self.open)
 
-    def send(self, records: Records) -> None:
-        """Each record into its shard, unless that was committed before."""
-        self.rows += len(records)
-        if self.shards == 1:
-            for transaction in self.open.values():
-                transaction.send(records)
-            return
-        first = self.rows - len(records)
-        for number, mine in self._by_shard(records, first).items():
-            if number in self.open:
-                self.open[number].send(mine)
+    def add_headers(self, headers: Mapping[str, bytes]) -> None:
+        for transaction in self.open.values():
+            transaction.add_headers(headers)
 
-    def _by_shard(self, records: Records, first: int) -> dict[int, list[Record]]:
-        """By shard; records of one key stay in one shard, and so in their order."""
-        found: dict[int, list[Record]] = {}
-        for ordinal, record in enumerate(records, first):
-            number = ordinal if record[0] is None else zlib.crc32(record[0])
-            found.setdefault(number % self.shards, []).append(record)
-        return found
+    def send(self, records: Records) -> None:
+        self.rows += len(records)
+        self.open[records.shard].send(records)
 
 
 class KafkaMarkerCommitter(CheckpointCommitter):
@@ -85,40 +86,64 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def close(self) -> None:
         """See `open`."""
 
+    def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
+        return self.session_of_all(epoch, None)
+
     @contextmanager
-    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
-        """Shard 0 is committed before the others. So whoever has opened it, which fences everybody else's, and finds
-        no marker then, decides with how many shards the epoch is sent."""
-        hint = self.shards_of(self._markers_of(epoch, wait=False))
+    def session_of_all(self, epoch: SinkEpoch, voted: int | None) -> Iterator[Session]:
+        """Every shard that nobody has committed yet.
+
+        `voted`: how many there are. Without a word of the vote shard 0 is committed before the others: so whoever has
+        opened it, which fences everybody else's, and finds no marker then, decides how many there are.
+        """
+        untold = voted or self._shards
+        hint = self._told(self._markers_of(epoch, wait=False)) or untold
         with ExitStack() as stack:
-            opened = list(self._producers(stack, epoch, max(hint, self._shards)))
+            opened = dict(self._producers(stack, epoch, range(max(hint, untold))))
             committed = self._markers_of(epoch)  # only now: whatever an older process had open has ended
-            session = KafkaSession(self.shards_of(committed))
+            session = KafkaSession(self._told(committed) or untold)
             if session.shards > len(opened):
                 raise PublishBusy(f"{self._route.who}: somebody else has begun to publish it with more shards")
-            for number in range(session.shards):
-                if number not in committed:
-                    session.open[number] = opened[number]
-            if session.open:
-                self._begin(session)
-            yield session
-            self._commit(session)
+            session.open.update((number, opened[number]) for number in range(session.shards) if number not in committed)
+            yield from self._sending(session)
 
-    def shards_of(self, found: Mapping[int, ShardMarker]) -> int:
-        """With how many shards an epoch is sent: once one of them stands, with as many as that one was sent with."""
-        told = {marker.shards or self._planned_shards for marker in found.values()} or {self._shards}
+    @contextmanager
+    def session_of_one(self, epoch: SinkEpoch, voted: int, number: int) -> Iterator[Session]:
+        """One shard, whatever becomes of the others: its marker proves it, and its transactional id fences whoever else
+        sends it, alone or with all the others."""
+        with ExitStack() as stack:
+            opened = dict(self._producers(stack, epoch, [number]))
+            committed = self._markers_of(epoch)  # only now, as above
+            as_voted = self._told(committed) in (None, voted)  # else an older version has begun to send it
+            yield from self._sending(KafkaSession(voted, opened if as_voted and number not in committed else {}))
+
+    def _sending(self, session: KafkaSession) -> Iterator[Session]:
+        if session.open:
+            self._begin(session)
+        yield session
+        self._commit(session)
+
+    def _told(self, found: Mapping[int, ShardMarker]) -> int | None:
+        """With how many shards the epoch is sent, as the markers of it say that stand; None where none does."""
+        told = {marker.shards or self._planned_shards for marker in found.values()}
         if len(told) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch tell of {sorted(told)} shards")
-        return int(told.pop())
+        return int(told.pop()) if told else None
 
-    def _producers(self, stack: ExitStack, epoch: SinkEpoch, shards: int) -> Iterator[TransactionalProducer]:
+    def stands(self, epoch: SinkEpoch, shard: int) -> bool:
+        """Whether a shard's marker does, as far as that can be told without waiting for anybody's open transaction."""
+        return shard in self._markers_of(epoch, wait=False)
+
+    def _producers(
+        self, stack: ExitStack, epoch: SinkEpoch, numbers: Iterable[int]
+    ) -> Iterator[tuple[int, TransactionalProducer]]:
         """One for each shard, open."""
         most_bytes = limits_of(self._cluster, self._route.topic).batch_bytes
-        for number in range(shards):
+        for number in numbers:
             id = _transactional_id(self._markers.owner, epoch, number)
             producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
             producer.open()
-            yield producer
+            yield number, producer
 
     def _begin(self, session: KafkaSession) -> None:
         self._markers.require_lasting()
@@ -135,7 +160,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         """The markers, last: while one stands in an open transaction, nobody can tell what stands behind it."""
         assert isinstance(session, KafkaSession)
-        if session.shards == len(session.open) and session.rows != sum(t.sent for t in session.open.values()):
+        if session.rows != sum(transaction.sent for transaction in session.open.values()):
             raise PublishBlocked(f"{self._route.who}: not every record of epoch {epoch.id} was handed over")
         marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
         for number, transaction in session.open.items():
@@ -145,7 +170,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._markers_of(epoch, wait=False)
-        return found[0].to_marker(epoch.id) if found and len(found) == self.shards_of(found) else None
+        return found[0].to_marker(epoch.id) if found and len(found) == self._told(found) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
@@ -175,7 +200,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
         found = self._markers.find(epoch)
-        if not found or len(found) < self.shards_of(found):
+        if not found or len(found) != self._told(found):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,26 +17,32 @@ from lockstep.kafka.limits import limits_of, require_durable, require_lasting_ou
 from lockstep.kafka.producers import PlainProducer, Route
 from lockstep.kafka.reading import committed_records
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.base import Sink
+from lockstep.sinks.append_only.sink import OnRestate
 from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter, Unmarked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
-from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession
-from lockstep.sinks.kafka._markers import MarkerTopic
-from lockstep.sinks.kafka._records import HEADER, RecordColumns
-from lockstep.sinks.values import Batches, Guarantee, Marker, SinkEpoch
+from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession, shards_voted, voted_with
+from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
+from lockstep.sinks.kafka._records import HEADER, REPLACES, RecordColumns, headers_of
+from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
+if TYPE_CHECKING:
+    from lockstep.sinks.kafka._sink import KafkaSink
+
 _SEPARATOR = " "
+_HEADER_BYTES = 10  #: of a header besides its name and value, at most
 
 
 class OpenKafkaSink(WriteAheadSink):
     """Without transactions."""
 
+    sink: KafkaSink
+
     def __init__(
         self,
-        sink: Sink,
+        sink: KafkaSink,
         owner: SinkName,
         cluster: Cluster,
         route: Route,
@@ -59,8 +65,7 @@ class OpenKafkaSink(WriteAheadSink):
         require_fitting_topic(self.cluster.topic_settings(topic.name), topic.name, self.columns, who)
         if self.guarantee is not Guarantee.NONE:
             require_durable(self.cluster, topic)
-        self._require_transactions()
-        self.committer.create_resource()
+        self._create_resource()
         if schemas is None:
             return
         for output in self.outputs:
@@ -69,8 +74,25 @@ class OpenKafkaSink(WriteAheadSink):
             if faults := list(self.columns.faults(schemas[output])):
                 raise PreflightRefused(f"{who}: output {output}: {'; '.join(faults)}")
 
-    def _require_transactions(self) -> None:
-        """Nothing is asked of the brokers that plain producers can do without."""
+    @property
+    def keeps_replaced(self) -> bool:
+        return True
+
+    def require_replaceable(self) -> None:
+        if self.sink.on_restate != OnRestate.SEND:
+            raise PreflightRefused(
+                f"sink {self.name}: records that were sent can't be taken back: say on_restate='send' in the sink, and "
+                f"the epoch that takes another's place is sent after it, its records with the header {REPLACES}"
+            )
+        if self.guarantee is Guarantee.NONE:
+            raise PreflightRefused(
+                f"sink {self.name}: with guarantee='none' nobody knows which epochs were sent, and so whose place one "
+                "would take: say guarantee='exactly_once', or 'at_least_once' with a committer"
+            )
+
+    def _create_resource(self) -> None:
+        """The committer's. Nothing is asked of the brokers that plain producers can do without."""
+        self.committer.create_resource()
 
     def target_id(self) -> str:
         """Of the topic as it was made, and of the markers': one that is deleted and made anew is another target."""
@@ -102,8 +124,11 @@ class OpenKafkaSink(WriteAheadSink):
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
+        for replaced in epoch.replaced:
+            self._require_shown(replaced, self.find_marker(replaced.id), epoch)
+        further = sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers_of(epoch).items())
         limits = limits_of(self.cluster, self._route.topic)
-        checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout)
+        checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout, further)
         rows: dict[str, int] = {}
         for batches in wal:
             rows[batches.output] = 0
@@ -121,8 +146,10 @@ class OpenKafkaSink(WriteAheadSink):
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, KafkaSession | PlainProducer)
+        share = (session.shards, session.open) if isinstance(session, KafkaSession) else ()
+        session.add_headers(headers_of(epoch))
         try:
-            for records in self.columns.records(batches, self.origin(batches.output, epoch.id)):
+            for records in self.columns.records(batches, self.origin(batches.output, epoch.id), *share):
                 session.send(records)
         except SinkRejected as error:  # by another version of this code than the one that voted
             raise PublishBlocked(f"{error}; it was decided, so it has to be sent") from error
@@ -153,7 +180,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
 
     def __init__(
         self,
-        sink: Sink,
+        sink: KafkaSink,
         cluster: Cluster,
         route: Route,
         columns: RecordColumns,
@@ -163,7 +190,8 @@ class TransactionalKafkaSink(OpenKafkaSink):
         super().__init__(sink, markers.owner, cluster, route, columns, committer)
         self._markers, self._marker_committer = markers, committer
 
-    def _require_transactions(self) -> None:
+    def _create_resource(self) -> None:
+        """The topic of the markers, once it is known that the brokers can do transactions."""
         require_transactions(self.cluster, self._route.timeout)
         require_lasting_outcomes(self.cluster)
         require_durable(self.cluster, self._markers.create())
@@ -179,12 +207,33 @@ class TransactionalKafkaSink(OpenKafkaSink):
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         self._marker_committer.refuse_shown(epoch)
 
+    def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        return voted_with(super().validate(epoch, wal), self.sink.shards)
+
+    def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
+        return self._marker_committer.session_of_all(epoch, shards_voted(vote))
+
+    def publish_shard(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches], shard: int) -> Publication | None:
+        shards = shards_voted(vote)
+        if shards is None or not 0 <= shard < shards:
+            return None
+        self._require_target(vote)
+        if self._marker_committer.stands(epoch, shard):
+            return Publication.FOUND
+        with self._marker_committer.session_of_one(epoch, shards, shard) as session:
+            publication = self._send_claimed(epoch, wal, session)
+        return publication if session.claimed or self._marker_committer.stands(epoch, shard) else None
+
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
         return self._marker_committer.proof(epoch)  # a dead publisher's transaction ends when the session opens
 
+    def shard_markers(self, epoch: int) -> Mapping[int, ShardMarker]:
+        """Those of an epoch that are committed, by shard, once nothing that is open could be one."""
+        return self._markers.find(epoch)
+
     def _starts(self, epoch: int) -> Mapping[int, int]:
         """Before the first of the epoch's shards."""
-        found = self._markers.find(epoch)
+        found = self.shard_markers(epoch)
         numbers = {number for marker in found.values() for number in marker.starts}
         return {number: min(m.starts.get(number, 0) for m in found.values()) for number in numbers}
 

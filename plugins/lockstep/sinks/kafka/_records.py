@@ -1,16 +1,19 @@
 """Rows as Kafka records: which column is the key, which the value, and what a row's header says.
 
 The header `lockstep` is "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>", the same at every try, as in the records
-of append-only targets.
+of append-only targets. `lockstep-replaces` names the epochs whose place a record's own takes, with commas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -19,18 +22,26 @@ from lockstep.errors import SinkRejected
 from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.json_rows import json_columns, json_objects
-from lockstep.sinks.values import Batches
+from lockstep.sinks.values import Batches, SinkEpoch
 
-HEADER = ENVELOPE
+HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"
+Ordinals: TypeAlias = npt.NDArray[np.int64]
+
+
+def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
+    """What each record of an epoch has besides its own header."""
+    replaced = ",".join(str(one.id) for one in epoch.replaced)
+    return {REPLACES: replaced.encode()} if replaced else {}
 
 
 @dataclass(frozen=True)
 class Records:
-    """The records of one batch by column, in the order of the WAL: binary but for `times` and `partitions`. `first`:
-    the ordinal of the first one within the output."""
+    """Those records of one batch that are in one shard, by column, in the order of the WAL: binary but for `times` and
+    `partitions`. `ordinals`: of each the place within the output."""
 
     output: str
-    first: int
+    shard: int
+    ordinals: Ordinals
     keys: pa.Array | None
     values: pa.Array
     partitions: pa.Array | None
@@ -51,7 +62,7 @@ class Records:
         )
 
     def name(self, place: int) -> str:
-        return _name(self.output, self.first + place)
+        return _name(self.output, int(self.ordinals[place]))
 
 
 def _values(column: pa.Array | None, default: Any) -> Any:
@@ -79,12 +90,23 @@ class RecordColumns:
         if self.partition is not None and not _is(schema, self.partition, types.is_integer):
             yield f"partition={self.partition!r} is no column of whole numbers"
 
-    def records(self, batches: Batches, origin: Origin) -> Iterator[Records]:
-        """Every row in the order of the WAL. Raises `SinkRejected`."""
+    def records(
+        self, batches: Batches, origin: Origin, shards: int = 1, wanted: Collection[int] = (0,)
+    ) -> Iterator[Records]:
+        """Every row of the `wanted` shards in the order of the WAL; the rows of a key are in one shard. Raises
+        `SinkRejected`."""
         prefix = origin.key(0)[:-1]
         ordinal = 0
         for batch in batches:
-            yield self._records(batch, batches.output, ordinal, prefix)
+            ordinals = np.arange(ordinal, ordinal + batch.num_rows)
+            if shards == 1:
+                yield self._records(batch, batches.output, 0, ordinals, prefix)
+            else:
+                of = self._shards_of(batch, ordinals, shards)
+                for shard in wanted:
+                    if len(places := np.flatnonzero(of == shard)):
+                        mine = batch.take(pa.array(places))
+                        yield self._records(mine, batches.output, shard, ordinals[places], prefix)
             ordinal += batch.num_rows
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
@@ -106,17 +128,33 @@ class RecordColumns:
                 arrays.append(pa.array(values, pa.binary()).cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _records(self, batch: pa.RecordBatch, output: str, first: int, prefix: str) -> Records:
-        where = f"output {output}"
+    def _shards_of(self, batch: pa.RecordBatch, ordinals: Ordinals, shards: int) -> Ordinals:
+        """In which shard each row is: by its key, without one by its place. Epochs that an older version has sent in
+        part are finished, so this stays as it is."""
+        by_place = ordinals % shards
+        keys = batch.column(self.key).cast(pa.binary()).dictionary_encode() if self.key else None
+        if keys is None or not len(keys.dictionary):
+            return by_place
+        by_key = np.array([zlib.crc32(key) % shards for key in keys.dictionary.to_pylist()])
+        return np.where(keys.is_valid(), by_key[keys.indices.fill_null(0)], by_place)
+
+    def _records(self, batch: pa.RecordBatch, output: str, shard: int, ordinals: Ordinals, prefix: str) -> Records:
         return Records(
             output,
-            first,
+            shard,
+            ordinals,
             batch.column(self.key).cast(pa.binary()) if self.key else None,
-            batch.column(self.value).cast(pa.binary()) if self.value else json_objects(self._body(batch), where, first),
+            batch.column(self.value).cast(pa.binary()) if self.value else self._objects(batch, output, ordinals),
             batch.column(self.partition) if self.partition else None,
-            _milliseconds(batch.column(self.timestamp), output, first) if self.timestamp else None,
-            _header_column(prefix, first, batch.num_rows),
+            _milliseconds(batch.column(self.timestamp), output, ordinals) if self.timestamp else None,
+            _header_column(prefix, ordinals),
         )
+
+    def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
+        first = int(ordinals[0]) if len(ordinals) else 0
+        whole = not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1
+        where = f"output {output}" if whole else f"output {output}, counting from row {first} those of one shard"
+        return json_objects(self._body(batch), where, first if whole else 0)
 
     def _others(self) -> set[str | None]:
         return {self.value, self.timestamp, self.partition}
@@ -140,24 +178,23 @@ def _is(schema: pa.Schema, name: str, fits: object) -> bool:
     return schema.get_field_index(name) >= 0 and bool(fits(schema.field(name).type))  # type: ignore[operator]
 
 
-def _header_column(prefix: str, first: int, rows: int) -> pa.Array:
-    ordinals = pa.array(range(first, first + rows), pa.int64()).cast(pa.string())
-    return pc.binary_join_element_wise(prefix, ordinals, "").cast(pa.binary())
+def _header_column(prefix: str, ordinals: Ordinals) -> pa.Array:
+    return pc.binary_join_element_wise(prefix, pa.array(ordinals).cast(pa.string()), "").cast(pa.binary())
 
 
-def _milliseconds(column: pa.Array, output: str, first: int) -> pa.Array:
+def _milliseconds(column: pa.Array, output: str, ordinals: Ordinals) -> pa.Array:
     """Raises `SinkRejected` for what a record's time can't say: null, parts of a millisecond, times before 1970."""
     whole = pc.cast(column, pa.timestamp("ms", column.type.tz), safe=False)
     exact = pc.fill_null(pc.equal(pc.cast(whole, column.type, safe=False), column), True)
     if (place := pc.index(exact, False).as_py()) >= 0:
+        name = _name(output, int(ordinals[place]))
         raise SinkRejected(
-            f"{_name(output, first + place)}: a record's time has milliseconds: use date_trunc('millisecond', …) in "
-            "the transform"
+            f"{name}: a record's time has milliseconds: use date_trunc('millisecond', …) in the transform"
         )
     found = whole.cast(pa.int64())
     after_1970 = pc.fill_null(pc.greater(found, 0), False)
     if (place := pc.index(after_1970, False).as_py()) >= 0:
-        raise SinkRejected(f"{_name(output, first + place)}: a record's time can't be null, nor before 1970")
+        raise SinkRejected(f"{_name(output, int(ordinals[place]))}: a record's time can't be null, nor before 1970")
     return found
 
 

@@ -10,6 +10,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.kafka.producers import Route
+from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import open_committer
 from lockstep.sinks.committers.sent import check_guarantee
@@ -34,7 +35,8 @@ class KafkaSink(Sink):
     than one the epoch appears shard by shard. `transaction_timeout`: seconds after which brokers give up an epoch
     that is being sent; it is sent again. `marker_topic`: where the markers stand, made if missing.
     `guarantee`: "exactly_once" for readers of committed records, "at_least_once" with a `committer` ("postgres:
-    <connection id>" or a folder), or "none". Raises `InvalidPipeline`.
+    <connection id>" or a folder), or "none". `on_restate`: "send" sends an epoch that takes the place of another one
+    after that one, its records with the header `lockstep-replaces`; "refuse" has it refused. Raises `InvalidPipeline`.
     """
 
     name: str = field(kw_only=False)
@@ -51,8 +53,9 @@ class KafkaSink(Sink):
     committer: str | None = None
     marker_topic: str = MARKER_TOPIC
     transaction_timeout: float = 300.0
+    on_restate: str = OnRestate.REFUSE
 
-    operational: ClassVar[frozenset[str]] = frozenset({"shards", "transaction_timeout"})
+    operational: ClassVar[frozenset[str]] = frozenset({"shards", "transaction_timeout", "on_restate"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,6 +63,7 @@ class KafkaSink(Sink):
         guarantee, committer = check_guarantee(self.name, self.guarantee, self.committer)
         object.__setattr__(self, "guarantee", guarantee)
         object.__setattr__(self, "committer", committer)
+        object.__setattr__(self, "on_restate", require_on_restate(self.name, self.on_restate))
         if self.partitioner not in PARTITIONERS:
             raise InvalidPipeline(f"{self._who}: partitioner {self.partitioner!r} is none of {', '.join(PARTITIONERS)}")
         if self.shards < 1:

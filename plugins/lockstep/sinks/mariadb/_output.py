@@ -9,20 +9,27 @@ import pyarrow as pa
 
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.mariadb.connection import Database
+from lockstep.mariadb.sql import Name, compose, identifier
 from lockstep.mariadb.wire import Cursor, close_quietly
 from lockstep.sinks.mariadb._load import Load
 from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
 from lockstep.sinks.mariadb._read import read_rows
 from lockstep.sinks.mariadb._tables import (
     Table,
+    add_columns,
     create_table,
     find_table,
     find_unique_keys,
     require_insert,
 )
 from lockstep.sinks.mariadb._upsert import Upsert, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.tables.output import TableOutput, UniqueKey, refuse_referred
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
+
+_REFERRING = """
+    SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE
+    WHERE REFERENCED_TABLE_SCHEMA = %s AND REFERENCED_TABLE_NAME = %s ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,10 @@ class MariaDbOutput(TableOutput[Cursor]):
 
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
         create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
+
+    def _meet_new_columns(self, cursor: Cursor, new: Sequence[pa.Field]) -> bool:
+        add_columns(cursor, self.relation, new, self.where)
+        return True
 
     def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
         table = self._find(cursor)
@@ -67,5 +78,27 @@ class MariaDbOutput(TableOutput[Cursor]):
         finally:
             close_quietly(connection)
 
+    def _require_may_delete(self, cursor: Cursor, epoch_column: str) -> None:
+        """There is nobody to ask for a right: it is tried on no row."""
+        statement = compose("DELETE FROM {table} WHERE {column} IS NULL AND FALSE", **self._names(epoch_column))
+        cursor.execute(statement)
+        cursor.execute(_REFERRING, self.relation.names)
+        refuse_referred(self.where, self.relation, [row[0] for row in cursor.fetchall()])
+
+    def _delete(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        return cursor.execute(compose("DELETE FROM {table} WHERE {column} = %s", **self._names(epoch_column)), (epoch,))
+
+    def _shows(self, cursor: Cursor, epoch_column: str, epoch: int) -> bool:
+        statement = compose("SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} = %s)", **self._names(epoch_column))
+        cursor.execute(statement, (epoch,))
+        (found,) = cursor.fetchone() or (0,)
+        return bool(found)
+
+    def _names(self, epoch_column: str) -> dict[str, Name]:
+        return {"table": self.relation.names, "column": epoch_column}
+
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return read_rows(self.database, self.relation, epoch_column, epoch, schema)
+
+    def _quoted(self, cursor: Cursor, *names: str) -> str:
+        return identifier(names)

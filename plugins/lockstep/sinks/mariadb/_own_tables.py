@@ -137,8 +137,8 @@ class MariaDbOwnTables(OwnTables[Cursor]):
 
     # --- the catalogue ---
 
-    def _exists(self, cursor: Cursor, table: str) -> bool:
-        return table in self._engines(cursor)
+    def _existing(self, cursor: Cursor, *tables: str) -> set[str]:
+        return self._engines(cursor).keys() & set(tables)
 
     def _engines(self, cursor: Cursor) -> dict[str, str]:
         cursor.execute(_ENGINES, (self.home, "lockstep\\_%"))

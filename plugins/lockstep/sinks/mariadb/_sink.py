@@ -29,7 +29,8 @@ class MariaDbSink(TableSink):
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
     column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `guarantee` (write_ahead):
-    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none".
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none". `on_new_columns`: "add" has
+    a table get the columns that it lacks, nullable, before the vote: MariaDB commits such a change by itself.
     """
 
     def _relation(self, table: str, schema: str = "the connection's") -> Relation:
@@ -43,7 +44,7 @@ class MariaDbSink(TableSink):
         relations = {output: self._relation(table, database.name) for output, table in self.tables.items()}
         self._require_distinct(relations.values())  # "t" and "database.t" may be one
         outputs = {
-            output: MariaDbOutput(database, own, output, relation, self.epoch_column, self.upserts)
+            output: MariaDbOutput(database, own, output, relation, self.epoch_column, self.upserts, self.adds_columns)
             for output, relation in relations.items()
         }
         branches = MariaDbBranches(database, own, BranchName(owner, own.home))

@@ -137,6 +137,13 @@ def create_table(
     )
 
 
+def add_columns(cursor: Cursor, relation: Relation, new: Sequence[pa.Field], who: str) -> None:
+    """Add them, nullable: at once and for everybody. Raises `PreflightRefused` as `create_table`."""
+    lines = [f"ADD COLUMN IF NOT EXISTS {_line(field.with_nullable(True), relation, who, ())}" for field in new]
+    # who waits for it has everybody wait who comes after
+    cursor.execute(compose("ALTER TABLE {table} WAIT 1 ", table=relation.names) + ", ".join(lines))
+
+
 def _line(field: pa.Field, relation: Relation, who: str, key: Sequence[str]) -> str:
     kind = mariadb_type(field.type)
     if kind is None:

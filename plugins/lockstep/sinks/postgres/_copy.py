@@ -21,6 +21,7 @@ from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.postgres._encoders import Encoder, copy_options, encoder_of
 from lockstep.sinks.postgres._harmless import takes_text, takes_what_fits
+from lockstep.sinks.postgres._new_columns import add_columns
 from lockstep.sinks.postgres._tables import Table, find_table
 from lockstep.sinks.postgres._types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.load import TableLoad
@@ -38,6 +39,14 @@ class Copy(TableLoad[Cursor, "Encoding"]):
     """One output's way into one table for one epoch."""
 
     database: Database
+    adds_columns: bool = False
+
+    def _make_fit(self, cursor: Cursor, schema: pa.Schema) -> None:
+        if not self.adds_columns:
+            return
+        table = find_table(cursor, self.relation, self.database.where)
+        if table is not None and (new := table.lacking(schema, self.epoch_column)):
+            add_columns(cursor, self.relation, new, self.database.where)
 
     def send(self, cursor: Cursor, encoding: Encoding, into: Relation, batches: Batches) -> int:
         with self.database.naming(self.what, self.rejected), _EncodedStream(encoding, batches) as stream:

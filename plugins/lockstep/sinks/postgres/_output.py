@@ -6,17 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres._copy import Copy
+from lockstep.sinks.postgres._new_columns import require_addable
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._read import read_rows
+from lockstep.sinks.postgres._rights import require_rights
 from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys, has_triggers
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey
+from lockstep.sinks.tables.output import TableOutput, UniqueKey, refuse_referred
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
+
+_REFERRING = """
+    SELECT DISTINCT conrelid::regclass::text FROM pg_constraint
+    WHERE contype = 'f' AND confrelid = %s::regclass ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,10 @@ class PostgresOutput(TableOutput[Cursor]):
 
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
         create_table(cursor, self.relation, schema, self.epoch_column, self.where, key)
+
+    def _meet_new_columns(self, cursor: Cursor, new: Sequence[pa.Field]) -> bool:
+        require_addable(cursor, self.relation, new, self.where)
+        return False
 
     def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
         table = self._find(cursor)
@@ -47,7 +59,8 @@ class PostgresOutput(TableOutput[Cursor]):
         return super().holds_others_up(cursor, schema) or has_triggers(cursor, self.relation)
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
-        copy = Copy(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        told = (self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        copy = Copy(*told, adds_columns=self.adds_columns)
         return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
@@ -63,5 +76,26 @@ class PostgresOutput(TableOutput[Cursor]):
         finally:
             close_quietly(connection)
 
+    def _require_may_delete(self, cursor: Cursor, epoch_column: str) -> None:
+        require_rights(cursor, self.where, {self.relation.names: ("SELECT", "DELETE")})
+        cursor.execute(_REFERRING, (sql.Identifier(*self.relation.names).as_string(cursor),))
+        refuse_referred(self.where, self.relation, [row[0] for row in cursor.fetchall()])
+
+    def _delete(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        statement = sql.SQL("DELETE FROM {} WHERE {} = %s")
+        table = sql.Identifier(*self.relation.names)
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
+        return cursor.rowcount
+
+    def _shows(self, cursor: Cursor, epoch_column: str, epoch: int) -> bool:
+        statement = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} = %s)")
+        table = sql.Identifier(*self.relation.names)
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
+        (found,) = cursor.fetchone() or (False,)
+        return bool(found)
+
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return read_rows(self.database, self.relation, epoch_column, epoch, schema)
+
+    def _quoted(self, cursor: Cursor, *names: str) -> str:
+        return sql.Identifier(*names).as_string(cursor)

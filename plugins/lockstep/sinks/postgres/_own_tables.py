@@ -42,6 +42,8 @@ _KEYS = {
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch))""",
 }
 
+_EXISTING = "SELECT t FROM unnest(%s::text[]) AS t WHERE to_regclass(format('%%I.%%I', %s::text, t)) IS NOT NULL"
+
 _NO_RANGES = (
     "(SELECT NULL::uuid AS deployment, NULL::text AS pipeline, NULL::text AS sink, NULL::text AS span, "
     "NULL::bigint AS epoch, NULL::bigint AS token WHERE false)"
@@ -97,8 +99,10 @@ class PostgresOwnTables(OwnTables[Cursor]):
         return {(self.home, name): needed for name, needed in tables.items()}
 
     def create(self, cursor: Cursor) -> None:
-        for table, statement in (_TABLES | _KEYS if self.upserts else _TABLES).items():
-            if not self._exists(cursor, table):
+        tables = _TABLES | _KEYS if self.upserts else _TABLES
+        existing = self._existing(cursor, *tables)
+        for table, statement in tables.items():
+            if table not in existing:
                 cursor.execute(sql.SQL(statement).format(_identifier(self.table(table))))
                 if table == IDENTITY:
                     cursor.execute(sql.SQL("INSERT INTO {} DEFAULT VALUES").format(_identifier(self.table(table))))
@@ -121,10 +125,9 @@ class PostgresOwnTables(OwnTables[Cursor]):
 
     # --- the catalogue ---
 
-    def _exists(self, cursor: Cursor, table: str) -> bool:
-        cursor.execute("SELECT to_regclass(format('%%I.%%I', %s::text, %s::text)) IS NOT NULL", (self.home, table))
-        row = cursor.fetchone()
-        return bool(row and row[0])
+    def _existing(self, cursor: Cursor, *tables: str) -> set[str]:
+        cursor.execute(_EXISTING, (list(tables), self.home))
+        return {str(table) for (table,) in cursor.fetchall()}
 
     def _as_stored(self, cursor: Cursor, relation: Relation) -> Relation:
         """Postgres cuts a name after 63 bytes, and says so to nobody."""

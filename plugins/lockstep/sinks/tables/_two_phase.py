@@ -40,7 +40,13 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
         txn = self._txn(epoch)
-        self._open[txn.handle] = self._target.claim_to_vote(epoch, txn.handle)
+        claim = self._target.claim_to_vote(epoch, txn.handle)
+        try:
+            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)
+        except BaseException:
+            claim.close()
+            raise
+        self._open[txn.handle] = claim
         return txn
 
     def _txn(self, epoch: SinkEpoch) -> Txn:
@@ -130,6 +136,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
             if not claim.claimed:
                 return False
             reach(CrashPoint.PUBLISH_AFTER_MARKER)
+            self._target.remove_replaced(claim, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
             for batches in wal:
                 self._target.load(claim, batches, PublishBlocked)
                 reach(CrashPoint.PUBLISH_AFTER_WRITE)

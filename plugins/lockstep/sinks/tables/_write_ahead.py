@@ -68,7 +68,8 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
 
     @property
     def needs_turn(self) -> bool:
-        return self._needs_turn
+        """Also where the table is to get columns: the next epoch may have such a one with another type."""
+        return self._needs_turn or self._adds_columns
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         super().preflight(schemas)
@@ -120,6 +121,7 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
     def _try(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         claim = self._target.begin_trial(epoch)
         try:
+            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)  # also where no row is tried
             for batches in wal:
                 self._try_output(claim, batches)
             self._target.check_trial(claim, self.guarantee)
@@ -133,6 +135,11 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
             return
         self._target.try_rows(claim, batches)
         reach(CrashPoint.PREPARE_AFTER_WRITE)
+
+    def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
+        assert isinstance(session, TableClaim)
+        self._target.remove_replaced(session, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
+        super()._send(epoch, wal, session)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, TableClaim)

@@ -55,6 +55,11 @@ class TargetTable(ABC, Generic[Column]):
     def _is_bigint(self, column: Column) -> bool:
         """Whether it holds 64 bits and a sign."""
 
+    def lacking(self, schema: pa.Schema, epoch_column: str | None) -> list[pa.Field]:
+        """The columns of `schema` that the table doesn't have; the epoch's is the sink's own."""
+        filled = self.epoch_column(epoch_column) or epoch_column
+        return [column for column in schema if column.name not in {*self.columns, filled}]
+
     def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None:
         """Compare `schema` with the columns, by name; the sink fills `epoch_column`. `where`: sink and output, for a
         message. Raises `PreflightRefused` naming every column at fault."""

@@ -82,6 +82,9 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
 
     # --- what each database does in its own way ---
 
+    def _make_fit(self, cursor: Cursor, schema: pa.Schema) -> None:
+        """Give the table what `schema` has and it lacks, where that is asked for and goes with the rows."""
+
     def _lock(self, cursor: Cursor) -> None:
         """Let no column change its type from here on."""
 
@@ -130,12 +133,14 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
 
     def encoding(self, cursor: Cursor, schema: pa.Schema) -> Encoding:
         """How `schema` is encoded for the table, now and until the transaction ends. Raises `PreflightRefused`."""
+        self._make_fit(cursor, schema)
         self._lock(cursor)
         return self._compare(cursor, schema)
 
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
         """Check types, values and count without sending a row; returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
+            self._make_fit(cursor, batches.schema)
             encoding = self._compare(cursor, batches.schema)
         rows = encoding.check(batches)
         self.require_whole(rows, batches)

@@ -7,11 +7,12 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
+from lockstep.errors import PreflightRefused
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables._markers import MarkerCommitter
 from lockstep.sinks.tables.target import TableTarget
-from lockstep.sinks.values import Batches, Marker, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, EpochCut, Guarantee, Marker, ReadCut, SinkEpoch, Standing
 
 Cursor = TypeVar("Cursor")
 
@@ -25,6 +26,7 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
         super().__init__(sink)
         self._target, self._create, self._shared = target, create, shared
         self._markers = MarkerCommitter(target)
+        self._adds_columns = False  #: with the rows of the epoch that the last preflight was of
 
     def close(self) -> None:
         self._target.database.close()
@@ -35,10 +37,31 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
             self._require_room(cursor)
             target.require_rights(cursor, create=self._create)
             target.own.create(cursor)
-            for table in target.outputs.values():
-                table.preflight(cursor, schemas, create=self._create)
+            found = [table.preflight(cursor, schemas, create=self._create) for table in target.outputs.values()]
+            self._adds_columns = any(found)
             relations = {output: table.relation for output, table in target.outputs.items()}
             target.own.claim(cursor, relations, shared=self._shared)
+
+    def require_replaceable(self) -> None:
+        if self.replaces:
+            raise PreflightRefused(
+                f"sink {self.name}: what it has shown can't be replaced: in its tables newer rows replace older ones "
+                "by key (mode='upsert'), and what a key had before is gone"
+            )
+        if self.guarantee is not Guarantee.EXACTLY_ONCE:
+            raise PreflightRefused(
+                f"sink {self.name}: what it has shown can't be replaced: with guarantee={self.guarantee.value!r} "
+                "nothing in its tables proves which epochs they show"
+            )
+        if self._shared:
+            raise PreflightRefused(
+                f"sink {self.name}: what it has shown can't be replaced: others may write to its tables (shared=True), "
+                "and epochs of two pipelines have the same numbers"
+            )
+        reading = self._target.database.transaction("looking at what is to be replaced", rejected=PreflightRefused)
+        with reading as cursor:
+            for table in self._target.outputs.values():
+                table.require_deletable(cursor)
 
     def _require_room(self, cursor: Cursor) -> None:
         """Refuse a server that has no place for what this protocol leaves there."""
@@ -67,6 +90,9 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._target.outputs[output].read(epoch, schema)
+
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        return [output.cut(epochs) for output in self._target.outputs.values()]
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         return self._target.outputs[sealed.output].standing(epoch, sealed)

@@ -9,18 +9,20 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lockstep.errors import LockstepError, PreflightRefused
+from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
 from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import Upserts
-from lockstep.sinks.values import Batches, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, EpochCut, ReadCut, SinkEpoch, Standing
 
 
 class FoundTable(Protocol):
     """A target table as the catalogue has it."""
 
     def epoch_column(self, name: str | None) -> str | None: ...
+
+    def lacking(self, schema: pa.Schema, epoch_column: str | None) -> list[pa.Field]: ...
 
     def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None: ...
 
@@ -53,7 +55,7 @@ class RowWriter(Protocol[Cursor_contra]):
 
 @dataclass(frozen=True)
 class TableOutput(ABC, Generic[Cursor]):
-    """`upserts` None: rows are appended."""
+    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks."""
 
     database: Database[Cursor]
     own: OwnTables[Cursor]
@@ -61,6 +63,7 @@ class TableOutput(ABC, Generic[Cursor]):
     relation: Relation
     epoch_column: str | None
     upserts: Upserts | None
+    adds_columns: bool = False
 
     # --- what each database does in its own way ---
 
@@ -71,6 +74,11 @@ class TableOutput(ABC, Generic[Cursor]):
     @abstractmethod
     def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
         """Create it for rows of `schema`, one a `key` where there is one."""
+
+    @abstractmethod
+    def _meet_new_columns(self, cursor: Cursor, new: Sequence[pa.Field]) -> bool:
+        """Refuse those that the table can't get. False: they are to be added with the rows. True: it has them now, as
+        the database has no other way. Raises `PreflightRefused`."""
 
     @abstractmethod
     def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
@@ -93,8 +101,25 @@ class TableOutput(ABC, Generic[Cursor]):
         """See `OpenSink.standing`; only for upserts."""
 
     @abstractmethod
+    def _require_may_delete(self, cursor: Cursor, epoch_column: str) -> None:
+        """Refuse, with the grant that is missing, who may not delete rows by that column, and a table whose rows other
+        tables refer to."""
+
+    @abstractmethod
+    def _delete(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        """Delete an epoch's rows; returns how many there were."""
+
+    @abstractmethod
+    def _shows(self, cursor: Cursor, epoch_column: str, epoch: int) -> bool:
+        """Whether there is a row of the epoch."""
+
+    @abstractmethod
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of an epoch, under the table's names."""
+
+    @abstractmethod
+    def _quoted(self, cursor: Cursor, *names: str) -> str:
+        """Names as they stand in a statement, with dots between them."""
 
     # --- what is the same ---
 
@@ -102,22 +127,29 @@ class TableOutput(ABC, Generic[Cursor]):
     def where(self) -> str:
         return self.database.where
 
-    def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> None:
-        """Raises `PreflightRefused`; see `Sink.preflight`."""
+    def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> bool:
+        """Whether the table is to get columns with the rows. Raises `PreflightRefused`; see `Sink.preflight`."""
         if schemas is not None and self.output not in schemas:
             raise PreflightRefused(f"{self.where}: the transform gave no output {self.output}, but {sorted(schemas)}")
         if self._find(cursor) is None:
             if not create:
                 raise PreflightRefused(f"{self.where}: table {self.relation} is missing; create it, or say create=True")
             if schemas is None:
-                return
+                return False
             key = self.upserts.keys[self.output] if self.upserts is not None else ()
             self._make(cursor, self._stored(schemas[self.output]), key)
-        if schemas is not None:
-            table, stored = self._find(cursor), self._stored(schemas[self.output])
+        if schemas is None:
+            return False
+        table, stored = self._find(cursor), self._stored(schemas[self.output])
+        assert table is not None
+        new = table.lacking(stored, self.epoch_column) if self.adds_columns else []
+        if new and self._meet_new_columns(cursor, new):
+            table, new = self._find(cursor), []
             assert table is not None
-            self._compare(table, stored)
-            self._require_rights(cursor, stored)
+        known = pa.schema([column for column in stored if column not in new])
+        self._compare(table, known)
+        self._require_rights(cursor, known)
+        return bool(new)
 
     def _compare(self, table: FoundTable, schema: pa.Schema) -> None:
         table.require_fit(f"{self.where}: output {self.output}", schema, self.epoch_column)
@@ -139,8 +171,49 @@ class TableOutput(ABC, Generic[Cursor]):
         rows = self._read(column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
+    def require_deletable(self, cursor: Cursor) -> None:
+        """Raises `PreflightRefused` where nobody can tell an epoch's rows, or may delete them. A table that isn't there
+        shows none."""
+        if (table := self._find(cursor)) is not None:
+            column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
+            self._require_may_delete(cursor, column)
+
+    def delete(self, cursor: Cursor, epoch: int) -> int:
+        """Delete the rows of an epoch within the cursor's transaction; returns how many there were. Raises
+        `PreflightRefused` where nobody can tell them."""
+        found = self._find(cursor), self.own.other_owners(cursor, self.relation)
+        return self._delete(cursor, self._find_epoch_column(*found), epoch)
+
+    def shows(self, cursor: Cursor, epoch: int) -> bool:
+        """Whether there is a row of the epoch. Raises as `delete` does."""
+        found = self._find(cursor), self.own.other_owners(cursor, self.relation)
+        return self._shows(cursor, self._find_epoch_column(*found), epoch)
+
+    def cut(self, epochs: EpochCut) -> ReadCut:
+        """The rows of these epochs. Raises `TargetUnreadable` where nobody can tell them apart, or newer rows have
+        taken their places."""
+        if self.upserts is not None:
+            raise TargetUnreadable(
+                f"{self.where}: in table {self.relation} newer rows replace older ones: what it showed as of an epoch "
+                "is gone"
+            )
+        with self.database.transaction(f"looking at table {self.relation}") as cursor:
+            try:
+                column = self._find_epoch_column(self._find(cursor), self.own.other_owners(cursor, self.relation))
+            except PreflightRefused as error:
+                raise TargetUnreadable(str(error)) from error
+            table, column = self._quoted(cursor, *self.relation.names), self._quoted(cursor, column)
+        return ReadCut(self.output, table, epochs.predicate(column))
+
     def _require_epoch_column(self, table: FoundTable | None, others: Sequence[Owner], schema: pa.Schema) -> str:
-        """The table's epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which."""
+        """The table's epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which, or the table
+        has changed."""
+        column = self._find_epoch_column(table, others)
+        assert table is not None
+        self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
+        return column
+
+    def _find_epoch_column(self, table: FoundTable | None, others: Sequence[Owner]) -> str:
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if (column := table.epoch_column(self.epoch_column)) is None:
@@ -153,5 +226,13 @@ class TableOutput(ABC, Generic[Cursor]):
                 f"{self.where}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
                 "numbers of two sinks can't be told apart"
             )
-        self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
         return column
+
+
+def refuse_referred(where: str, relation: Relation, referring: Sequence[str]) -> None:
+    """Raise `PreflightRefused` where rows of `referring` tables refer to this one's: they'd go too, or hold them."""
+    if referring:
+        raise PreflightRefused(
+            f"{where}: rows of table {relation} can't be replaced: foreign keys of {', '.join(referring)} refer to it, "
+            "so rows there would be deleted with them, or keep them from being deleted"
+        )

@@ -108,8 +108,8 @@ class OwnTables(ABC, Generic[Cursor]):
         """Create what is missing; who may not create passes if all is there."""
 
     @abstractmethod
-    def _exists(self, cursor: Cursor, table: str) -> bool:
-        """Whether that one of Lockstep's own tables is there."""
+    def _existing(self, cursor: Cursor, *tables: str) -> set[str]:
+        """Those of Lockstep's own tables that are there, asked in one round trip."""
 
     @abstractmethod
     def _query(self, cursor: Cursor, statement: str, values: Sequence[object] = (), **names: Relation) -> list[Row]:
@@ -134,6 +134,9 @@ class OwnTables(ABC, Generic[Cursor]):
     @abstractmethod
     def _homes(self, cursor: Cursor) -> list[str]:
         """Other schemas with a `lockstep_target` in them."""
+
+    def _exists(self, cursor: Cursor, table: str) -> bool:
+        return table in self._existing(cursor, table)
 
     def _require_may_own(self, cursor: Cursor) -> None:
         """Refuse, with the grant that is missing, who may not write down that a table is its own."""
@@ -255,9 +258,10 @@ class OwnTables(ABC, Generic[Cursor]):
         return self._select_markers(cursor, _EVERY)
 
     def _select_markers(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
-        if not self._exists(cursor, MARKERS):
+        existing = self._existing(cursor, MARKERS, RANGES)
+        if MARKERS not in existing:
             return []
-        if not self._exists(cursor, RANGES):
+        if RANGES not in existing:
             statement = statement.replace("{ranges}", self.no_ranges)
         names = {"markers": self.table(MARKERS), "ranges": self.table(RANGES)}
         rows = self._query(cursor, statement, (*self.owner_key, *values), **names)

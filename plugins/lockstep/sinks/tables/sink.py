@@ -21,6 +21,7 @@ from lockstep.sinks.values import Guarantee, SinkContext
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 Validate: TypeAlias = Literal["load", "schema"]
+OnNewColumns: TypeAlias = Literal["refuse", "add"]
 
 Cursor = TypeVar("Cursor")
 
@@ -50,6 +51,7 @@ class TableSink(Sink):
         deleted: str | None = None,
         guarantee: str = Guarantee.EXACTLY_ONCE,
         committer: str | None = None,
+        on_new_columns: OnNewColumns = "refuse",
     ) -> None:
         super().__init__(name)
         self.upserts = Upserts.of(name, tables, mode, key, order, deleted)
@@ -61,6 +63,7 @@ class TableSink(Sink):
         self.create, self.epoch_column, self.shared = create, epoch_column, shared
         self.validate, self.lock_timeout = validate, lock_timeout
         self.schema = self.default_schema if schema is None else schema
+        self.on_new_columns: OnNewColumns = on_new_columns
         self._check_arguments()
         self.guarantee, self.committer = self._promise(guarantee, committer)
 
@@ -71,6 +74,15 @@ class TableSink(Sink):
             )
         if self.validate not in ("load", "schema"):
             raise InvalidPipeline(f"sink {self.name}: validate={self.validate!r} is neither 'load' nor 'schema'")
+        if self.on_new_columns not in ("refuse", "add"):
+            raise InvalidPipeline(
+                f"sink {self.name}: on_new_columns={self.on_new_columns!r} is neither 'refuse' nor 'add'"
+            )
+        if self.on_new_columns == "add" and self.upserts is not None:
+            raise InvalidPipeline(
+                f"sink {self.name}: mode='upsert' adds no columns to its tables: add them yourself, and leave "
+                "on_new_columns='refuse'"
+            )
         if not self.lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self.lock_timeout}, has to be above 0 seconds")
         self._require_distinct([self._relation(table) for table in self.tables.values()])
@@ -128,6 +140,7 @@ class TableSink(Sink):
             **(self.upserts.arguments() if self.upserts is not None else {}),
             **odd,
             **({"committer": self.committer} if self.committer is not None else {}),
+            **({"on_new_columns": self.on_new_columns} if self.on_new_columns != "refuse" else {}),
         }
 
     def writes_to(self) -> frozenset[str]:
@@ -137,6 +150,11 @@ class TableSink(Sink):
     def holds_keys(self) -> bool:
         """A prepared upsert makes others wait that have a key of its rows."""
         return self.replaces and self.protocol == "two_phase"
+
+    @property
+    def adds_columns(self) -> bool:
+        """Whether tables get the columns that an output has and they lack."""
+        return self.on_new_columns == "add"
 
     # --- open ---
 

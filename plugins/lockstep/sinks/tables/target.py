@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +17,7 @@ from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
 
+_log = logging.getLogger(__name__)
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
 
 Cursor = TypeVar("Cursor")
@@ -122,6 +124,35 @@ class TableTarget(ABC, Generic[Cursor]):
             "superseded, or the ledger is older than the target"
         )
 
+    # --- rows that are replaced ---
+
+    def remove_replaced(self, claim: TableClaim[Cursor], removed: CrashPoint, *, decided: bool = False) -> None:
+        """Delete the rows whose place the claim's take, in its transaction, and no others. Raises `LedgerConflict`
+        where the target doesn't show them as they were decided, `SinkRejected` (`decided`: `PublishBlocked`),
+        `SinkUnavailable`.
+
+        A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
+        epoch that takes its place is lacking there, so that a decided one goes on.
+        """
+        rejected = PublishBlocked if decided else SinkRejected
+        for replaced in claim.epoch.replaced:
+            with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
+                marker = self.own.find_marker(claim.cursor, replaced.id)
+            if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
+                found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+                raise LedgerConflict(
+                    f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
+                    f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
+                )
+            for table in self.outputs.values():
+                with self._held_off(claim), self.database.naming(f"deleting from {table.relation}", rejected):
+                    rows = table.delete(claim.cursor, replaced.id)
+                    left = rows != replaced.rows.get(table.output) and table.shows(claim.cursor, replaced.id)
+                if fault := _fault_of_removal(rows, left, replaced.rows.get(table.output)):
+                    raise rejected(f"{table.where}: table {table.relation}: {fault.format(epoch=replaced.id)}")
+                reach(removed)
+                _log.info("%s: %s rows of epoch %s deleted from %s", table.where, rows, replaced.id, table.relation)
+
     # --- rows ---
 
     def load(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
@@ -198,3 +229,19 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
             claim.commit()
         reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
+
+
+def _fault_of_removal(rows: int, left: bool, sealed: int | None) -> str:
+    """Why the rows of an epoch can't be taken away, or "". Fewer than were sealed are nobody's loss: a person has
+    deleted some before."""
+    if sealed is not None and rows > sealed:
+        return (
+            f"{rows} rows have the number of epoch {{epoch}}, which brought {sealed}: the others are somebody else's, "
+            "a former owner's for instance, and would be deleted with them; give those another number, or null"
+        )
+    if left:
+        return (
+            "rows of epoch {epoch} are there still when they were deleted: a trigger or a rule of the table keeps "
+            "them, and readers would see them beside those that take their place"
+        )
+    return ""

@@ -1,0 +1,1 @@
+"""DuckDB, which answers SQL over rows that it is handed."""

@@ -1,0 +1,187 @@
+"""The rows of replaced epochs, lifted out of a table's files: what is to go, and what stands for the rest of it.
+
+The files that an epoch brought hold its rows alone, and go whole. Those into which its rows were compacted, by Lockstep
+or by others, hold rows of other epochs too: these are written anew, as a compaction with a number of its own, and go
+into the table by the same commit. Until then the table is as it was; see `lockstep.sinks.compacting` for what becomes
+of files that never get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.errors import CompactionRefused, PreflightRefused, PublishBlocked, SinkUnavailable
+from lockstep.file_facts import FileFacts
+from lockstep.sinks.adopting import Head
+from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number
+from lockstep.sinks.rewriting import footer_of, is_comparable, require_written, rewrite, schema_of
+from lockstep.sinks.values import SinkEpoch
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """`removed` go, and `added`, written by compaction `number`, hold the rows of theirs that stay. None: nothing was
+    written."""
+
+    removed: Sequence[TableFile] = ()
+    added: Sequence[NewFile] = ()
+    number: int | None = None
+
+
+NOTHING = Lifted()
+
+
+class Lifting(Generic[Head]):
+    """For `epoch`, however many states of the table its publication looks at. `column`: the epoch column; `output`: of
+    the epochs, which the table shows."""
+
+    def __init__(self, table: CompactingTable[Head], column: str, epoch: SinkEpoch, output: str) -> None:
+        self.epoch, self._table, self._column = epoch, table, column
+        self._epochs = frozenset(replaced.id for replaced in epoch.replaced)
+        known = all(output in replaced.rows for replaced in epoch.replaced)
+        self._sealed = sum(replaced.rows[output] for replaced in epoch.replaced) if known else None
+        self._number = new_number()
+        self._last: int | None = None
+        self._counts: dict[TableFile, tuple[int, int]] = {}  # rows of the replaced epochs, and others
+        self._rests: dict[TableFile, NewFile] = {}
+
+    def require_liftable(self, head: Head) -> None:
+        """Before the decision. Raises `PreflightRefused` for a file that can't be written anew; writes nothing."""
+        for file, others in self._found(head):
+            if others:
+                self._require_rewritable(head, file)
+
+    def lift(self, head: Head) -> Lifted:
+        """What one commit on this very state has to do, after the decision. Raises `PublishBlocked` for a file that
+        can't be written anew, `SinkUnavailable`, `CompactionRefused`."""
+        try:
+            return self._lift(head)
+        except PreflightRefused as error:
+            raise PublishBlocked(f"{error}; the epoch that takes its place is decided, and waits for that") from error
+        except (OSError, pa.ArrowException) as error:
+            self._start_anew()  # what was written in part
+            raise SinkUnavailable(
+                f"sink {self._table.name}: files with rows of {self._told} can't be written anew: "
+                f"{' '.join(str(error).split())}; nothing was changed"
+            ) from error
+
+    def _start_anew(self) -> None:
+        self._number, self._rests = new_number(), {}
+
+    def _lift(self, head: Head) -> Lifted:
+        self._forget_if_fenced(head)
+        gone, rests = list[TableFile](), list[NewFile]()
+        for file, others in self._found(head):
+            gone.append(file)
+            if others:
+                rests.append(self._rest_of(head, file))
+        return Lifted(tuple(gone), tuple(rests), self._number if rests else None)
+
+    def _forget_if_fenced(self, head: Head) -> None:
+        """Whoever has fenced the table may delete what was written so far."""
+        if self._rests and self._table.last(head) != self._last:
+            self._start_anew()
+        self._last = self._table.last(head)
+
+    def _found(self, head: Head) -> list[tuple[TableFile, int]]:
+        """Files with rows of the replaced epochs, and how many others they have. Raises `PreflightRefused`."""
+        found = list(self._holding(head))
+        rows = sum(theirs for _, theirs, _ in found)
+        if self._sealed is not None and rows > self._sealed:
+            raise PreflightRefused(
+                f"sink {self._table.name}: {rows} rows have the number of {self._told}, which brought {self._sealed}: "
+                "the others are somebody else's, a former owner's for instance, and would go with them; give those "
+                f"another number in {self._column}, or null"
+            )
+        return [(file, others) for file, _, others in found]
+
+    def _holding(self, head: Head) -> Iterator[tuple[TableFile, int, int]]:
+        """Files with rows of the replaced epochs: how many, and how many others."""
+        for file in self._table.files(head):
+            if file.epoch is not None:
+                if file.epoch in self._epochs:
+                    yield self._whole(file), file.rows, 0
+            elif self._may_hold(file):
+                theirs, others = self._count(head, file)
+                if theirs:
+                    yield self._whole(file), theirs, others
+
+    def _may_hold(self, file: TableFile) -> bool:
+        if file.epochs is None:
+            return True
+        least, greatest = file.epochs
+        return any(least <= epoch <= greatest for epoch in self._epochs)
+
+    def _whole(self, file: TableFile) -> TableFile:
+        if file.hides_rows:
+            raise PreflightRefused(
+                f"sink {self._table.name}: {file.path} is {file.kept}, and with rows of {self._told}: have the table "
+                "rewrite it without them (Delta: REORG TABLE … APPLY (PURGE); Iceberg: rewrite_data_files)"
+            )
+        return file
+
+    def _count(self, head: Head, file: TableFile) -> tuple[int, int]:
+        """By the file itself: the table may not tell."""
+        if file not in self._counts:
+            with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
+                rows, theirs = parquet.metadata.num_rows, 0
+                if self._column in parquet.schema_arrow.names:  # not in what others brought
+                    for batch in parquet.iter_batches(columns=[self._column]):
+                        theirs += pc.sum(self._is_theirs(batch)).as_py() or 0
+                self._counts[file] = theirs, rows - theirs
+        return self._counts[file]
+
+    def _is_theirs(self, batch: pa.RecordBatch) -> pa.Array:
+        column = batch.column(batch.schema.get_field_index(self._column))
+        return pc.is_in(column, pa.array(sorted(self._epochs), column.type))
+
+    def _others(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.filter(pc.invert(self._is_theirs(batch)))
+
+    def _require_rewritable(self, head: Head, file: TableFile) -> None:
+        footer = footer_of(partial(self._table.open_file, head, file.path))
+        fault = self._table.fault(head, FileFacts.of(footer))
+        if fault is None and not is_comparable(schema_of(footer)):
+            fault = "with columns of a type that the digest can't take"
+        if fault is not None:
+            raise PreflightRefused(
+                f"sink {self._table.name}: rows of {self._told} stand in {file.path} together with others', and it "
+                f"can't be written anew, as it is a file {fault}: have the table rewrite it, or take the epoch's rows "
+                "away by hand"
+            )
+
+    def _rest_of(self, head: Head, file: TableFile) -> NewFile:
+        """The rows of other epochs, in a file of their own."""
+        if file not in self._rests:
+            self._require_rewritable(head, file)
+            path = f"{self._table.folder(self._number)}/part-{len(self._rests):05}.parquet"
+            self._rests[file] = self._write(head, file, path)
+        return self._rests[file]
+
+    def _write(self, head: Head, file: TableFile, path: str) -> NewFile:
+        who, name = f"sink {self._table.name}", self._table.named(head, path)
+        reach(CrashPoint.COMPACT_BEFORE_WRITE)
+        with self._table.create_file(head, path) as target:
+            read = rewrite([partial(self._table.open_file, head, file.path)], target, self._others)
+            size = target.tell()
+        reach(CrashPoint.COMPACT_AFTER_WRITE)
+        if read.rows != (others := self._counts[file][1]):
+            raise CompactionRefused(
+                f"{who}: {file.path} has {read.rows} rows of other epochs than {self._told}, a moment ago it had "
+                f"{others}: the table was left as it is; somebody has changed a file in place"
+            )
+        facts = FileFacts.of(require_written(partial(self._table.open_file, head, name), read, who, path))
+        return NewFile(path, size, file.partition, facts)
+
+    @property
+    def _told(self) -> str:
+        return f"epoch {', '.join(map(str, sorted(self._epochs)))}"

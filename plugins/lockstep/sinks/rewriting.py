@@ -1,0 +1,123 @@
+"""Parquet files of one schema written anew as one: batch by batch, counted and digested as read and as written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.errors import CompactionRefused, InvalidPipeline
+from lockstep.wal.digest import RowDigest
+
+BATCH_BYTES = 8 << 20  #: of rows as they stand in memory, about
+GROUP_BYTES = 64 << 20  #: of a row group that is written, as it stands in memory: what rewriting needs of it
+_ROWS, _BUFFER = 1 << 16, 1 << 20
+
+OpenFile = Callable[[], Any]  #: a fresh, seekable binary file
+Choose = Callable[[pa.RecordBatch], pa.RecordBatch]  #: rows of a batch that are to be written
+
+
+def schema_of(footer: pq.FileMetaData) -> pa.Schema:
+    """Columns with field ids and nullability, without what a writer says of itself."""
+    return footer.schema.to_arrow_schema().remove_metadata()
+
+
+def is_comparable(schema: pa.Schema) -> bool:
+    """Whether the digest takes every column."""
+    try:
+        RowDigest(schema)
+    except InvalidPipeline:
+        return False
+    return True
+
+
+def footer_of(open_file: OpenFile) -> pq.FileMetaData:
+    """What a file says of itself."""
+    with closing(open_file()) as raw:
+        return pq.read_metadata(raw)
+
+
+def rewrite(sources: Sequence[OpenFile], target: Any, choose: Choose = lambda batch: batch) -> RowDigest:
+    """Write the rows of all `sources` that are chosen, in order, to `target`; the count and digest of those read.
+
+    All of them have one schema. No more is in memory than a row group of `GROUP_BYTES`, whatever the files' sizes.
+    Raises `InvalidPipeline` for a type that the digest can't take, OSError, pa.ArrowException.
+    """
+    writer: pq.ParquetWriter | None = None
+    try:
+        for number, open_file in enumerate(sources):
+            with closing(open_file()) as raw, _reading(raw) as file:
+                if writer is None:
+                    schema = schema_of(file.metadata)
+                    digest, rows = RowDigest(schema), _Group(schema)
+                    writer = pq.ParquetWriter(target, schema, compression=_codec(file.metadata))
+                if not schema_of(file.metadata).equals(schema, check_metadata=True):
+                    raise ValueError(f"file {number} has another schema than those before it")
+                for batch in map(choose, _batches(file)):
+                    digest.update(batch)
+                    rows.add(batch, writer)
+        if writer is None:
+            raise ValueError("no files")
+        rows.flush(writer)
+    finally:
+        if writer is not None:
+            writer.close()
+    return digest
+
+
+def require_written(open_file: OpenFile, read: RowDigest, who: str, path: str) -> pq.FileMetaData:
+    """Read back what was written; its footer. Raises `CompactionRefused` if it isn't what was read."""
+    with closing(open_file()) as raw, _reading(raw) as file:
+        written = RowDigest(schema_of(file.metadata))
+        for batch in _batches(file):
+            written.update(batch)
+        footer = file.metadata
+    if (written.rows, written.hexdigest()) != (read.rows, read.hexdigest()):
+        raise CompactionRefused(
+            f"{who}: {path} has {written.rows} rows with digest {written.hexdigest()}, those that were read were "
+            f"{read.rows} with {read.hexdigest()}: the table was left as it is; look at the disk and its log"
+        )
+    return footer
+
+
+class _Group:
+    """Rows that wait to become a row group."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema, self._waiting, self._bytes = schema, list[pa.RecordBatch](), 0
+
+    def add(self, batch: pa.RecordBatch, writer: pq.ParquetWriter) -> None:
+        self._waiting.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self.flush(writer)
+
+    def flush(self, writer: pq.ParquetWriter) -> None:
+        if self._waiting:
+            batches = [batch.replace_schema_metadata(None) for batch in self._waiting]
+            writer.write_table(pa.Table.from_batches(batches, self._schema))
+            self._waiting, self._bytes = [], 0
+
+
+def _reading(raw: Any) -> pq.ParquetFile:
+    """Pages are read as they are needed: a whole row group may be larger than memory."""
+    return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER)
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        bytes_a_row = max(1, group.total_byte_size // max(1, group.num_rows))
+        rows = max(1, min(_ROWS, BATCH_BYTES // bytes_a_row))
+        yield from file.iter_batches(batch_size=rows, row_groups=[number])
+
+
+def _codec(footer: pq.FileMetaData) -> str:
+    """As the files had it that are written anew."""
+    if footer.num_row_groups and footer.num_columns:
+        found = str(footer.row_group(0).column(0).compression)
+        return "none" if found == "UNCOMPRESSED" else found.lower()
+    return "snappy"

@@ -1,0 +1,238 @@
+"""An epoch takes the place of another one whose rows stand in one file with others': compacted by us, or by others."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.errors import PreflightRefused, PublishBlocked
+from lockstep.sinks import compacting
+from lockstep.sinks.compacting import TableFile
+from lockstep.sinks.lifting import Lifted, Lifting
+from lockstep.sinks.values import Publication, Replaced, SinkEpoch
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._behaviour import select
+from lockstep.testing._crash_sweep import Plot, Round
+from lockstep.testing._sealed_rows import SealedRows, sealed
+from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
+from tests.apart import apart
+from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
+from tests.sinks.delta_target import on_table
+from tests.sinks.open_apart import OpenApart
+
+NEW = sealed(ROWS - 3, start=70_000)
+
+
+def at(number: int) -> SinkEpoch:
+    """As `Lake.publish` names it."""
+    return epoch(number, token=10 * number, manifest=str(number))
+
+
+def take_place(lake: Lake, number: int, *replaced: int, between: Callable[[], object] = lambda: None) -> None:
+    """Epoch `number` replaces others; `between`: what somebody does after its vote."""
+    new = epoch(number, token=10 * number, manifest=str(number), replaced=[at(one) for one in replaced])
+    vote = prepare(lake.target, new, NEW)
+    between()
+    assert publish(lake.target, new, vote, NEW) is Publication.SENT
+    expect_proof(lake.target, new, NEW)
+    for one in replaced:
+        expect_replaced(lake.target, at(one))
+
+
+def test_rows_that_were_compacted_with_others_are_lifted_out_of_their_file(lake: Lake) -> None:
+    wals = lake.fill(1, 2, 3)
+    lake.compact()
+    take_place(lake, 4, 2)
+    expect_rows(lake.target, wals[1], wals[3], NEW)
+    for number in (1, 3):
+        expect_proof(lake.target, at(number), wals[number])
+    assert sorted(lake.files().values()) == sorted([2 * ROWS, *_rows_of_files(NEW)])
+
+
+def _rows_of_files(wal: Sequence[SealedRows]) -> list[int]:
+    rows = wal[0].table.num_rows
+    return [rows - rows // 2, rows // 2]
+
+
+def test_a_compacted_file_goes_whole_where_no_other_epoch_has_rows_in_it(lake: Lake) -> None:
+    lake.fill(1)
+    lake.compact()
+    below = lake.below()
+    take_place(lake, 2, 1)
+    expect_rows(lake.target, NEW)
+    assert len(lake.below()) == len(below) + 2, "a file was written anew that has no row"
+
+
+def test_what_others_have_compacted_is_written_anew_without_the_rows(lake: Lake) -> None:
+    wals = lake.fill(1, 2)
+    lake.foreign_append()
+    lake.foreign_compaction()
+    take_place(lake, 3, 1)
+    assert sum(lake.rows().values()) == ROWS + 10 + NEW[0].rows
+    expect_proof(lake.target, at(2), wals[2])
+
+
+@pytest.mark.parametrize("deed", ["compact", "foreign_compaction"])
+def test_a_compaction_after_the_vote_holds_nobody_up(lake: Lake, deed: str) -> None:
+    wals = lake.fill(1, 2)
+    take_place(lake, 3, 1, between=getattr(lake, deed))
+    expect_rows(lake.target, wals[2], NEW)
+
+
+def test_rows_that_others_have_deleted_hold_nobody_up(lake: Lake) -> None:
+    wals = lake.fill(1, 2)
+    lake.compact()
+    take_place(lake, 3, 1, between=lake.foreign_delete)
+    expect_rows(lake.target, wals[2], NEW)
+
+
+def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever fences may delete what was written, as nothing names it."""
+    wals, real, numbers = lake.fill(1, 2), Lifting.lift, list[int | None]()
+    lake.compact()
+
+    def lift(self: Lifting[Any], head: Any) -> Lifted:
+        found = real(self, head)
+        if not numbers:
+            compacting.fence(self._table)
+        numbers.append(found.number)
+        return found
+
+    new = epoch(3, token=30, manifest="3", replaced=[at(1)])
+    vote = prepare(lake.target, new, NEW)
+
+    def run() -> list[int | None]:
+        sink = lake.target.sink().open(lake.target.context())
+        with closing(sink._open_sink() if isinstance(sink, OpenApart) else sink) as live:
+            live.publish(new, vote, lake.target.staged(new, NEW))
+        return numbers
+
+    monkeypatch.setattr(Lifting, "lift", lift)
+    first, second = apart(run)
+    assert first != second and None not in (first, second)
+    expect_rows(lake.target, wals[2], NEW)
+
+
+def test_a_compaction_knows_what_stands_for_the_rest(lake: Lake) -> None:
+    lake.fill(1, 2)
+    lake.compact()
+    take_place(lake, 3, 1)
+    [number] = {int(path.split("/")[4]) for path in lake.files() if "/compacted/" in path}
+    assert lake.with_table(lambda table: table.knows(table.load_head(), number))
+
+
+# --- kills -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake, action: signal.Signals) -> None:
+    def begin(round: Round) -> Round:
+        crash_sweep.finish(round)
+        lake.compact()
+        return round.replacement()
+
+    plot = Plot(begin, crash_sweep.REPLACEMENT.end, watched=True)
+    story, trace = crash_sweep.prepares_and_publishes, crash_sweep.reached_points
+    steps = crash_sweep.sweep_every_step(lake.target, story, trace, action, ROWS, select, plot)
+    assert CrashPoint.COMPACT_AFTER_WRITE in steps, steps
+
+
+# --- what can't be done ----------------------------------------------------------------------------------------------
+
+
+class OneFile:
+    """Satisfies what `Lifting` asks of a table: it has one file, with rows of epochs 1 and 2."""
+
+    name = "lake"
+
+    def __init__(self, **told: Any) -> None:
+        self._file, data = TableFile("part-0.parquet", 1, told.pop("rows", 2), "", None, **told), io.BytesIO()
+        pq.write_table(pa.table({"id": [1, 2], "lockstep_epoch": [1, 2]}), data)
+        self._data = data.getvalue()
+
+    def files(self, head: object) -> Iterator[TableFile]:
+        yield self._file
+
+    def open_file(self, head: object, path: str) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+    def fault(self, head: object, facts: object) -> str:
+        return "of an older partitioning"
+
+    def last(self, head: object) -> int | None:
+        return None
+
+
+REPLACEMENT = SinkEpoch(3, 30, "c", at(1).timestamp, None, (Replaced(1, "a"),), 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({}, "an older partitioning"),
+        ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
+        ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
+    ],
+)
+def test_a_file_that_can_not_be_written_anew_is_refused_before_the_decision_and_waited_for_after_it(
+    told: dict[str, Any], why: str
+) -> None:
+    lifting = Lifting[Any](OneFile(**told), "lockstep_epoch", REPLACEMENT, "rows")  # type: ignore[arg-type]
+    with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
+        lifting.require_liftable(None)
+    with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
+        lifting.lift(None)
+
+
+def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:
+    def lifting(rows: int) -> Lifting[Any]:
+        taking = replace(REPLACEMENT, replaced=(Replaced(1, "a", {"rows": rows}),))
+        return Lifting[Any](OneFile(), "lockstep_epoch", taking, "rows")  # type: ignore[arg-type]
+
+    with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, which brought 0"):
+        lifting(0).require_liftable(None)
+    with pytest.raises(PreflightRefused, match="an older partitioning"):
+        lifting(1).require_liftable(None)
+
+
+def test_a_file_whose_bounds_leave_the_epochs_out_is_not_opened() -> None:
+    table = OneFile(epochs=(4, 9))
+    table.open_file = None  # type: ignore[assignment, method-assign]
+    assert Lifting[Any](table, "lockstep_epoch", REPLACEMENT, "rows").lift(None) == Lifted()  # type: ignore[arg-type]
+
+
+def test_a_delta_table_that_only_grows_is_refused_before_anything_is_planned(tmp_path: Path) -> None:
+    lake = DeltaLake(tmp_path)
+    lake.fill(1)
+    on_table(lake.root, lambda table: table.alter.set_table_properties({"delta.appendOnly": "true"}) and None)
+    with opened(lake.target) as sink:
+        sink.preflight(None)
+        with pytest.raises(PreflightRefused, match="appendOnly"):
+            sink.require_replaceable()
+
+
+def test_delta_removes_adds_and_marks_in_one_entry_with_the_partitions_of_each_file(tmp_path: Path) -> None:
+    lake = DeltaLake(tmp_path, partition_by=["ok"])
+    one = [SealedRows(sealed(ROWS)[0].table.filter(pa.array([True, *[False] * (ROWS - 1)])))]
+    lake.publish(1, one)
+    old = lake.target.log.adds()  # type: ignore[attr-defined]
+    new = epoch(2, token=20, manifest="2", replaced=[at(1)])
+    publish(lake.target, new, prepare(lake.target, new, one), one)
+    last = max((lake.root / "_delta_log").glob("*.json"))
+    entry = [json.loads(line) for line in last.read_text().splitlines()]
+    removed = {action["remove"]["path"]: action["remove"]["partitionValues"] for action in entry if "remove" in action}
+    assert removed == {path: add["partitionValues"] for path, add in old.items()}
+    assert [kind for action in entry for kind in action if kind in ("add", "txn")].count("add") == len(old)

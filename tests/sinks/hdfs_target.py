@@ -1,0 +1,172 @@
+"""FileSink on a folder of a real HDFS. Each call is made in a process apart: the client doesn't survive a fork."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.hdfs.address import HdfsAddress
+from lockstep.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.sinks.base import Sink
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import _format as file_format
+from lockstep.sinks.files.buckets import Buckets
+from lockstep.sinks.values import SinkContext
+from lockstep.testing import _behaviour
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._crash_sweep import OnStep, reached_points
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
+from tests.apart import apart
+from tests.cover import Cover
+from tests.sinks.guarantees import expect_row
+from tests.sinks.s3_target import FileSinkApart
+
+T = TypeVar("T")
+
+
+class HdfsFilesUnderTest(SinkUnderTest):
+    """`uri`: where nothing is yet. Small files, so that an epoch has several."""
+
+    def __init__(
+        self, uri: str, *, apart: bool = True, bucket: Buckets | None = None, success: str | None = None
+    ) -> None:
+        self.place, self.bucket, self.success = uri, bucket, success
+        self.kind = FileSinkApart if apart else FileSink
+        self.uri = f"{uri}/out"
+        self.files, self.root = HdfsFileSystem.at(HdfsAddress.of(uri)), HdfsAddress.of(self.uri).path
+
+    def sink(self, *, shared: bool = False) -> FileSink:
+        return self._sink("out", shared)
+
+    def _sink(self, folder: str, shared: bool = False) -> FileSink:
+        return self.kind(
+            "files",
+            output=OUTPUT,
+            path=f"{self.place}/{folder}",
+            bucket=self.bucket,
+            max_rows_per_file=300,
+            success=self.success,
+            shared=shared,
+        )
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        sink = self._sink("elsewhere")
+        with sink.opened(self.context()) as live:
+            live.preflight(None)
+        return sink, self.context()
+
+    def _look(self, call: Callable[[], T]) -> T:
+        return call() if self.kind is FileSink else apart(call)
+
+    def visible(self) -> pa.Table:
+        """As docs/sinks/files.md has it: who finds a file gone that was listed asks again."""
+
+        def look() -> pa.Table:
+            for _ in range(100):
+                with suppress(FileNotFoundError):
+                    return self._rows(files(self.uri))
+            return self._rows(files(self.uri))
+
+        return self._look(look)
+
+    def bare(self) -> pa.Table:
+        """What a reader sees who lists the folder and knows nothing of markers."""
+        state = f"{self.root}/.lockstep/"
+
+        def look() -> pa.Table:
+            shown = [one.path for one in self.below() if not one.path.startswith(state)]
+            return self._rows(sorted(path for path in shown if path.endswith(".parquet")))
+
+        return self._look(look)
+
+    def _rows(self, paths: list[str]) -> pa.Table:
+        tables = [
+            pq.read_table(pa.BufferReader(self.files.read(HdfsAddress.of(path).path if "://" in path else path)))
+            for path in paths
+        ]
+        return pa.concat_tables([SCHEMA.empty_table(), *(table.select(SCHEMA.names).cast(SCHEMA) for table in tables)])
+
+    def below(self, folder: str | None = None) -> list[Found]:
+        found: list[Found] = []
+        for one in self.files.children(folder or self.root):
+            found += self.below(one.path) if one.is_folder else [one]
+        return found
+
+    def unsettled(self) -> list[str]:
+        return self._look(self._unsettled)
+
+    def _unsettled(self) -> list[str]:
+        published = {HdfsAddress.of(path).path for path in files(self.uri)}
+        kept = tuple(f"{self.root}/.lockstep/{name}" for name in ("target.json", "epoch=", "span=", "replaced="))
+        left = [one.path for one in self.below() if not one.path.startswith(kept) and one.path not in published]
+        left += [one.path for one in self.files.children(f"{self.root}/.lockstep/pending")]
+        return [path for path in left if not path.rpartition("/")[2].startswith("_SUCCESS")]
+
+    def lose(self, handle: str) -> None:
+        self._look(lambda: self.files.delete(f"{self.root}/.lockstep/pending/{handle.replace(':', ',')}"))
+
+
+def every_change(on_step: OnStep) -> None:
+    """A Trace: before and after each call that changes something on HDFS, and every crash point."""
+    reached_points(on_step)
+    for name in ("make_folder", "create", "write", "rename", "delete"):
+        setattr(HdfsFileSystem, name, _told(getattr(HdfsFileSystem, name), on_step))
+
+
+def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:
+    @wraps(method)
+    def tell(files: HdfsFileSystem, *arguments: Any, **named: Any) -> T:
+        on_step(f"before {method.__name__}")
+        found = method(files, *arguments, **named)
+        on_step(f"after {method.__name__}")
+        return found
+
+    return tell
+
+
+# --- what tests have done in a clean process --------------------------------------------------------------------------
+
+ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
+
+
+def behave(name: str, uri: str) -> None:
+    """One behaviour of the suite."""
+    file_format.ROWS_PER_GROUP = 100  # several groups a file
+    getattr(_behaviour, name)(HdfsFilesUnderTest(uri))
+
+
+def behave_in_crashes(name: str, uri: str, seed: int | None) -> tuple[int, int]:
+    """One that sweeps, by the cover of `seed`; how many steps were run and swept."""
+    cover = Cover(seed)
+
+    def select(steps: list[str], action: signal.Signals) -> list[int]:
+        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+
+    _behaviour.select = select
+    behave(name, uri)
+    return cover.run, cover.swept
+
+
+def die_around_each_change(story: str, action: int, uri: str, seed: int | None) -> tuple[int, int]:
+    """Sweep a story of the suite before and after each call that changes something."""
+    cover = Cover(seed)
+
+    def select(steps: list[str], action: signal.Signals) -> list[int]:
+        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+
+    target = HdfsFilesUnderTest(uri, success="_SUCCESS-{epoch}")
+    told = getattr(crash_sweep, story)
+    steps = crash_sweep.sweep_every_step(target, told, every_change, signal.Signals(action), 500, select)
+    assert "after write" in steps and ("after rename" in steps or "aborts" in story), steps
+    return cover.run, cover.swept
+
+
+def tell_the_guarantee(uri: str) -> None:
+    expect_row("FileSink on HDFS", HdfsFilesUnderTest(uri))

@@ -1,0 +1,199 @@
+"""FileSink on a prefix of a real S3 server. Each call is made in a process apart: the client doesn't survive a fork."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from lockstep.object_store.store import ObjectStore
+from lockstep.sinks.base import Sink
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import _format as file_format
+from lockstep.sinks.files.buckets import Buckets
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import SinkContext
+from lockstep.testing import _behaviour
+from lockstep.testing import _crash_sweep as crash_sweep
+from lockstep.testing._crash_sweep import OnStep, reached_points
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.testing._under_test import SinkUnderTest
+from tests.apart import apart
+from tests.cover import Cover
+from tests.sinks.guarantees import expect_row
+from tests.sinks.open_apart import OpenApart
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSinkApart(FileSink):
+    """A FileSink each of whose calls is made in a process of its own."""
+
+    def open(self, context: SinkContext) -> OpenSink:  # type: ignore[override] # a wrapper
+        return OpenApart(self, lambda: FileSink.open(self, context))
+
+
+class S3FilesUnderTest(SinkUnderTest):
+    """`uri`: where nothing is yet, with how the store is reached. Small files, so that an epoch has several."""
+
+    replaceable = True
+
+    def __init__(
+        self, uri: str, *, apart: bool = True, bucket: Buckets | None = None, success: str | None = None
+    ) -> None:
+        self.place, _, self.options = uri.partition("?")
+        self.bucket, self.success = bucket, success
+        self.kind = FileSinkApart if apart else FileSink
+
+    @property
+    def uri(self) -> str:
+        return self._uri("out")
+
+    def _uri(self, folder: str) -> str:
+        return f"{self.place}/{folder}{f'?{self.options}' if self.options else ''}"
+
+    def sink(self, *, shared: bool = False) -> FileSink:
+        return self._sink("out", shared)
+
+    def _sink(self, folder: str, shared: bool = False) -> FileSink:
+        return self.kind(
+            "files",
+            output=OUTPUT,
+            path=self._uri(folder),
+            bucket=self.bucket,
+            max_rows_per_file=300,
+            success=self.success,
+            shared=shared,
+        )
+
+    def elsewhere(self) -> tuple[Sink, SinkContext]:
+        sink = self._sink("elsewhere")
+        with sink.opened(self.context()) as live:
+            live.preflight(None)
+        return sink, self.context()
+
+    def _look(self, call: Callable[[ObjectStore], T]) -> T:
+        if self.kind is FileSink:
+            return call(ObjectStore.at(self.uri))
+        return apart(lambda: call(ObjectStore.at(self.uri)))
+
+    def visible(self) -> pa.Table:
+        """As docs/sinks/files.md has it: who finds a file gone that was listed asks again."""
+
+        def look(store: ObjectStore) -> pa.Table:
+            for _ in range(100):
+                with suppress(OSError):  # pyarrow has no word of its own for an object that goes while it is read
+                    return rows_of(self.published())
+            return rows_of(self.published())
+
+        return self._look(look)
+
+    def published(self) -> list[str]:
+        return files(self.uri)
+
+    def bare(self) -> pa.Table:
+        """What a reader sees who lists the prefix and knows nothing of markers."""
+
+        def look(store: ObjectStore) -> pa.Table:
+            paths = [found.path for found in store.find_below("")]
+            shown = [path for path in paths if path.endswith(".parquet") and not path.startswith(".lockstep/")]
+            return rows_of([f"s3://{store.key_of(path)}" for path in sorted(shown)])
+
+        return self._look(look)
+
+    def unsettled(self) -> list[str]:
+        def look(store: ObjectStore) -> list[str]:
+            published = set(files(self.uri))
+            state = ("target.json", "epoch=", "span=", "files/", "replaced/")
+            kept = tuple(f".lockstep/{name}" for name in state)
+            left = [found.path for found in store.find_below("") if not found.path.startswith(kept)]
+            left = [path for path in left if not path.rpartition("/")[2].startswith("_SUCCESS")]
+            return [path for path in left if f"s3://{store.key_of(path)}" not in published]
+
+        return self._look(look)
+
+    def lose(self, handle: str) -> None:
+        def take_away(store: ObjectStore) -> None:
+            store.delete([found.path for found in store.find_below(f".lockstep/pending/{handle}")])
+
+        self._look(take_away)
+
+
+def rows_of(paths: list[str]) -> pa.Table:
+    """By a reader that knows nothing of Lockstep."""
+    from pyarrow.fs import S3FileSystem
+
+    if not paths:
+        return SCHEMA.empty_table()
+    host = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
+    store = S3FileSystem(endpoint_override=host, scheme="http", region=os.environ["AWS_REGION"])
+    keys = [path.removeprefix("s3://") for path in paths]
+    return ds.dataset(keys, SCHEMA, "parquet", filesystem=store).to_table(use_threads=False)
+
+
+def every_change(on_step: OnStep) -> None:
+    """A Trace: before and after each request that changes something at the store, and every crash point."""
+    reached_points(on_step)
+    for name in ("create", "replace", "put_file", "copy", "delete"):
+        setattr(ObjectStore, name, _told(getattr(ObjectStore, name), on_step))
+
+
+def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:
+    @wraps(method)
+    def tell(store: ObjectStore, *arguments: Any) -> T:
+        on_step(f"before {method.__name__}")
+        found = method(store, *arguments)
+        on_step(f"after {method.__name__}")
+        return found
+
+    return tell
+
+
+# --- what tests have done in a clean process --------------------------------------------------------------------------
+
+ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
+
+
+def behave(name: str, uri: str) -> None:
+    """One behaviour of the suite."""
+    file_format.ROWS_PER_GROUP = 100  # several groups a file
+    getattr(_behaviour, name)(S3FilesUnderTest(uri))
+
+
+def behave_in_crashes(name: str, uri: str, seed: int | None) -> tuple[int, int]:
+    """One that sweeps, by the cover of `seed`; how many steps were run and swept."""
+    cover = Cover(seed)
+
+    def select(steps: list[str], action: signal.Signals) -> list[int]:
+        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+
+    _behaviour.select = select
+    behave(name, uri)
+    return cover.run, cover.swept
+
+
+def die_around_each_change(story: str, plot: str, action: int, uri: str, seed: int | None) -> tuple[int, int]:
+    """Sweep a story of the suite, in one of its plots, before and after each request that changes something."""
+    cover = Cover(seed)
+
+    def select(steps: list[str], action: signal.Signals) -> list[int]:
+        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+
+    target = S3FilesUnderTest(uri, success="_SUCCESS-{epoch}")
+    told = getattr(crash_sweep, story)
+    by = signal.Signals(action)
+    steps = crash_sweep.sweep_every_step(target, told, every_change, by, 500, select, getattr(crash_sweep, plot))
+    assert "before put_file" in steps and ("after copy" in steps or "aborts" in story), steps
+    return cover.run, cover.swept
+
+
+def tell_the_guarantee(uri: str) -> None:
+    expect_row("FileSink on S3", S3FilesUnderTest(uri))

@@ -1,0 +1,215 @@
+"""DeltaSink on a real S3 server, beside others, and with requests that a proxy disturbs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from lockstep.errors import InvalidPipeline
+from lockstep.object_store.store import ObjectStore
+from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.delta._places import place_of
+from lockstep.sinks.values import Publication
+from lockstep.testing._behaviour import behaviours
+from lockstep.testing._sealed_rows import OUTPUT, sealed
+from lockstep.testing._under_test import epoch, expect_proof, expect_rows, prepare, publish
+from stack.s3 import S3Server
+from tests.apart import apart
+from tests.clean_process import CleanProcess
+from tests.s3_proxy import Fault, S3Proxy
+from tests.sinks.delta_on_s3 import DeltaOnS3UnderTest, behave, looked_at, preflight, published
+from tests.sinks.iceberg.publishers import publish_at_once
+
+
+@pytest.fixture(scope="module")
+def clean() -> Iterator[CleanProcess]:
+    with CleanProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
+    with S3Proxy(s3_environment.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def by_proxy(s3_uri: str, proxy: S3Proxy) -> str:
+    """A table's URI that leads to it through the proxy."""
+    return f"{s3_uri}/table?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http"
+
+
+@pytest.mark.parametrize("behaviour", [one.__name__ for one in behaviours(DeltaOnS3UnderTest)])
+@pytest.mark.cover(4)  # of a local table they are run whole
+def test_delta_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
+    clean.call(behave, behaviour, f"{s3_uri}/table")
+
+
+# --- commits whose outcome nobody is told ----------------------------------------------------------------------------
+
+ENTRY = "_delta_log/00000000000000000001.json"  #: of the first epoch, behind the one that makes the table
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("rows", [60, 0])
+@pytest.mark.parametrize(
+    "fault", [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
+)
+@pytest.mark.cover(4)
+def test_an_epoch_whose_commit_has_no_answer_stands_once(
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, fault: Fault, rows: int, times: int
+) -> None:
+    proxy.plan(fault, "PUT", ENTRY, times)
+    clean.call(_expect_both_once, by_proxy, rows)
+    assert proxy.hits[fault] >= 1
+
+
+def _expect_both_once(uri: str, rows: int) -> None:
+    target, first, second = DeltaOnS3UnderTest(uri), sealed(rows), sealed(40, start=1000)
+    published(target, 1, first)
+    published(target, 2, second)
+    expect_rows(target, first, second)
+    at = epoch(1, token=10, manifest="1")
+    expect_proof(target, at, first)
+    assert publish(target, at, prepare(target, at, first), first) is Publication.FOUND
+    added = looked_at(uri, lambda log: log.added())
+    assert len(added) == len(set(added))
+
+
+def test_a_commit_that_arrives_after_it_was_given_up_changes_nothing(
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy
+) -> None:
+    proxy.plan(Fault.LATE, "PUT", ENTRY)
+    clean.call(_expect_both_once, by_proxy, 60)
+    before = clean.call(_actions, by_proxy)
+    proxy.release()
+    assert proxy.late.get(timeout=60) in (409, 412)
+    assert clean.call(_actions, by_proxy) == before
+
+
+def _actions(uri: str) -> str:
+    return json.dumps(looked_at(uri, lambda log: log.actions()))
+
+
+# --- beside others ---------------------------------------------------------------------------------------------------
+
+
+def test_two_publishers_of_every_epoch_show_it_once(clean: CleanProcess, s3_uri: str) -> None:
+    clean.call(_publish_at_once, f"{s3_uri}/table", 5)
+
+
+def _publish_at_once(uri: str, rounds: int) -> None:
+    answers = publish_at_once(DeltaOnS3UnderTest(uri), rounds, 2)
+    assert all(told.count(Publication.SENT) <= 1 for told in answers), answers
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_S3_ALLOW_UNSAFE_RENAME", "true"),
+        ("AWS_S3_LOCKING_PROVIDER", "dynamodb"),
+        ("AWS_COPY_IF_NOT_EXISTS", "header: cf-copy-destination-if-none-match: *"),
+    ],
+)
+def test_an_environment_that_asks_for_another_way_to_commit_is_passed_over(
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    clean.call(_publish_at_once, by_proxy, 3)
+    entries = [path for method, path in proxy.requests if method == "PUT" and "_delta_log/" in path]
+    assert entries and all(path.endswith(".json") and "tmp" not in path for path in entries)
+
+
+def test_a_store_that_knows_no_conditions_is_refused_before_a_table_is_made(
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy
+) -> None:
+    proxy.plan(Fault.UNCONDITIONAL, "PUT", times=1000)
+    with pytest.raises(AssertionError, match=r"PreflightRefused: sink delta: s3://\S+ doesn't keep to If-None-Match"):
+        clean.call(preflight, by_proxy)
+    assert not [path for method, path in proxy.requests if method == "PUT" and "_delta_log" in path]
+
+
+def test_what_was_tried_out_leaves_nothing(clean: CleanProcess, s3_uri: str) -> None:
+    clean.call(preflight, f"{s3_uri}/table")
+    assert clean.call(_paths, f"{s3_uri}/table") == ["_delta_log/00000000000000000000.json"]
+
+
+def _paths(uri: str) -> list[str]:
+    return apart(lambda: sorted(found.path for found in ObjectStore.at(uri).find_below("")))
+
+
+# --- login and address -----------------------------------------------------------------------------------------------
+
+
+def test_no_secret_stands_in_the_plan_or_in_a_message(
+    clean: CleanProcess, s3_uri: str, s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = json.dumps(DeltaSink("delta", output=OUTPUT, path=f"{s3_uri}/table").spec())
+    assert s3_environment.secret_key not in told and s3_environment.access_key not in told
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
+    with pytest.raises(AssertionError, match="SignatureDoesNotMatch") as refused:
+        clean.call(preflight, f"{s3_uri}/table")
+    assert "guessed" not in str(refused.value)
+
+
+def test_a_profile_is_read(
+    clean: CleanProcess, s3_uri: str, s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clean.call(preflight, f"{s3_uri}/table")
+    login = f"aws_access_key_id={s3_environment.access_key}\naws_secret_access_key={s3_environment.secret_key}\n"
+    (tmp_path / "credentials").write_text(f"[lake]\n{login}")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "lake")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    assert clean.call(_version, f"{s3_uri}/table") == 0
+
+
+def _version(uri: str) -> int:
+    return apart(lambda: place_of(uri).load().version())
+
+
+def test_a_checkpoint_is_made_in_the_store(clean: CleanProcess, s3_uri: str) -> None:
+    clean.call(preflight, f"{s3_uri}/table")
+    clean.call(_make_checkpoint, f"{s3_uri}/table")
+    assert "_delta_log/_last_checkpoint" in clean.call(_paths, f"{s3_uri}/table")
+    assert clean.call(_version, f"{s3_uri}/table") == 0
+
+
+def _make_checkpoint(uri: str) -> None:
+    place = place_of(uri)
+    apart(lambda: place.checkpoint(place.load()))
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("s3a://bucket/table", "s3a:// is s3://"),
+        ("gs://bucket/table", "gs:// isn't tried"),
+        ("s3://bucket", "s3://bucket/prefix"),
+        ("s3://bucket/a table", "letters, digits"),
+        ("s3://bucket/table?secret_access_key=hush", "carries a secret"),
+        ("s3://me:hush@bucket/table", "carries a login"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused(path: str, said: str) -> None:
+    with pytest.raises(InvalidPipeline, match=said) as refused:
+        DeltaSink("delta", output=OUTPUT, path=path)
+    assert "hush" not in str(refused.value)
+
+
+def test_a_child_of_a_process_that_used_a_store_is_refused_and_does_not_hang(s3_uri: str) -> None:
+    said = "was forked from one that had used an object store"
+    with CleanProcess() as used, pytest.raises(AssertionError, match=said):
+        used.call(_use_here_and_in_a_child, f"{s3_uri}/table")
+
+
+def _use_here_and_in_a_child(uri: str) -> None:
+    target = DeltaOnS3UnderTest(uri)
+    with closing(DeltaSink.open(target.sink(), target.context())) as sink:
+        sink.preflight(None)
+    preflight(uri)

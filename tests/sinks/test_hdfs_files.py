@@ -1,0 +1,328 @@
+"""FileSink on a real HDFS: the behaviour suite; each story struck around each change; answers that are lost."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep import files
+from lockstep.crash import CrashInjected, CrashPoint
+from lockstep.epoch import Interval
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    OutcomeUnknown,
+    PreflightRefused,
+    Retryable,
+    SinkRejected,
+    SinkUnavailable,
+    StoreRefused,
+    TargetOwned,
+)
+from lockstep.hdfs.address import HdfsAddress
+from lockstep.hdfs.file_system import HdfsFileSystem
+from lockstep.sinks import ByColumns, ByFunction, FileSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.files import _format as file_format
+from lockstep.sinks.values import Publication, SinkContext
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._sealed_rows import OUTPUT, digest, sealed
+from lockstep.testing._under_test import (
+    DEPLOYMENT,
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    prepare,
+    publish,
+    sweep,
+)
+from stack.hdfs import HdfsServer
+from tests.clean_process import CleanProcess
+from tests.cover import Cover
+from tests.proxy import CuttingProxy
+from tests.sinks.hdfs_target import (
+    ACTIONS,
+    HdfsFilesUnderTest,
+    behave,
+    behave_in_crashes,
+    die_around_each_change,
+    tell_the_guarantee,
+)
+
+WITHOUT_CRASHES = [one.__name__ for one in (*BEHAVIOURS, *VOTING_BEHAVIOURS) if one not in CRASHES]
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def clean() -> Iterator[CleanProcess]:
+    with CleanProcess() as process:
+        yield process
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several groups a file
+
+
+@pytest.fixture
+def target(hdfs_uri: str, small_groups: None) -> HdfsFilesUnderTest:
+    return HdfsFilesUnderTest(hdfs_uri, apart=False)
+
+
+@pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
+@pytest.mark.cover(4)  # of a mounted folder they are run whole
+def test_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str, behaviour: str) -> None:
+    clean.call(behave, behaviour, hdfs_uri)
+
+
+@pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+def test_in_many_rounds_file_sink_on_hdfs_dies(
+    clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, cover: Cover
+) -> None:
+    cover.run, cover.swept = clean.call(behave_in_crashes, behaviour.__name__, hdfs_uri, cover.seed)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("story", ["prepares_and_publishes", "prepares_and_aborts", "repairs_what_was_lost"])
+def test_in_many_rounds_a_process_dies_around_each_change(
+    clean: CleanProcess, hdfs_uri: str, story: str, action: int, cover: Cover
+) -> None:
+    cover.run, cover.swept = clean.call(die_around_each_change, story, int(action), hdfs_uri, cover.seed)
+
+
+def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str) -> None:
+    clean.call(tell_the_guarantee, hdfs_uri)
+
+
+@pytest.fixture
+def proxy(hdfs_server: HdfsServer) -> Iterator[CuttingProxy]:
+    host, port = hdfs_server.uri.removeprefix("hdfs://").split(":")
+    with CuttingProxy(host, int(port)) as proxy:
+        yield proxy
+
+
+#: What the NameNode is asked for.
+TO_PREPARE = ["mkdirs", "getListing", "getBlockLocations", "create", "fsync", "complete"]
+TO_PUBLISH = [*TO_PREPARE[1:], "rename2", "delete"]
+
+
+@pytest.mark.parametrize("asked", TO_PREPARE)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.cover(4)
+def test_what_was_prepared_over_breaking_connections_is_whole(
+    hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
+) -> None:
+    target, direct = _by_way_of(proxy, hdfs_uri), HdfsFilesUnderTest(hdfs_uri, apart=False)
+    proxy.cut_around(when, asked)
+    for token in count(1):
+        with suppress(Retryable):
+            vote = prepare(target, epoch(token=token), sealed(ROWS))
+            break
+        assert token < 4
+    assert proxy.cuts == 1
+    assert direct.bare().num_rows == 0
+    sweep(direct, vote)
+    publish(direct, epoch(token=vote.token), vote, sealed(ROWS))
+    expect_rows(direct, sealed(ROWS))
+    expect_settled(direct)
+
+
+@pytest.mark.parametrize("asked", TO_PUBLISH)
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.cover(4)
+def test_what_is_published_over_breaking_connections_is_shown_once(
+    hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
+) -> None:
+    target, direct = _by_way_of(proxy, hdfs_uri), HdfsFilesUnderTest(hdfs_uri, apart=False)
+    vote = prepare(target, epoch(), sealed(ROWS))
+    proxy.cut_around(when, asked)
+    publish(target, epoch(), vote, sealed(ROWS))
+    assert proxy.cuts == 1
+    expect_rows(direct, sealed(ROWS))
+    assert digest(direct.bare()) == digest(direct.visible())
+    expect_proof(direct, epoch(), sealed(ROWS))
+    expect_settled(direct)
+
+
+def _by_way_of(proxy: CuttingProxy, uri: str) -> HdfsFilesUnderTest:
+    return HdfsFilesUnderTest(f"hdfs://127.0.0.1:{proxy.port}{HdfsAddress.of(uri).path}", apart=False)
+
+
+def test_nobody_who_publishes_reads_a_row(target: HdfsFilesUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    monkeypatch.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
+    publish(target, epoch(), vote, sealed(ROWS))
+
+
+def test_buckets_are_folders_and_each_tells_that_it_is_whole(hdfs_uri: str) -> None:
+    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    found = [one.path.removeprefix(f"{target.root}/") for one in target.below()]
+    buckets = {path.rpartition("/")[0] for path in found if path.endswith(".parquet")}
+    assert len(buckets) > 1 and all(bucket.startswith("ok=") for bucket in buckets)
+    assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
+    expect_proof(target, epoch(), sealed(ROWS))
+
+
+def test_a_final_name_with_other_bytes_stops_the_publication(target: HdfsFilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    [taken] = [one.name for one in target.below() if one.name.endswith("-00001.parquet")]
+    target.files.create(f"{target.root}/{taken}", b"somebody else's")
+    with pytest.raises(OutcomeUnknown, match=taken):
+        publish(target, epoch(), vote, sealed(ROWS))
+    assert files(target.uri) == []
+
+
+def test_a_pending_file_that_was_written_anew_is_not_shown(target: HdfsFilesUnderTest) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    [path] = [one.path for one in target.below() if one.name.endswith("-00001.parquet")]
+    data = target.files.read(path)
+    target.files.delete(path)
+    target.files.create(path, data[:-1] + b"x")
+    assert publish(target, epoch(), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+def test_a_folder_belongs_to_one_sink(target: HdfsFilesUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+    other = FileSink("other", output=OUTPUT, path=target.uri)
+    with other.opened(SinkContext(DEPLOYMENT, "pipe", {})) as sink, pytest.raises(TargetOwned, match="sink files"):
+        sink.preflight(None)
+
+
+def test_a_file_where_the_folder_or_a_bucket_would_be_is_refused(hdfs_uri: str) -> None:
+    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByColumns("ok"))
+    target.files.make_folder(target.root.rpartition("/")[0])
+    target.files.create(target.root, b"")
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="not a folder"):
+        sink.preflight(None)
+    target.files.delete(target.root)
+    target.files.make_folder(target.root)
+    target.files.create(f"{target.root}/ok=true", b"")
+    with pytest.raises(PreflightRefused, match="ok=true is to be the folder of a bucket"):
+        prepare(target, epoch(), sealed(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "told"),
+    [
+        ("hdfs://a:hidden@b/c", {}, "carries a user"),
+        ("hdfs://a/b", {"connection": "c"}, "connection"),
+        ("hdfs://a/b:c", {}, "colon"),
+        ("viewfs://a/b", {}, "viewfs"),
+    ],
+)
+def test_an_address_that_can_t_be_used_is_refused_when_it_is_declared(
+    path: str, more: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(InvalidPipeline, match=told) as refused:
+        FileSink("files", output="rows", path=path, **more)
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_path_is_taken_as_it_is(hdfs_uri: str) -> None:
+    target = HdfsFilesUnderTest(f"{hdfs_uri}/a b%20ä#c?d=[e]*{{f}}", apart=False)
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    assert all(path.startswith(target.uri) for path in files(target.uri)) and files(target.uri)
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+def test_of_many_who_claim_a_folder_all_get_the_same_one(hdfs_uri: str) -> None:
+    target = HdfsFilesUnderTest(hdfs_uri, apart=False)
+
+    def claim(_: int) -> str:
+        with opened(target) as sink:
+            sink.preflight(None)
+            return sink.target_id()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(claim, range(16)))) == 1
+    expect_settled(target)
+
+
+def test_a_bucket_that_can_have_no_name_is_refused_before_the_decision(hdfs_uri: str) -> None:
+    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByFunction(f"{__name__}:at_noon"))
+    with pytest.raises(SinkRejected, match=r"bucket 'at=12:00'.*colon"):
+        prepare(target, epoch(), sealed(ROWS))
+
+
+def at_noon(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array(["at=12:00"] * batch.num_rows)
+
+
+def test_a_plan_keeps_the_cluster_that_the_configuration_named(
+    hdfs_server: HdfsServer, hdfs_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = FileSink("files", output=OUTPUT, path=f"hdfs://{HdfsAddress.of(hdfs_uri).path}")
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    with pytest.raises(StoreRefused, match="HADOOP_CONF_DIR"):
+        sink.spec()
+    monkeypatch.setenv("HADOOP_CONF_DIR", hdfs_server.environment["HADOOP_CONF_DIR"])
+    frozen = sink.spec()
+    monkeypatch.delenv("HADOOP_CONF_DIR")
+    again = Sink.from_spec(frozen)
+    assert again.arguments()["path"] == hdfs_uri
+    assert again.spec() == frozen and again.writes_to() == {f"folder {hdfs_uri}"}
+
+
+def test_a_cluster_in_safe_mode_is_waited_for(target: HdfsFilesUnderTest, hdfs_server: HdfsServer) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    hdfs_server.administer("-safemode", "enter")
+    try:
+        with opened(target) as sink, pytest.raises(SinkUnavailable, match="NameNode is in safe mode"):
+            sink.publish(epoch(), vote, sealed(ROWS))
+    finally:
+        hdfs_server.administer("-safemode", "leave")
+    publish(target, epoch(), vote, sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+def test_a_range_that_another_ledger_has_shown_is_not_shown_again(target: HdfsFilesUnderTest) -> None:
+    day = Interval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
+    first = replace(epoch(3), interval=day)
+    publish(target, first, prepare(target, first, sealed(ROWS)), sealed(ROWS))
+    other = replace(epoch(4), interval=day)
+    vote = prepare(target, other, sealed(ROWS))
+    with pytest.raises(LedgerConflict, match="shown as epoch 3"):
+        publish(target, other, vote, sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+
+
+def test_a_publication_that_goes_on_reads_no_row_of_what_it_has_shown(
+    target: HdfsFilesUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    with monkeypatch.context() as cut_off:
+        cut_off.setenv("LOCKSTEP_TESTING", "1")
+        cut_off.setenv("LOCKSTEP_CRASH", f"{CrashPoint.PUBLISH_BEFORE_FILE_MARKER}:raise")
+        with pytest.raises(CrashInjected):
+            publish(target, epoch(), vote, sealed(ROWS))
+    monkeypatch.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
+    publish(target, epoch(), vote, sealed(ROWS))
+    monkeypatch.undo()
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+def _refusing_rows(really_open: Callable[..., io.BufferedReader]) -> Callable[..., io.BufferedReader]:
+    def open(files: HdfsFileSystem, path: str) -> io.BufferedReader:
+        assert not path.endswith(".parquet")
+        return really_open(files, path)
+
+    return open

@@ -1,0 +1,219 @@
+"""An epoch takes another one's place in one step, whoever publishes, and whoever comes too late."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from lockstep.epoch import Vote
+from lockstep.errors import LedgerConflict, PreflightRefused, SinkRejected
+from lockstep.sinks.values import Publication, Replaced, SinkEpoch
+from lockstep.testing import SinkUnderTest, sealed
+from lockstep.testing._sealed_rows import OUTPUT
+from lockstep.testing._under_test import (
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    prepare,
+    publish,
+)
+from tests.sinks import mariadb_target, postgres_target
+from tests.sinks.mariadb_target import MariaDbUnderTest
+from tests.sinks.postgres_target import PostgresUnderTest
+
+TARGETS = ("postgres two_phase", "postgres write_ahead", "mariadb two_phase", "mariadb write_ahead")
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> Iterator[SinkUnderTest]:
+    kind, _, protocol = request.param.partition(" ")
+    if kind == "postgres":
+        yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", protocol)
+    else:
+        yield MariaDbUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
+
+
+OLD, BESIDE = epoch(1), epoch(2, manifest="beside")
+WRONG, OTHERS, RIGHT = sealed(40), sealed(30, start=1_000), sealed(50, start=2_000)
+
+
+def in_place_of(
+    old: SinkEpoch, *, id: int = 7, token: int = 70, manifest: str = "right", rows: int | None = None
+) -> SinkEpoch:
+    replaced = (Replaced(old.id, old.manifest_hash, {} if rows is None else {OUTPUT: rows}),)
+    return replace(epoch(id, token=token, manifest=manifest), replaced=replaced, generation=old.generation + 1)
+
+
+def show_wrong(target: SinkUnderTest) -> Vote:
+    publish(target, BESIDE, prepare(target, BESIDE, OTHERS), OTHERS)
+    vote = prepare(target, OLD, WRONG)
+    publish(target, OLD, vote, WRONG)
+    expect_rows(target, WRONG, OTHERS)
+    return vote
+
+
+def test_rows_are_replaced_in_one_step_and_others_stay(target: SinkUnderTest) -> None:
+    late = show_wrong(target)
+    new = in_place_of(OLD)
+    with opened(target) as sink:
+        sink.require_replaceable()
+    vote = prepare(target, new, RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+    for _ in range(2):
+        publish(target, new, vote, RIGHT)
+        expect_rows(target, RIGHT, OTHERS)
+    expect_proof(target, new, RIGHT)
+    expect_proof(target, OLD, sealed(0))  # its marker stays, its rows are gone
+    assert publish(target, OLD, late, WRONG) is Publication.FOUND
+    expect_rows(target, RIGHT, OTHERS)
+    expect_settled(target)
+
+
+def test_generations_replace_one_another(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    last = OLD
+    for number in (1, 2, 3):
+        new = in_place_of(last, id=10 + number, token=100 + number, manifest=f"{number}")
+        rows = sealed(10 * number, start=3_000)
+        publish(target, new, prepare(target, new, rows), rows)
+        expect_rows(target, rows, OTHERS)
+        last = new
+
+
+def test_an_empty_epoch_takes_a_place_and_gives_it_up(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    empty = in_place_of(OLD)
+    publish(target, empty, prepare(target, empty, sealed(0)), sealed(0))
+    expect_rows(target, OTHERS)
+    full = in_place_of(empty, id=8, token=80, manifest="full")
+    publish(target, full, prepare(target, full, RIGHT), RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def test_what_was_prepared_and_lost_is_replaced_from_the_wal(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    new = in_place_of(OLD)
+    vote = prepare(target, new, RIGHT)
+    if vote.handle is not None:
+        target.lose(vote.handle)
+    publish(target, new, vote, RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def test_an_older_execution_gives_way_with_what_it_has_deleted(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    first, second = in_place_of(OLD, token=70), in_place_of(OLD, token=71)
+    prepare(target, first, RIGHT)
+    vote = prepare(target, second, RIGHT)
+    publish(target, second, vote, RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+    expect_settled(target)
+
+
+def test_nothing_is_deleted_but_what_was_decided(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    for unknown in (replace(OLD, manifest_hash="0" * 64), replace(OLD, id=5)):
+        with pytest.raises(LedgerConflict, match="takes the place of epoch"):
+            prepare(target, in_place_of(unknown), RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+    new = in_place_of(OLD)
+    publish(target, new, prepare(target, new, RIGHT), RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def by_hand(target: SinkUnderTest, statement: str) -> None:
+    if isinstance(target, PostgresUnderTest):
+        postgres_target.execute(target.dsn, statement)
+    else:
+        assert isinstance(target, MariaDbUnderTest)
+        mariadb_target.execute(target.dsn, statement.replace("rows", "`rows`"))
+
+
+def test_rows_of_a_former_owner_with_the_same_number_are_never_taken(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    with_others = in_place_of(OLD, rows=39)  # one of the forty is somebody else's
+    with pytest.raises(SinkRejected, match="40 rows have the number of epoch 1, which brought 39"):
+        prepare(target, with_others, RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+    expect_settled(target)
+    new = in_place_of(OLD, rows=40, token=71)
+    publish(target, new, prepare(target, new, RIGHT), RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def test_rows_that_a_person_has_deleted_before_hold_nothing_up(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    by_hand(target, "DELETE FROM rows WHERE lockstep_epoch = 1 AND id % 2 = 0")
+    new = in_place_of(OLD, rows=40)
+    publish(target, new, prepare(target, new, RIGHT), RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_what_it_replaces(
+    target: SinkUnderTest,
+) -> None:
+    show_wrong(target)
+    new = in_place_of(OLD, rows=40)
+    vote = prepare(target, new, RIGHT)
+    if vote.handle is not None:
+        target.lose(vote.handle)
+    by_hand(target, "DELETE FROM rows WHERE lockstep_epoch = 1")
+    by_hand(target, "DELETE FROM lockstep_marker WHERE epoch = 1")
+    publish(target, new, vote, RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+
+
+def test_tables_that_rows_elsewhere_refer_to_are_refused(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    by_hand(target, "ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
+    by_hand(
+        target,
+        "CREATE TABLE referring (id bigint, epoch bigint, CONSTRAINT to_them FOREIGN KEY (id, epoch) "
+        "REFERENCES rows (id, lockstep_epoch) ON DELETE CASCADE)",
+    )
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="foreign keys of"):
+        sink.require_replaceable()
+
+
+def test_tables_that_others_may_join_are_refused(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    with opened(target, shared=True) as sink, pytest.raises(PreflightRefused, match="others may write to its tables"):
+        sink.require_replaceable()
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name.startswith("postgres")], indirect=True)
+def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_place(target: SinkUnderTest) -> None:
+    show_wrong(target)
+    by_hand(target, "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
+    by_hand(target, "CREATE TRIGGER keep BEFORE DELETE ON rows FOR EACH ROW EXECUTE FUNCTION keep()")
+    for sealed_rows in (40, None):
+        with pytest.raises(SinkRejected, match="rows of epoch 1 are there still"):
+            prepare(target, in_place_of(OLD, rows=sealed_rows), RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+
+
+def test_of_many_publishers_one_swaps(target: SinkUnderTest) -> None:
+    late = show_wrong(target)
+    new = in_place_of(OLD)
+    vote = prepare(target, new, RIGHT)
+    told: list[object] = []
+
+    def show(at: SinkEpoch, voted: Vote, rows: object) -> None:
+        try:
+            told.append(publish(target, at, voted, rows))  # type: ignore[arg-type]
+        except Exception as error:
+            told.append(error)
+
+    works = [(new, vote, RIGHT), (OLD, late, WRONG), (new, vote, RIGHT), (OLD, late, WRONG), (new, vote, RIGHT)]
+    threads = [threading.Thread(target=show, args=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(isinstance(one, Publication) for one in told), told
+    expect_rows(target, RIGHT, OTHERS)

@@ -1,0 +1,577 @@
+"""FileSink on a prefix of a real S3 server: what its objects are called, who owns them, and requests that go wrong."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import Interval, Vote
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    OutcomeUnknown,
+    SinkRejected,
+    StoreRefused,
+    TargetChanged,
+    TargetOwned,
+)
+from lockstep.object_store.store import Found, ObjectStore, UnreadableKey
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files._format import FileFormat
+from lockstep.sinks.files._prefix import PrefixTarget
+from lockstep.sinks.files.buckets import ByColumns
+from lockstep.sinks.values import EpochCut, Publication, SinkContext, SinkEpoch
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
+from lockstep.testing._under_test import (
+    DEPLOYMENT,
+    epoch,
+    expect_proof,
+    expect_rows,
+    expect_settled,
+    opened,
+    pending,
+    prepare,
+    publish,
+    sweep,
+)
+from stack.s3 import S3Server
+from tests.s3_proxy import Fault, S3Proxy
+from tests.sinks.s3_target import S3FilesUnderTest
+
+ROWS = 1000
+
+
+@pytest.fixture
+def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
+    with S3Proxy(s3_environment.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def target(s3_uri: str, proxy: S3Proxy) -> S3FilesUnderTest:
+    host = proxy.endpoint.removeprefix("http://")
+    return S3FilesUnderTest(f"{s3_uri}?endpoint_override={host}&scheme=http", apart=False)
+
+
+@pytest.fixture
+def store(target: S3FilesUnderTest) -> ObjectStore:
+    return ObjectStore.at(target.uri)
+
+
+def keys(store: ObjectStore, folder: str = "") -> list[str]:
+    return sorted(found.path for found in store.find_below(folder))
+
+
+def pending_files(store: ObjectStore) -> list[str]:
+    return [path for path in keys(store, ".lockstep/pending") if path.endswith(".parquet")]
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_stands_outside_the_state_before_the_decision(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    vote = prepare(target, epoch(token=77), sealed(ROWS))
+    assert {path.partition("/")[0] for path in keys(store)} == {".lockstep"}
+    assert {path.split("/")[2] for path in pending_files(store)} == {vote.handle}
+    assert target.bare().num_rows == 0
+
+
+def test_final_names_carry_epoch_number_and_content_but_no_attempt(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
+    publish(target, epoch(3, token=77), prepare(target, epoch(3, token=77), sealed(ROWS)), sealed(ROWS))
+    marker = json.loads(store.read(".lockstep/epoch=3.json"))
+    assert [fact["name"] for fact in marker["files"]] == [
+        f"files-epoch=3-rows-{number:05d}-{fact['sha256'][:16]}.parquet" for number, fact in enumerate(marker["files"])
+    ]
+    assert target.published() == [f"s3://{store.key_of(fact['name'])}" for fact in marker["files"]]
+    assert digest(target.bare()) == digest(target.visible())
+
+
+def test_nobody_who_publishes_reads_a_row(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    before = len(proxy.requests)
+    publish(target, epoch(), vote, sealed(ROWS))
+    made = proxy.requests[before:]
+    assert not [path for method, path in made if method == "GET" and path.endswith(".parquet")]
+
+
+def test_an_epoch_of_one_file_takes_few_requests(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
+    with opened(target) as sink:
+        sink.preflight({OUTPUT: SCHEMA})
+        counts = [len(proxy.requests)]
+        vote = sink.prepare(epoch(), sealed(10))
+        counts.append(len(proxy.requests))
+        sink.publish(epoch(), vote, sealed(10))
+        counts.append(len(proxy.requests))
+    assert (counts[1] - counts[0], counts[2] - counts[1]) == (6, 13), proxy.requests[counts[0] :]
+
+
+def test_buckets_are_folders_and_success_comes_before_the_marker(s3_uri: str) -> None:
+    target = S3FilesUnderTest(s3_uri, apart=False, bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    found = keys(ObjectStore.at(target.uri))
+    buckets = {path.rpartition("/")[0] for path in found if path.endswith(".parquet")}
+    assert len(buckets) > 1 and all(bucket.startswith("ok=") for bucket in buckets)
+    assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
+    expect_proof(target, epoch(), sealed(ROWS))
+    expect_settled(target)
+
+
+@pytest.mark.parametrize("format", [FileFormat.CSV, FileFormat.JSON])
+def test_each_format_gives_its_rows_back(s3_uri: str, format: FileFormat) -> None:
+    sink = FileSink("files", output=OUTPUT, path=f"{s3_uri}/out", format=format, max_rows_per_file=300)
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight({OUTPUT: SCHEMA})
+        live.publish(epoch(), live.prepare(epoch(), sealed(ROWS)), sealed(ROWS))
+        found = list(live.read(1, OUTPUT, SCHEMA))
+    assert sum(batch.num_rows for batch in found) == ROWS
+    assert len(files(f"{s3_uri}/out")) == 4
+
+
+# --- whose it is -----------------------------------------------------------------------------------------------------
+
+
+def test_a_prefix_belongs_to_one_sink_until_it_leaves_it(target: S3FilesUnderTest) -> None:
+    prepare(target, epoch(), sealed(ROWS))
+    with opened(target, target.context(pipeline="pipe2")) as sink, pytest.raises(TargetOwned, match="shared=True"):
+        sink.preflight(None)
+    with opened(target) as sink:
+        sink.disclaim()
+    with opened(target, target.context(pipeline="pipe2")) as sink:
+        sink.preflight(None)
+
+
+def test_owners_that_share_a_prefix_do_not_meet(target: S3FilesUnderTest) -> None:
+    contexts = [target.context(), target.context(pipeline="pipe2")]
+    wals = [sealed(ROWS, start=5000 * number) for number in range(2)]
+    for context, wal in zip(contexts, wals, strict=True):
+        vote = prepare(target, epoch(), wal, context, shared=True)
+        with opened(target, context, shared=True) as sink:
+            assert sink.publish(epoch(), vote, wal) is Publication.COMMITTED
+            assert sink.pending() == []
+    expect_rows(target, *wals)
+
+
+def test_a_store_is_tried_out_once_and_not_at_each_epoch(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
+    for _ in range(2):
+        with opened(target) as sink:
+            sink.preflight(None)
+    trials = {path.rpartition("/")[2] for method, path in proxy.requests if ".trial-" in path and method == "PUT"}
+    assert len(trials) == 1
+
+
+def test_a_login_of_a_connection_is_used_and_stands_in_no_plan(
+    s3_environment: S3Server, s3_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = f"aws://{s3_environment.access_key}:{s3_environment.secret_key}@/?region_name=us-east-1"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    sink = FileSink("files", output=OUTPUT, path=f"{s3_uri}/out", connection="lake")
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"lake": login})) as live:
+        live.preflight({OUTPUT: SCHEMA})
+        live.publish(epoch(), live.prepare(epoch(), sealed(ROWS)), sealed(ROWS))
+    assert len(files(f"{s3_uri}/out", login)) == 1
+    assert s3_environment.secret_key not in json.dumps(sink.spec())
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "told"),
+    [
+        ("s3://AKIA1:hidden@bucket/x", {}, "login"),
+        ("s3://bucket/x?secret_key=hidden", {}, "secret"),
+        ("s3://bucket/x", {"max_bytes_per_file": 2 << 30}, "at most"),
+        ("/out", {"connection": "lake"}, "object stores"),
+    ],
+)
+def test_a_sink_that_can_not_work_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidPipeline, match=told) as refusal:
+        FileSink("files", output=OUTPUT, path=path, **arguments)
+    assert "hidden" not in str(refusal.value)
+
+
+def test_a_key_that_is_too_long_is_refused_before_the_vote(s3_uri: str) -> None:
+    target = S3FilesUnderTest(f"{s3_uri}/{'x' * 900}", apart=False)
+    with pytest.raises(SinkRejected, match="1024"):
+        prepare(target, epoch(), sealed(ROWS))
+
+
+# --- requests that go wrong ------------------------------------------------------------------------------------------
+
+DISTURBED = [
+    (fault, method, part)
+    for fault in Fault
+    if fault not in (Fault.SLOW, Fault.LATE, Fault.UNCONDITIONAL)
+    for method, part in [
+        ("PUT", "target.json"),
+        ("PUT", ".lockstep/pending/"),
+        ("PUT", "_vote.json"),
+        ("PUT", "span="),
+        ("PUT", "files/epoch=1.json"),
+        ("PUT", "/out/files-epoch=1"),
+        ("PUT", ".lockstep/epoch=1.json"),
+        ("GET", "_vote.json"),
+        ("GET", "list-type=2"),
+        ("HEAD", "target.json"),
+        ("POST", "?delete"),
+    ]
+    if fault is not Fault.CUT_UPLOAD or (method == "PUT" and "/out/files" not in part)
+]
+
+
+@pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
+@pytest.mark.cover(8)
+def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
+    fault: Fault, method: str, part: str, target: S3FilesUnderTest, proxy: S3Proxy
+) -> None:
+    wal, at = sealed(ROWS), replace(epoch(), interval=DAY)
+    proxy.plan(fault, method, part)
+    vote = prepare(target, at, wal)
+    assert publish(target, at, vote, wal) is Publication.COMMITTED
+    assert proxy.hits[fault] == 1, "it wasn't disturbed"
+    assert publish(target, at, vote, wal) is Publication.FOUND
+    expect_rows(target, wal)
+    assert digest(target.bare()) == digest(target.visible())
+    assert [path for path in target.unsettled() if "span=" not in path] == []
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.ERROR_AFTER])
+def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(
+    target: S3FilesUnderTest, proxy: S3Proxy, fault: Fault
+) -> None:
+    """The client tries again by itself, and meets its own marker: 412."""
+    wal = sealed(ROWS)
+    vote = prepare(target, epoch(), wal)
+    proxy.plan(fault, "PUT", ".lockstep/epoch=1.json")
+    assert publish(target, epoch(), vote, wal) is Publication.COMMITTED
+    assert sum(".lockstep/epoch=1.json" in path and method == "PUT" for method, path in proxy.requests) >= 2
+    expect_proof(target, epoch(), wal)
+    expect_settled(target)
+
+
+@pytest.mark.parametrize("part", [".lockstep/epoch=1.json", "files/epoch=1.json", "/out/files-epoch=1", ".parquet"])
+def test_a_put_that_arrives_after_it_was_given_up_changes_no_row(
+    target: S3FilesUnderTest, proxy: S3Proxy, part: str
+) -> None:
+    wal = sealed(ROWS)
+    proxy.plan(Fault.LATE, "PUT", part)
+    vote = prepare(target, epoch(), wal)
+    assert publish(target, epoch(), vote, wal) is Publication.COMMITTED
+    proxy.release()
+    assert proxy.late.get(timeout=60)
+    sweep(target, vote)
+    assert publish(target, epoch(), vote, wal) is Publication.FOUND
+    expect_proof(target, epoch(), wal)
+    assert digest(target.bare()) == digest(target.visible())
+    expect_settled(target)
+
+
+def test_a_store_that_knows_no_conditions_is_refused_before_anything_is_claimed(
+    target: S3FilesUnderTest, proxy: S3Proxy
+) -> None:
+    proxy.plan(Fault.UNCONDITIONAL, "PUT", times=1000)
+    with pytest.raises(StoreRefused, match="doesn't keep to If-None-Match"), opened(target) as sink:
+        sink.preflight(None)
+    assert not [path for method, path in proxy.requests if method == "PUT" and "target.json" in path]
+
+
+def test_an_upload_that_is_cut_leaves_nothing_to_see_and_nothing_to_pay_for(
+    target: S3FilesUnderTest, proxy: S3Proxy
+) -> None:
+    proxy.plan(Fault.CUT_UPLOAD, "PUT", ".parquet", times=3)
+    vote = prepare(target, epoch(), sealed(ROWS))
+    assert proxy.hits[Fault.CUT_UPLOAD] == 3
+    assert not [path for _, path in proxy.requests if "uploads" in path or "uploadId" in path]
+    publish(target, epoch(), vote, sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+
+
+def test_publishers_at_once_show_each_epoch_once(target: S3FilesUnderTest) -> None:
+    publishers, rounds = 4, 6
+    wals = [sealed(20, start=100 * number) for number in range(rounds)]
+    for number, wal in enumerate(wals, start=1):
+        at, barrier = epoch(number, token=10 * number), Barrier(publishers)
+        vote = prepare(target, at, wal)
+
+        def run(at: Any = at, vote: Vote = vote, wal: Any = wal, barrier: Barrier = barrier) -> Publication:
+            barrier.wait(60)
+            return publish(target, at, vote, wal)
+
+        with ThreadPoolExecutor(publishers) as pool:
+            told = [done.result() for done in [pool.submit(run) for _ in range(publishers)]]
+        assert sum(one is not Publication.FOUND for one in told) <= 1
+    expect_rows(target, *wals)
+    assert digest(target.bare()) == digest(target.visible())
+    expect_settled(target)
+
+
+# --- in the place of another epoch ----------------------------------------------------------------------------------
+
+
+def test_objects_of_a_replaced_epoch_go_and_its_markers_stay(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    first = epoch(1)
+    for at, rows in ((first, ROWS), (epoch(2, token=20, manifest="b", replaced=[first]), 10)):
+        publish(target, at, prepare(target, at, sealed(rows)), sealed(rows))
+    assert target.bare().num_rows == 10
+    assert set(keys(store, ".lockstep")) >= {
+        f".lockstep/{folder}epoch=1.json" for folder in ("", "files/", "replaced/")
+    }
+    with opened(target) as sink:
+        assert len(sink.cut(EpochCut(2))[0].files or ()) == 1
+        assert [marker.replaced for marker in sink.markers()] == [(), (1,)]
+
+
+def test_what_a_zombie_of_a_replaced_epoch_copies_is_taken_away_by_a_sweep(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
+    first = epoch(1)
+    vote = prepare(target, first, sealed(ROWS))
+    late = {path: store.read(path) for path in keys(store, f".lockstep/pending/{vote.handle}")}
+    publish(target, first, vote, sealed(ROWS))
+    shown = [path for path in keys(store) if not path.startswith(".lockstep/")]
+    content = {path: store.read(path) for path in shown}
+    second = epoch(2, token=20, manifest="b", replaced=[first])
+    publish(target, second, prepare(target, second, sealed(10)), sealed(10))
+    for path, data in (late | content).items():
+        store.replace(path, data)  # a process that was stopped before it put them goes on, and dies
+    assert target.bare().num_rows == ROWS + 10 and target.visible().num_rows == 10
+    assert [txn.epoch for txn in sweep(target)] == [1]
+    assert target.bare().num_rows == 10
+    expect_settled(target)
+
+
+# --- what others left, or did by hand --------------------------------------------------------------------------------
+
+
+def test_what_a_swept_process_puts_later_is_swept_next_time_and_nothing_else(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
+    old = prepare(target, epoch(token=10), sealed(ROWS))
+    late = {path: store.read(path) for path in keys(store, f".lockstep/pending/{old.handle}")}
+    vote = prepare(target, epoch(token=11), sealed(ROWS))
+    assert [txn.token for txn in sweep(target, vote)] == [10]
+    for path, data in late.items():
+        store.replace(path, data)  # a process that was stopped in the middle goes on
+    assert publish(target, epoch(token=11), vote, sealed(ROWS)) is Publication.COMMITTED
+    assert [txn.token for txn in sweep(target, vote)] == [10]
+    assert pending(target) == []
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "no vote"])
+def test_pending_objects_that_were_damaged_are_written_again(
+    target: S3FilesUnderTest, store: ObjectStore, damage: str
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    struck = pending_files(store)[1]
+    if damage == "changed":
+        store.replace(struck, store.read(struck)[::-1])
+    else:
+        store.delete([struck if damage == "gone" else f".lockstep/pending/{vote.handle}/_vote.json"])
+    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+    assert digest(target.bare()) == digest(target.visible())
+
+
+def cut_off_publication(target: S3FilesUnderTest, store: ObjectStore) -> Vote:
+    """Two of four files are shown, the pending ones are gone."""
+    vote = prepare(target, epoch(), sealed(ROWS))
+    for path in pending_files(store)[:2]:
+        store.copy(path, path.rpartition("/")[2])
+    target.lose(str(vote.handle))
+    return vote
+
+
+def test_a_repair_takes_over_what_a_cut_off_publication_had_shown(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    vote = cut_off_publication(target, store)
+    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
+    assert digest(target.bare()) == digest(target.visible())
+    expect_rows(target, sealed(ROWS))
+
+
+def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(
+    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = cut_off_publication(target, store)
+    monkeypatch.setattr("lockstep.sinks.files._format.ROWS_PER_GROUP", 50)  # as a new pyarrow might write
+    with pytest.raises(OutcomeUnknown, match="delete it and publish again"):
+        publish(target, epoch(token=12), vote, sealed(ROWS))
+    assert target.published() == []
+    store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")])
+    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+
+
+def test_a_repair_that_a_foreign_key_keeps_from_listing_stops_and_names_it(
+    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = cut_off_publication(target, store)
+    store.delete(keys(store, ".lockstep/files"))  # as an older Lockstep left it: then all is listed
+
+    def refuse(store: ObjectStore, folder: str) -> Iterator[Found]:
+        if folder == "":
+            raise UnreadableKey(errno.EINVAL, "somebody else's object 'x/in//a.csv' keeps the folder from being listed")
+        return find_below(store, folder)
+
+    find_below = ObjectStore.find_below
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "find_below", refuse)
+        with pytest.raises(TargetChanged, match=r"'x/in//a\.csv' keeps the folder from being listed"):
+            publish(target, epoch(token=12), vote, sealed(ROWS))
+    assert target.published() == []
+    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
+    expect_rows(target, sealed(ROWS))
+
+
+def write_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another pyarrow might."""
+    monkeypatch.setattr("lockstep.sinks.files._format.ROWS_PER_GROUP", 50)
+
+
+class Died(Exception):
+    """Nothing that is tried again, as what a store refuses would be, for a minute."""
+
+
+def die_at_copy(nth: int, patch: pytest.MonkeyPatch) -> None:
+    """One at a time, so that exactly `nth` - 1 are made."""
+    copies, copy = iter(range(1, nth)), ObjectStore.copy
+
+    def copy_or_die(store: ObjectStore, source: str, target: str) -> None:
+        if next(copies, None) is None:
+            raise Died
+        copy(store, source, target)
+
+    patch.setattr(ObjectStore, "copy", copy_or_die)
+    patch.setattr("lockstep.sinks.files._prefix.AT_ONCE", 1)
+
+
+def cut_off(target: S3FilesUnderTest, at: SinkEpoch, vote: Vote, wal: list[SealedRows]) -> None:
+    """Publish, and die when two files are shown."""
+    with pytest.MonkeyPatch.context() as patch:
+        die_at_copy(3, patch)
+        with pytest.raises(Died):
+            publish(target, at, vote, wal)
+
+
+@pytest.mark.parametrize("other_is", ["whole", "cut off"])
+def test_of_two_who_write_again_other_bytes_one_copies_nothing(
+    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch, other_is: str
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    target.lose(str(vote.handle))
+    show = PrefixTarget.show
+
+    def show_after_another(one: PrefixTarget, *arguments: Any) -> bool:
+        monkeypatch.setattr(PrefixTarget, "show", show)
+        with pytest.MonkeyPatch.context() as patch:
+            write_other_bytes(patch)
+            if other_is == "whole":
+                publish(target, epoch(token=12), vote, sealed(ROWS))
+            else:
+                cut_off(target, epoch(token=12), vote, sealed(ROWS))
+        return one.show(*arguments)
+
+    monkeypatch.setattr(PrefixTarget, "show", show_after_another)
+    if other_is == "whole":
+        assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.FOUND
+    else:
+        with pytest.raises(OutcomeUnknown, match="lists other files"):
+            publish(target, epoch(token=13), vote, sealed(ROWS))
+        assert target.bare().num_rows == 600
+        write_other_bytes(monkeypatch)
+        assert publish(target, epoch(token=14), vote, sealed(ROWS)) is Publication.REPAIRED
+    assert digest(target.bare()) == digest(target.visible())
+    expect_rows(target, sealed(ROWS))
+
+
+def test_a_cut_off_publication_is_given_up_by_hand_as_the_refusal_says(
+    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    cut_off(target, epoch(), vote, sealed(ROWS))
+    target.lose(str(vote.handle))
+    write_other_bytes(monkeypatch)
+    with pytest.raises(OutcomeUnknown, match="delete the files that it lists, then it"):
+        publish(target, epoch(token=12), vote, sealed(ROWS))
+    listed = json.loads(store.read(".lockstep/files/epoch=1.json"))["files"]
+    store.delete([fact["name"] for fact in listed])
+    store.delete([".lockstep/files/epoch=1.json"])
+    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
+    assert digest(target.bare()) == digest(target.visible())
+    expect_rows(target, sealed(ROWS))
+
+
+@pytest.mark.parametrize("interval", ["an interval", None])
+def test_a_ledger_that_was_restored_shows_nothing_beside_files_of_its_cut_off_life(
+    target: S3FilesUnderTest, store: ObjectStore, interval: str | None
+) -> None:
+    span = DAY if interval else None
+    first, second = (replace(epoch(token=token, manifest=str(token)), interval=span) for token in (10, 11))
+    cut_off(target, first, prepare(target, first, sealed(ROWS)), sealed(ROWS))
+    shown = target.bare()
+    wal = sealed(ROWS, start=5000)
+    with pytest.raises(LedgerConflict, match="no memory of"):
+        publish(target, second, prepare(target, second, wal), wal)
+    assert digest(target.bare()) == digest(shown)
+    assert target.published() == []
+
+
+def test_an_epoch_that_was_published_before_its_files_were_told_first_stays_published(
+    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    publish(target, epoch(), vote, sealed(ROWS))
+    store.delete([".lockstep/files/epoch=1.json"])
+    write_other_bytes(monkeypatch)
+    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.FOUND
+    expect_proof(target, epoch(), sealed(ROWS))
+    assert digest(target.bare()) == digest(target.visible())
+
+
+def test_a_damaged_marker_is_never_believed(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    vote = prepare(target, epoch(), sealed(ROWS))
+    publish(target, epoch(), vote, sealed(ROWS))
+    path = ".lockstep/epoch=1.json"
+    store.replace(path, store.read(path).replace(b'"rows": ', b'"rows": 7'))
+    for ask in (lambda: publish(target, epoch(), vote, sealed(ROWS)), lambda: files(target.uri)):
+        with pytest.raises(OutcomeUnknown, match="damaged"):
+            ask()
+
+
+def test_a_published_object_that_is_gone_is_not_read_as_a_short_epoch(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
+    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
+    store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")][:1])
+    with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
+        list(sink.read(1, OUTPUT, SCHEMA))
+
+
+DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
+
+
+def test_a_range_is_shown_under_one_number_only(target: S3FilesUnderTest) -> None:
+    first, second = (replace(epoch(number, token=10 * number), interval=DAY) for number in (1, 2))
+    votes = prepare(target, first, sealed(ROWS)), prepare(target, second, sealed(ROWS))
+    publish(target, first, votes[0], sealed(ROWS))
+    with pytest.raises(LedgerConflict):
+        publish(target, second, votes[1], sealed(ROWS))
+    expect_rows(target, sealed(ROWS))
+    assert digest(target.bare()) == digest(target.visible())
+
+
+def test_what_a_refused_wal_left_is_swept(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    with pytest.raises(SinkRejected):
+        prepare(target, epoch(), [SealedRows(table(ROWS), claims=ROWS + 1)])
+    assert pending_files(store)
+    sweep(target)
+    assert keys(store, ".lockstep/pending") == []
+    expect_settled(target)

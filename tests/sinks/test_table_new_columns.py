@@ -1,0 +1,207 @@
+"""A table that lacks a column of the output gets it with the epoch's rows, or the epoch is refused before the vote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from psycopg2.extensions import make_dsn, parse_dsn
+
+from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.postgres import PostgresSink, _new_columns
+from lockstep.sinks.tables.sink import TableSink
+from lockstep.sinks.values import SinkEpoch
+from lockstep.testing._sealed_rows import SealedRows
+from lockstep.testing._under_test import epoch
+from tests.sinks import mariadb_target, postgres_target
+from tests.sinks.test_table_names import context
+
+PLAIN = pa.table({"id": pa.array([1, 2], pa.int64())})
+WIDER = pa.table({"id": pa.array([3, 4], pa.int64()), "label": ["three", None], "ok": [True, False]})
+Execute = Callable[..., list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class Database:
+    """`early`: its table gets a column before the vote."""
+
+    dsn: str
+    execute: Execute
+    kind: type[TableSink]
+    early: bool
+
+    def sink(self, **arguments: Any) -> TableSink:
+        given = {"create": True, "protocol": "write_ahead", "on_new_columns": "add", "lock_timeout": 0.3, **arguments}
+        return self.kind("warehouse", tables={"rows": "target"}, connection="w", **given)
+
+    def columns(self) -> list[str]:
+        found = self.execute(
+            self.dsn,
+            "SELECT column_name FROM information_schema.columns WHERE table_name = 'target' ORDER BY ordinal_position",
+        )
+        return [str(name) for (name,) in found]
+
+
+@pytest.fixture(params=["PostgreSQL", "MariaDB"])
+def database(request: pytest.FixtureRequest) -> Database:
+    if request.param == "PostgreSQL":
+        return Database(request.getfixturevalue("warehouse_dsn"), postgres_target.execute, PostgresSink, early=False)
+    return Database(request.getfixturevalue("mariadb_dsn"), mariadb_target.execute, MariaDbSink, early=True)
+
+
+@pytest.fixture
+def postgres(warehouse_dsn: str) -> Database:
+    return Database(warehouse_dsn, postgres_target.execute, PostgresSink, early=False)
+
+
+def prepared(live: OpenSink, number: int, rows: pa.Table) -> Callable[[], object]:
+    """Brings the epoch's vote; gives what shows it."""
+    told: SinkEpoch = epoch(number)
+    wal = [SealedRows(rows)]
+    live.preflight({"rows": rows.schema})
+    vote = live.prepare(told, wal)
+    return lambda: live.publish(told, vote, wal)
+
+
+def read(live: OpenSink, number: int, schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(live.read(number, "rows", schema), schema).sort_by("id")
+
+
+def test_a_column_comes_with_the_rows_and_older_rows_have_none(database: Database) -> None:
+    with database.sink().opened(context(database.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        assert database.columns() == ["id", "lockstep_epoch"]
+        assert not live.needs_turn
+        show = prepared(live, 2, WIDER)
+        known = ["id", "lockstep_epoch", "label", "ok"]
+        assert database.columns() == (known if database.early else known[:2]), "before the decision"
+        assert live.needs_turn is not database.early
+        show()
+        assert database.columns() == known
+        assert read(live, 2, WIDER.schema) == WIDER and read(live, 1, PLAIN.schema) == PLAIN
+        shown = database.execute(database.dsn, "SELECT id, label FROM target ORDER BY id")
+        assert shown == [(1, None), (2, None), (3, "three"), (4, None)]
+        prepared(live, 3, PLAIN.set_column(0, "id", pa.array([5, 6], pa.int64())))()
+        assert not live.needs_turn, "nothing is new any more, and what is left out is null"
+
+
+def test_unless_that_is_asked_for_the_output_does_not_fit(database: Database) -> None:
+    with database.sink(on_new_columns="refuse").opened(context(database.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        with pytest.raises(PreflightRefused, match=r"sink warehouse: .*column label: the table lacks it"):
+            prepared(live, 2, WIDER)
+
+
+def test_what_no_column_can_keep_is_refused_before_the_vote_by_name(database: Database) -> None:
+    nested = PLAIN.append_column("tree", pa.array([{"a": {"b": 1}}, None]))
+    with database.sink().opened(context(database.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        with pytest.raises(PreflightRefused, match=r"sink warehouse: .*column tree.*: Arrow type struct<.* has no"):
+            prepared(live, 2, nested)
+        assert database.columns() == ["id", "lockstep_epoch"]
+
+
+def test_another_type_than_the_column_has_by_now_is_refused(database: Database) -> None:
+    with database.sink().opened(context(database.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        prepared(live, 2, WIDER)()
+        other = WIDER.set_column(1, "label", pa.array([1, 2], pa.int64()))
+        with pytest.raises(PreflightRefused, match="column label"):
+            prepared(live, 3, other)
+
+
+@pytest.mark.parametrize("arguments", [{"mode": "upsert", "key": ["id"]}, {"on_new_columns": "drop"}])
+def test_what_a_sink_can_not_do_is_refused_where_it_is_described(database: Database, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidPipeline, match="sink warehouse: "):
+        database.sink(**arguments)
+
+
+def test_a_plan_without_new_columns_is_as_it_was(database: Database) -> None:
+    assert "on_new_columns" not in database.sink(on_new_columns="refuse").arguments()
+    assert database.sink().arguments()["on_new_columns"] == "add"
+
+
+# --- Postgres: with the rows, in one transaction ---------------------------------------------------------------------
+
+
+def test_a_prepared_transaction_would_keep_readers_out_so_two_phases_add_none(postgres: Database) -> None:
+    with pytest.raises(InvalidPipeline, match="needs protocol='write_ahead'"):
+        postgres.sink(protocol="two_phase")
+
+
+@pytest.mark.parametrize("validate", ["load", "schema"])
+def test_nothing_is_left_of_a_column_whose_epoch_is_not_shown(postgres: Database, validate: str) -> None:
+    with postgres.sink(validate=validate).opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        show = prepared(live, 2, WIDER)
+        postgres.execute(postgres.dsn, "ALTER TABLE target ADD CONSTRAINT odd CHECK (id % 2 = 1) NOT VALID")
+        with pytest.raises(Exception, match="odd"):
+            show()
+        assert postgres.columns() == ["id", "lockstep_epoch"]
+        postgres.execute(postgres.dsn, "ALTER TABLE target DROP CONSTRAINT odd")
+        show()
+        show()
+        assert read(live, 2, WIDER.schema) == WIDER
+
+
+def test_rows_are_tried_with_their_new_columns(postgres: Database) -> None:
+    with postgres.sink().opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        with pytest.raises(SinkRejected, match="label"):
+            prepared(live, 2, WIDER.set_column(1, "label", pa.array(["no\0text", "x"])))
+        assert postgres.columns() == ["id", "lockstep_epoch"]
+
+
+def test_who_does_not_own_the_table_is_told_what_its_owner_has_to_run(postgres: Database) -> None:
+    postgres.execute(postgres.dsn, "CREATE TABLE target (id bigint, lockstep_epoch bigint)")
+    postgres.execute(
+        postgres.dsn, "CREATE ROLE column_adder LOGIN PASSWORD 'adds'; GRANT ALL ON SCHEMA public TO column_adder"
+    )
+    postgres.execute(postgres.dsn, "GRANT ALL ON target TO column_adder")
+    dsn = make_dsn(**{**parse_dsn(postgres.dsn), "user": "column_adder", "password": "adds"})
+    try:
+        with postgres.sink().opened(context(dsn, "pipe")) as live:
+            prepared(live, 1, PLAIN)()
+            told = r'owner run: ALTER TABLE "public"."target" ADD COLUMN IF NOT EXISTS "label" text, .* "ok" boolean;'
+            with pytest.raises(PreflightRefused, match=f"lacks the columns label, ok, and role column_adder .*{told}"):
+                prepared(live, 2, WIDER)
+    finally:
+        postgres.execute(postgres.dsn, "DROP OWNED BY column_adder CASCADE; DROP ROLE column_adder")
+
+
+def test_a_name_that_postgres_would_cut_is_refused(postgres: Database) -> None:
+    with postgres.sink().opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        with pytest.raises(PreflightRefused, match=r"column ü+: Postgres cuts a name"):
+            prepared(live, 2, PLAIN.append_column("ü" * 32, pa.array([1, 2])))
+
+
+def test_readers_at_work_are_waited_for_and_others_pass_meanwhile(
+    postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_new_columns, "_TRIES", 2)
+    with postgres.sink().opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        with postgres_target.connected(postgres.dsn) as reader:
+            reader.execute("BEGIN; SELECT * FROM target")
+            with pytest.raises(SinkUnavailable):
+                prepared(live, 2, WIDER)
+            assert postgres.execute(postgres.dsn, "SELECT count(*) FROM target") == [(2,)]
+            reader.execute("COMMIT")
+        prepared(live, 2, WIDER)()
+        assert read(live, 2, WIDER.schema) == WIDER
+
+
+def test_two_epochs_that_bring_one_column_are_both_shown(postgres: Database) -> None:
+    """Both looked before either was shown, as where somebody is at fault with turns."""
+    with postgres.sink().opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        shows = [prepared(live, number, WIDER) for number in (2, 3)]
+        for show in shows:
+            show()
+        assert postgres.execute(postgres.dsn, "SELECT count(*), count(ok) FROM target") == [(6, 4)]
