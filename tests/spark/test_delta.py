@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,14 @@ def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Shop) ->
     assert list((shop.folder / "staging").rglob("*.parquet")) == [], "the rows are written once, below the table"
 
 
+def test_a_day_that_executors_have_read_is_adopted_as_any_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_SEAL_BYTES", "0")
+    shop.land(0)
+    shop.run(0)
+    assert shop.in_warehouse() == shop.in_table()
+    assert [count for _, count in shop.in_table()] == [ROWS]
+
+
 def test_a_pack_of_days_is_adopted_day_by_day(shop: Shop) -> None:
     for day in range(3):
         shop.land(day, 100)
@@ -137,6 +146,29 @@ def test_a_small_epoch_is_one_file_with_statistics_whatever_its_partitions(shop:
     assert (told["minValues"]["day"], told["maxValues"]["amount"]) == ("2013-01-01", ROWS - 1 + 0.25)
     assert told["nullCount"]["at"] == 0 and "at" in told["minValues"]
     assert "=" not in add["path"]
+
+
+def by_customer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Some of nobody's."""
+    orders = inputs["orders"]
+    return {"orders": orders.withColumn("customer", orders["customer"].substr(0, 11)).replace("customer 4", None)}
+
+
+def test_an_epoch_of_several_partitions_is_a_file_for_each(shop: Shop) -> None:
+    object.__setattr__(shop.pipeline, "transform", by_customer)
+    [warehouse, lake] = shop.pipeline.sinks
+    assert isinstance(lake, DeltaSink)
+    object.__setattr__(shop.pipeline, "sinks", [warehouse, replace(lake, partition_by=["day", "customer"])])
+    for day, rows in ((0, 500), (1, 0), (2, 3)):
+        shop.land(day, rows)
+        assert shop.run(day).rows == {"orders": rows}
+    assert shop.in_warehouse() == shop.in_table()
+    told = [(add["partitionValues"]["day"], add["partitionValues"]["customer"]) for add in shop.log.adds().values()]
+    customers = {f"customer {n}" for n in range(50)} - {"customer 4"} | {None}
+    assert sorted(told, key=str) == sorted(
+        [*(("2013-01-01", one) for one in customers), *(("2013-01-03", f"customer {n}") for n in range(3))], key=str
+    )
+    assert not any("=" in path for path in shop.log.files)
 
 
 def test_a_column_by_the_name_of_the_epochs_is_refused_by_name(shop: Shop) -> None:

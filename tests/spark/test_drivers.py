@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,14 @@ import pytest
 
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import stage_epoch
-from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed
+from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed, Unbalanced
 from lockstep.spark.session import cancel, connect, require_versions
+from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
-from tests.spark.pipelines import growing_pipeline, pipeline_of, udf_pipeline
+from tests.spark.pipelines import conserving_pipeline, growing_pipeline, pipeline_of, udf_pipeline
 from tests.spark.staged import csv, request_of, rows_in, stage
 
 if TYPE_CHECKING:
@@ -89,15 +91,35 @@ def test_spark_submit_writes_down_why_it_failed(tmp_path: Path, monkeypatch: pyt
     assert not (folder / RESULT).exists()
 
 
+def test_a_driver_proves_how_rows_travel_and_writes_down_where_they_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(tmp_path, GOOD, monkeypatch)
+    reference = "tests.spark.pipelines:conserving_pipeline"
+    sound = asked(request_of(tmp_path, conserving_pipeline, reference=reference))
+    assert submit("local[2]", sound, tmp_path).returncode == 0
+    result = StageResult.from_json(json.loads((sound / RESULT).read_text()))
+    assert result.balances == {"input into rows": {"in": 2, "first": 1, "rows": 1}}
+    (tmp_path / "landing" / "2013-01-02.csv").write_text(f"{GOOD},z,{NOON}\n")
+    lossy = asked(request_of(tmp_path, conserving_pipeline, reference=reference))
+    assert submit("local[2]", lossy, tmp_path).returncode == 1
+    error = read_error((lossy / REQUEST).as_uri())
+    assert isinstance(error, Unbalanced)
+    assert "in must be rows + first, found 3 in, 1 first, 1 rows, 1 lost; nothing was sealed" in str(error)
+
+
 @pytest.mark.cluster
 def test_a_cluster_of_two_processes_runs_the_same_application(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cluster: str
 ) -> None:
     land(tmp_path, GOOD, monkeypatch)
-    folder = asked(request_of(tmp_path, udf_pipeline, reference=REFERENCE))
+    folder = asked(replace(request_of(tmp_path, udf_pipeline, reference=REFERENCE), task_seals=0))
     done = submit(cluster, folder, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert [row["id"] for row in rows_in(folder / "rows")] == [1001, 1002]
+    found = FoundFiles.from_json(json.loads((folder / FILES).read_text()))
+    assert set(found) == {(path.parent.name, path.name) for path in folder.rglob("*.parquet")}
+    assert sum(file.digested.rows for file in found.values() if file.output == "rows") == 2
 
 
 @pytest.fixture

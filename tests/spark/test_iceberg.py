@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +20,10 @@ from lockstep.epoch import EpochReport
 from lockstep.errors import SinkRejected
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import Verification, verify
+from lockstep.output_home import OutputHome
 from lockstep.runtime import Runtime
 from lockstep.sinks import IcebergSink, PostgresSink
+from lockstep.sinks.values import SinkContext
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
 from lockstep.wal.staging import Staging
@@ -143,11 +146,32 @@ def test_verify_tells_compacted_rows_from_rows_that_were_rolled_back(
     assert lake.ids() == Counter([*range(20), *range(1000, 1020)]), "nobody publishes it again"
 
 
-def test_a_day_that_spans_partitions_is_refused_before_the_decision(
-    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("partition_by", "files"), [(("hour(at)",), 3), (("small", "month(at)"), 7), (("day(at)", "price"), 20)]
+)
+def test_a_day_that_spans_partitions_is_a_file_for_each(
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, partition_by: tuple[str, ...], files: int
 ) -> None:
-    lake = Lake(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, partition_by=("hour(at)",))
+    lake = Lake(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, partition_by=partition_by)
     lake.land(0, 20, hours=3)
-    with pytest.raises(SinkRejected, match=r"several partitions by hour\(at\)"):
+    assert lake.run(0).rows == {"lake": 20, "warehouse": 20}
+    assert lake.ids() == lake.ids_in_warehouse() == Counter(range(20))
+    found = lake.table().inspect.files()["partition"].to_pylist()
+    assert len(found) == files == len({tuple(one.values()) for one in found})
+    assert all(one.agrees for one in lake.verify(1))
+    lake.land(1, 0)
+    assert lake.run(1).rows == {"lake": 0, "warehouse": 0}
+
+
+def test_a_table_that_is_partitioned_otherwise_since_it_was_staged_is_refused_before_the_decision(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def meanwhile(self: IcebergSink, context: SinkContext) -> OutputHome:
+        return replace(home(self, context), partition_by=())
+
+    home = IcebergSink.home
+    monkeypatch.setattr(IcebergSink, "home", meanwhile)
+    lake.land(0, 30, hours=30)
+    with pytest.raises(SinkRejected, match=r"several partitions by day\(at\)"):
         lake.run(0)
-    assert execute(warehouse_dsn, "SELECT to_regclass('public.orders')") == [(None,)]
+    assert execute(lake.warehouse, "SELECT to_regclass('public.orders')") == [(None,)]

@@ -42,7 +42,7 @@ def restage(shop: Shop, spark_connect: str, ledger_dsn: str, monkeypatch: pytest
     monkeypatch.setenv("LOCKSTEP_STAGING", str(shop.folder / "staging"))
     monkeypatch.setenv("LOCKSTEP_SPARK", spark_connect)
     monkeypatch.setenv(variable_of("warehouse"), shop.warehouse)
-    monkeypatch.setattr("lockstep.cli._commands._load", lambda pipeline, definition: shop.pipeline)
+    monkeypatch.setattr("lockstep.cli._commands.load_definition", lambda pipeline, definition: shop.pipeline)
 
     def command() -> tuple[int, str]:
         done = CliRunner().invoke(app, ["restage", "shop", "1", "--reason", "its disk was bad"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,37 +10,14 @@ import pytest
 from lockstep import files
 from lockstep.object_store.store import ObjectStore
 from lockstep.states import EpochState
-from stack.processes import Processes
-from stack.s3 import SPARK_S3, S3Server
-from stack.spark import ConnectServer
+from lockstep.wal._parquet import Fingerprint
+from lockstep.wal._storage import Storage
+from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 from tests.spark.test_run_epoch import Shop
 
 ORDERS = [("ann", 1), ("bob", 2), ("ann", 1)]
 SHOWN = Counter({("ann", 1): 2, ("bob", 2): 1})
-
-
-@pytest.fixture(scope="module")
-def proxy(s3_server: S3Server) -> Iterator[S3Proxy]:
-    with S3Proxy(s3_server.endpoint) as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="module")
-def spark_on_s3(s3_server: S3Server, proxy: S3Proxy, servers_folder: Path) -> Iterator[str]:
-    """A server whose login stands in its environment alone. It, too, goes by the proxy."""
-    if not SPARK_S3.present:
-        pytest.skip("what Spark reaches S3 by is not here: `make s3` fetches it")
-    processes = Processes(servers_folder / "spark-s3" / "stack.json")
-    server = ConnectServer(processes, servers_folder / "spark-s3")
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in s3_server.environment.items():
-            environment.setenv(name, value)
-        try:
-            server.wait(server.launch(s3_server.spark_configuration(proxy.endpoint)))
-            yield server.url
-        finally:
-            processes.stop()
 
 
 class S3Shop(Shop):
@@ -71,6 +47,20 @@ def test_an_epoch_moves_by_way_of_the_store_and_leaves_its_manifest(shop: S3Shop
     assert shop.run(0).already_published
     assert shop.orders() == SHOWN
     assert len(files(str(shop.folder / "totals"))) == 1
+    assert shop.left() == ["manifests/epoch=1.json"]
+
+
+def test_executors_read_what_they_wrote_to_the_store(
+    shop: S3Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def nothing(storage: Storage, path: str, fresh: bool = False) -> Fingerprint:
+        raise AssertionError(f"the task reads {path}")
+
+    monkeypatch.setenv("LOCKSTEP_SEAL_BYTES", "0")
+    monkeypatch.setattr("lockstep.wal.sealing.fingerprint", nothing)
+    shop.land("2013-01-01", *ORDERS)
+    assert shop.run(0).rows == {"orders": 3, "totals": 2}, caplog.text
+    assert shop.orders() == SHOWN
     assert shop.left() == ["manifests/epoch=1.json"]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import launch_request
 from lockstep.errors import StageFailed
@@ -60,7 +61,9 @@ class Epochs:
 
 
 @pytest.fixture
-def epochs(spark_connect: str, tmp_path: Path) -> Epochs:
+def epochs(spark_connect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Epochs:
+    """None is begun in another half hour than the one before."""
+    monkeypatch.setattr("lockstep.spark.shared_session.LIFETIME", 10**12)
     return Epochs(spark_connect, tmp_path)
 
 
@@ -261,3 +264,14 @@ def test_a_session_that_the_user_chose_is_left_alone(epochs: Epochs) -> None:
     assert len(epochs.stage()) == 2
     assert epochs.sessions == [chosen]
     assert epochs.name not in sessions._touching
+
+
+def test_kept_rows_are_of_the_session_that_keeps_them_whichever_is_active(
+    session: SparkSession, spark_connect: str
+) -> None:
+    """The Connect client takes the session of a checkpoint's answer from the thread that asks."""
+    with sessions.session(spark_connect) as other, sessions.active(other):
+        kept = ObservedFrame.of(session.range(3).toDF("id"), rows="count(1)").checkpoint()
+        assert kept.sparkSession is session
+        assert sorted(row.id for row in kept.collect()) == [0, 1, 2]
+        assert type(session).active() is other

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,10 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lockstep.compute import stage as staging
-from lockstep.compute._local_rows import VARIABLE, collect_plain
+from lockstep.compute._local_rows import VARIABLE, Room, collect_plain
 from lockstep.compute.stage import stage_epoch
-from lockstep.errors import LockstepError, StageFailed, StagingUnavailable
+from lockstep.errors import BadRecords, LockstepError, StageFailed, StagingUnavailable
+from lockstep.sources.records import Reading, Records
 from lockstep.wal.job_files import JobFiles
 from tests.spark.pipelines import pipeline_of, unchanged
 from tests.spark.staged import Staged, csv, request_of, stage
@@ -55,6 +57,10 @@ def nested(inputs: Frames) -> Frames:
 
 def nothing(inputs: Frames) -> Frames:
     return {"rows": inputs["input"].where("id < 0")}
+
+
+def only_names(inputs: Frames) -> Frames:
+    return {"rows": inputs["input"].select("name")}
 
 
 def twice_named(inputs: Frames) -> Frames:
@@ -112,6 +118,50 @@ def test_more_rows_than_this_process_takes_are_written_by_spark(
     assert found.result.rows == {"rows": 2}
     assert found.result.sources["input"].rows == 2
     assert len(found.rows()) == 2
+
+
+@pytest.mark.parametrize(("more", "looked_at"), [("", 0), (",,\n", 0), ("x,y,\n", 1), ("3,z,yesterday\n", 1)])
+def test_records_are_marked_only_where_some_is_malformed(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, looked_at: int
+) -> None:
+    marked: list[str] = []
+    real = Reading.read
+
+    def noting(self: Reading, spark: SparkSession, uris: Iterable[str]) -> Records:
+        marked.extend(found := list(uris))
+        return real(self, spark, found)
+
+    monkeypatch.setattr(Reading, "read", noting)
+    source = csv(tmp_path, TEXT + more)
+    with pytest.raises(BadRecords, match=r"(?s)1 of 3 records .*:4: column") if looked_at else nullcontext():
+        found = stage(session, tmp_path, pipeline_of(source, only_names))
+        assert found.result.sources["input"].rows == len(found.rows()) == 2 + bool(more)
+    assert len(marked) == looked_at
+
+
+def test_epochs_side_by_side_hold_no_more_than_there_is_room_for(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
+) -> None:
+    monkeypatch.setattr(staging, "ROOM", room := Room(2))
+    pipeline = pipeline_of(csv(tmp_path, TEXT))
+    with room.taken(2):
+        assert len(stage(session, tmp_path, pipeline).rows()) == 2
+        assert not written_here
+    assert len(stage(session, tmp_path, pipeline).rows()) == 2
+    assert written_here == ["rows"]
+
+
+@pytest.mark.parametrize(("most", "others", "fits"), [(2, 1, True), (2, 2, False), (0, 0, True)])
+def test_an_epoch_alone_has_room_and_others_what_is_left(most: int, others: int, fits: bool) -> None:
+    room = Room(most)
+    with room.taken(others), room.taken(1) as found:
+        assert found is fits
+    with room.taken(5) as again:
+        assert again
+    with pytest.raises(KeyError), room.taken(most):
+        raise KeyError
+    with room.taken(most + 1) as free:
+        assert free
 
 
 def test_rows_that_spark_refuses_to_hand_out_are_written_by_spark(

@@ -61,9 +61,14 @@ def test_only_commit_decides() -> None:
     ]
 
 
-@pytest.mark.parametrize("final", [EpochState.VOID, EpochState.CLEANED])
-def test_void_and_cleaned_are_final(final: EpochState) -> None:
+@pytest.mark.parametrize("final", [EpochState.VOID, EpochState.REPLACED])
+def test_void_and_replaced_are_final(final: EpochState) -> None:
     assert reachable(EpochState, final) == set()
+
+
+def test_what_is_cleaned_up_leaves_its_place_only_to_a_decision() -> None:
+    [arrow] = [arrow for arrow in EPOCH_TRANSITIONS if arrow.source is EpochState.CLEANED]
+    assert (arrow.target, arrow.roles, arrow.fence) == (EpochState.REPLACED, frozenset({Role.COMMIT}), Fence.SUCCESSOR)
 
 
 def test_a_published_participant_is_final() -> None:
@@ -78,7 +83,7 @@ def test_only_a_person_gives_a_range_up() -> None:
 
 def test_only_what_the_decision_covers_is_open_to_stale_attempts() -> None:
     for arrow in EPOCH_TRANSITIONS:
-        assert (arrow.fence is Fence.NONE) == (arrow.source in DECIDED)
+        assert (arrow.fence in (Fence.NONE, Fence.SUCCESSOR)) == (arrow.source in DECIDED)
     for vote in PARTICIPANT_TRANSITIONS:
         assert (vote.fence is Fence.NONE) == (vote.target is ParticipantState.PUBLISHED)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lockstep.compute._splitting import by_partition
 from lockstep.errors import InvalidPipeline
 from lockstep.output_home import OutputHome
 
@@ -23,14 +24,17 @@ OPTIONS = {
 
 
 def adoptable(frame: DataFrame, output: str, home: OutputHome, epoch: int) -> DataFrame:
-    """The rows with their epoch's column, in no more partitions than there should be files. Raises `InvalidPipeline`.
+    """The rows with their epoch's column, in no more partitions than there should be files, each with rows of one
+    partition of the table. Raises `InvalidPipeline`.
 
-    Rows aren't moved between partitions: an epoch that is large by its estimate is written as it comes.
+    Of a table without partitions rows aren't moved: an epoch that is large by its estimate is written as it comes.
     """
     require_no_epoch_column(frame.columns, output, home)
     marked = frame.withColumn(home.epoch_column, F.lit(epoch).cast("long"))
     size = _estimated_bytes(frame)
     files = max(1, size // FILE_BYTES) if size is not None else _FILES
+    if home.partition_by:
+        return by_partition(marked, output, home.partition_by, files if files < _FILES else None)
     return marked.coalesce(files) if files < _FILES else marked
 
 

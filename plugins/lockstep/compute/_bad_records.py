@@ -24,9 +24,10 @@ def settle(found: Input, count: SourceCount, folder: str) -> None:
     """
     if count.quarantined == 0:
         return
-    bad = found.records.bad()
+    records = found.marked()
+    bad = records.bad()
     if not found.quarantines:
-        raise BadRecords(_message(found.name, count, found.records, bad))
+        raise BadRecords(_message(found.name, count, records, bad))
     bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{found.name}")
 
 

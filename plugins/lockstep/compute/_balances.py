@@ -5,7 +5,7 @@ The counts of rows in come from reading them, those of what became of them from 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.compute._inputs import ObservedFrame
+from lockstep.conservation import UNACCOUNTED
 from lockstep.errors import InvalidPipeline, Unbalanced
 
 if TYPE_CHECKING:
@@ -51,56 +52,91 @@ class CountedFrame:
 
 @dataclass(frozen=True)
 class Part:
-    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it."""
+    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it.
+
+    `terms`: what it adds to, by what it counts that as; None: all that it counts, called alike.
+    """
 
     what: str
     counted: CountedFrame
+    terms: Mapping[str, str] | None = None
+
+    def counts(self) -> dict[str, int]:
+        """By term."""
+        found = self.counted.counts()
+        return found if self.terms is None else {term: int(found[name]) for term, name in self.terms.items()}
+
+
+_DETERMINISTIC = (
+    "Is what the transform does to the rows before deterministic, and does it write whole what it was handed?"
+)
 
 
 @dataclass(frozen=True)
 class Balance:
-    """`read`: counts of the rows when they were read: "in", what was left out on purpose ("filtered"), and details.
+    """`read`: counts of the rows when they were read: "in", those that were dropped for a reason (`left_out`), and
+    details; or what tells them once the rows were read.
 
-    `written` adds `terms`, which with "filtered" must make "in".
+    `written` adds `terms`, which with `left_out` must make "in", and details. `absent`: of these there may be none.
+    `key`: the term, of what was read and of what was written, by which the same number of rows are the same rows.
+    `hint`: what to do about it. `audited`: what is at fault is sealed, and an audit holds the epoch for it.
     """
 
     name: str
-    read: Mapping[str, int]
+    read: Mapping[str, int] | Callable[[], Mapping[str, int]]
     written: Sequence[Part]
     terms: Sequence[str]
+    left_out: Sequence[str] = ("filtered",)
+    absent: Sequence[str] = ()
+    key: str | None = None
+    hint: str = _DETERMINISTIC
+    audited: bool = False
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
         """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
 
-        Raises `Unbalanced` if rows in are not those that were accounted for.
+        Raises `Unbalanced` if rows in are not those that were accounted for, unless an audit tells of that.
         """
+        read = dict(self.read() if callable(self.read) else self.read)
         found = dict.fromkeys(self.terms, 0)
         for part in self.written:
             for term, rows in self._counts_of(part, frames).items():
-                found[term] += rows
-        counts = {**self.read, **found}
-        if counts["in"] != sum(found.values()) + counts["filtered"]:
-            told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
-            sides = " + ".join([*self.terms, "filtered"])
-            raise Unbalanced(
-                f"balance of {self.name}: in must be {sides}, found {told}; nothing was sealed. Is what the "
-                "transform does to the rows before deterministic, and does it write whole what it was handed?"
-            )
+                found[term] = found.get(term, 0) + rows
+        keys = (read.pop(self.key), found.pop(self.key)) if self.key is not None else (0, 0)
+        counts = {**read, **found}
+        missing = counts["in"] - sum(counts[term] for term in (*self.terms, *self.left_out))
+        unwanted = next((term for term in self.absent if counts[term]), None)
+        if missing:
+            said = f", {abs(missing)} {'lost' if missing > 0 else 'too many'}"
+            return self._unbalanced(f"in must be {' + '.join([*self.terms, *self.left_out])}", counts, missing, said)
+        if keys[0] != keys[1]:
+            said = ", but other ones: some lost, some doubled"
+            return self._unbalanced("what goes in must come out", counts, 1, said)
+        if unwanted is not None:
+            return self._unbalanced(f"none may be {unwanted}", counts, counts[unwanted], "")
         return counts
+
+    def _unbalanced(self, rule: str, counts: Mapping[str, int], rows: int, said: str) -> dict[str, int]:
+        """The counts with the rows that are at fault. Raises `Unbalanced` unless an audit is to tell of these."""
+        if self.audited:
+            return {**counts, UNACCOUNTED: abs(rows)}
+        told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
+        raise Unbalanced(f"balance of {self.name}: {rule}, found {told}{said}; nothing was sealed. {self.hint}")
 
     def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
         if not any(part.counted.observed.uses_in(frame) for frame in frames):
             raise InvalidPipeline(
                 f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
             )
-        return part.counted.counts()
+        return part.counts()
 
 
 @dataclass
 class Balances:
-    """Those that one run of a transform makes."""
+    """Those that one run of a transform makes. `sources`: what was counted of what was read, once it was."""
 
     made: dict[str, Balance] = field(default_factory=dict)
+    sources: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, balance: Balance) -> None:
         """Raises `InvalidPipeline` for a second one of a name."""

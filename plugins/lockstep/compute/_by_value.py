@@ -11,18 +11,24 @@ import sys
 
 from pyspark import cloudpickle
 
+from lockstep import epoch, errors, extras, file_facts, hdfs, object_store, output_home, raw_file, wal
 from lockstep.compute import _lookups as lookups
 from lockstep.pipeline import Pipeline
 from lockstep.sources.files import line_pieces
 
-#: What Lockstep itself has run on Spark's workers; these modules import nothing of Lockstep.
-OURS = (line_pieces, lookups)
+#: What Lockstep itself has run on Spark's workers; nothing of it may use what isn't named here.
+OURS = (line_pieces, lookups, wal, object_store, hdfs, raw_file, file_facts, output_home, epoch, errors, extras)
+
+
+def ship_ours() -> None:
+    """Have Spark pickle what is ours by value from now on, in this process."""
+    for module in OURS:
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def ship_by_value(pipeline: Pipeline) -> None:
     """Have Spark pickle the functions of the transform's package, and ours, by value from now on, in this process."""
-    for module in OURS:
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    ship_ours()
     defined_in = getattr(pipeline.transform, "__module__", None) or "__main__"
     package = sys.modules.get(defined_in.partition(".")[0])
     if package is not None and package.__name__ not in ("__main__", "lockstep"):

@@ -44,7 +44,9 @@ class HeldRows(LogicalPlan):
             return relation
         if self._sent is None:
             self._sent = cast(Any, self._spark.createDataFrame(self._table, self._schema))._plan
-        relation.CopyFrom(self._sent.plan(session))
+        relation.repartition.input.CopyFrom(self._sent.plan(session))
+        relation.repartition.num_partitions = 1  # else an aggregation of a few rows would shuffle them
+        relation.repartition.shuffle = False
         relation.common.plan_id = self._root_plan_id  # by which columns of the frame are found
         return relation
 

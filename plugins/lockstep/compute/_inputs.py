@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from lockstep.compute._conservation_sql import counts_of_source
+from lockstep.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
-from lockstep.spark.session import is_remote
-from lockstep.wal.manifest import SourceCount
+from lockstep.spark.session import active, is_remote
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
@@ -96,7 +97,8 @@ class ObservedFrame:
         # DataFrame.localCheckpoint of the Connect client doesn't hand the observations on
         client, logical = self.frame.sparkSession.client, cast(Any, self.frame._plan)
         command = plan.Checkpoint(child=logical, local=True, eager=True)
-        _, properties, _ = client.execute_command(command.command(client), observations=logical.observations)
+        with active(self.frame.sparkSession):  # the client takes the session of the answer from there
+            _, properties, _ = client.execute_command(command.command(client), observations=logical.observations)
         return cast(DataFrame, properties["checkpoint_command_result"])
 
 
@@ -109,22 +111,39 @@ class Input:
     range: SourceRange
     records: Records
     observed: ObservedFrame | None
+    declared: Sequence[Conservation] = ()
     seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
 
     @classmethod
-    def plan(cls, spark: SparkSession, name: str, source: OpenSource, found: SourceRange) -> Input:
-        """Plan the read; nothing is read yet."""
-        records = _records(spark, source, found)
+    def plan(
+        cls,
+        spark: SparkSession,
+        name: str,
+        source: OpenSource,
+        found: SourceRange,
+        declared: Sequence[Conservation] = (),
+        *,
+        sound: bool = False,
+    ) -> Input:
+        """Plan the read; nothing is read yet. `declared`: of which rows travel how. `sound`: by a job that fails at a
+        malformed record, where that is cheaper and none goes to quarantine."""
+        records = (_sound_records(spark, source, found) if sound else None) or _records(spark, source, found)
         if source.is_empty(found.start, found.end):
-            return cls(name, source, found, records, None)
-        observed = _observe(records)
-        return cls(name, source, found, replace(records, frame=observed.frame), observed)
+            return cls(name, source, found, records, None, declared)
+        observed = _observe(records, name, declared)
+        return cls(name, source, found, replace(records, frame=observed.frame), observed, declared)
 
     @property
     def quarantines(self) -> bool:
         """Whether malformed records go to quarantine."""
         marked = self.records.marked
         return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
+
+    def marked(self) -> Records:
+        """The records with the malformed ones marked, also where no mark was asked for at first."""
+        if not self.records.sound:
+            return self.records
+        return _records(self.records.frame.sparkSession, self.source, self.range)
 
     def frame(self) -> DataFrame:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
@@ -157,16 +176,16 @@ class Input:
         seen = ObservedFrame.of(kept.records.frame, rows="count(1)")
         return replace(kept, records=replace(kept.records, frame=seen.frame), seen=seen)
 
-    def count(self, spark: SparkSession) -> SourceCount:
-        """Rows read, and of them malformed; reads the range now if the optimizer found no need to."""
+    def counts(self, spark: SparkSession) -> dict[str, int]:
+        """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
+        now if the optimizer found no need to."""
         if self.observed is None:
-            return SourceCount(0)
-        counts = self.observed.counts()
-        if not counts:
-            again = _observe(_records(spark, self.source, self.range))
-            again.checkpoint()
-            counts = again.counts()
-        return SourceCount(counts["rows"], counts["bad"])
+            return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
+        if counts := self.observed.counts():
+            return counts
+        again = _observe(_records(spark, self.source, self.range), self.name, self.declared)
+        again.checkpoint()
+        return again.counts()
 
 
 def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
@@ -175,9 +194,19 @@ def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Rec
     return Records(source.read(spark, found.start, found.end), ())
 
 
-def _observe(records: Records) -> ObservedFrame:
+def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records | None:
+    if not isinstance(source, OpenRecordSource) or source.on_bad_records != "fail":
+        return None
+    return source.read_sound(spark, found.start, found.end)
+
+
+def _observe(records: Records, source: str, declared: Sequence[Conservation]) -> ObservedFrame:
+    more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None)
+    if records.sound:
+        empty = f"count(CASE WHEN {records.no_value} THEN 1 END)"  # or columns that nobody asks for aren't parsed
+        return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)", empty=empty, **more)
     if not records.marked:
-        return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)")
+        return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)", **more)
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
-    return ObservedFrame.of(records.frame, rows="count(1)", bad=bad)
+    return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)

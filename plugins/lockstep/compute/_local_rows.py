@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 VARIABLE = "LOCKSTEP_STATE_ROWS"  #: how many rows this process takes at once; 0: none, Spark does everything
 _ROWS = 1_000_000
 _BYTES = 64 << 20  #: of Arrow, however few rows they are
+_OUTPUTS = 8  #: that this process holds at once, for however many epochs it stages side by side: half a gigabyte
 
 
 def most_rows() -> int:
@@ -30,6 +33,28 @@ def most_rows() -> int:
     if not text.isdecimal():
         raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of rows; 0 leaves everything to Spark")
     return int(text)
+
+
+class Room:
+    """Which outputs of epochs that are staged side by side this process holds: of each as much as it takes at once."""
+
+    def __init__(self, most: int = _OUTPUTS) -> None:
+        self._most, self._held, self._lock = most, 0, Lock()
+
+    @contextmanager
+    def taken(self, outputs: int) -> Iterator[bool]:
+        """Until the block is left. False: others have it, and nothing is taken. An epoch alone gets it in any case."""
+        with self._lock:
+            fits = self._held == 0 or self._held + outputs <= self._most
+            self._held += outputs if fits else 0
+        try:
+            yield fits
+        finally:
+            with self._lock:
+                self._held -= outputs if fits else 0
+
+
+ROOM = Room()  #: the process's
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -57,10 +82,10 @@ def collect_few(frame: DataFrame) -> pa.Table | None:
     return found.cast(arrow_schema(frame.schema)) if found.nbytes <= _BYTES else None
 
 
-def collect_plain(frame: DataFrame) -> pa.Table | None:
+def collect_plain(frame: DataFrame, most_bytes: int = _BYTES) -> pa.Table | None:
     """As `collect_few`, of an output that Spark's Parquet writer would take as it is, with the schema that its file
     would have; None for another one, before its job has begun. Only at Spark Connect."""
-    return _streamed(frame, most_rows(), _arrow_of_plain) if most_rows() > 0 else None
+    return _streamed(frame, most_rows(), _arrow_of_plain, most_bytes) if most_rows() > 0 else None
 
 
 def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
@@ -77,7 +102,10 @@ def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
 
 
 def _streamed(
-    frame: DataFrame, most: int, arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema
+    frame: DataFrame,
+    most: int,
+    arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema,
+    most_bytes: int = _BYTES,
 ) -> pa.Table | None:
     """`arrow_of` None: Spark has to do it."""
     client: Any = frame.sparkSession.client
@@ -88,11 +116,12 @@ def _streamed(
     try:
         for part in stream:
             if not isinstance(part, pa.Table):
+                cast(Any, frame)._cached_schema = part  # which else would be asked for
                 if (schema := arrow_of(part)) is None:
                     return None
                 continue
             parts.append(part)
-            if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > _BYTES:
+            if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > most_bytes:
                 return None
     finally:
         stream.close()

@@ -1,4 +1,4 @@
-"""Whether an epoch's input may be read by the one job that folds it, with nothing kept, and who has read it.
+"""Whether an epoch's input may be read by the one job that adds it up, with nothing kept, and who has read it.
 
 A transform is called with inputs that nobody has read. What it does then tells whether one job is all that reads them;
 if not, it is called again with inputs that were read and kept.
@@ -22,10 +22,12 @@ class ReadAgain(BaseException):
 
 @dataclass
 class Readings:
-    """The frames that jobs of Lockstep's own have read while the transform ran. `once`: the inputs aren't kept."""
+    """The frames that jobs of Lockstep's own have read while the transform ran. `once`: the inputs aren't kept.
+    `computed`: whether of some frame only the rows are left."""
 
     once: bool
     frames: list[DataFrame] = field(default_factory=list)
+    computed: bool = False
 
 
 _readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
@@ -42,10 +44,22 @@ def noting_reads(*, once: bool) -> Iterator[Readings]:
         _readings.reset(token)
 
 
+def reads_once() -> bool:
+    """Whether the inputs aren't kept, so that whoever reads one should do so once."""
+    return (readings := _readings.get()) is not None and readings.once
+
+
 def note_read(frame: DataFrame) -> None:
     """A job has read all of `frame`."""
     if (readings := _readings.get()) is not None:
         readings.frames.append(frame)
+
+
+def note_computed(frame: DataFrame) -> None:
+    """A job has read all of `frame`, and nobody needs to again."""
+    if (readings := _readings.get()) is not None:
+        readings.frames.append(frame)
+        readings.computed = True
 
 
 def require_kept(why: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from pyspark.sql.types import (
 
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._key_hash import buckets_of, can_hash
+from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
+from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
 from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
 from lockstep.keyed_state import DELETED
@@ -34,6 +37,8 @@ from lockstep.wal.state_staging import BUCKET, WrittenState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_THREADS = 4
 
 
 class StateWriter:
@@ -97,6 +102,7 @@ class StateWriter:
         if {field.name: field.dataType for field in changes.schema.fields} == declared:
             table = collect_few(changes)
             if table is not None:
+                note_read(changes)
                 remember(changes, table)
 
     def _hashes(self) -> bool:
@@ -108,7 +114,6 @@ class StateWriter:
     def _write_few(self, changes: DataFrame, folder: str) -> WrittenState | None:
         """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
         store, key = self._before.store, self._declared.key
-        arrow = arrow_schema(self._schema)
         if store is None or not self._hashes():
             return None
         table = rows_in(changes)
@@ -119,24 +124,45 @@ class StateWriter:
         if DELETED not in table.column_names:
             table = table.append_column(DELETED, pa.array([False] * len(table), pa.bool_()))
         self._require_one_each(table)
-        buckets, moves = buckets_of(table, key, self._declared.buckets), self._before.moves
-        touched = frozenset(range(self._declared.buckets) if moves else map(int, np.unique(buckets)))
+        moves = self._before.moves
+        changed = dict(_cut(table, buckets_of(table, key, self._declared.buckets)))
+        touched = frozenset(range(self._declared.buckets) if moves else changed)
         if not touched:
             return self._result(frozenset(), 0)
-        old = self._before.few(None if moves else touched)
+        old = self._old(touched)
         if old is None:
             return None
-        if not moves:
-            self._require_hashed_alike(old, touched)
-        changed = table.select(key).append_column(TIMES, pa.array([True] * len(table)))
-        standing = _without(old, changed, key)
-        after = pa.concat_tables([standing, table.filter(pc.invert(table[DELETED])).select(arrow.names)])
+        none = table.schema.empty_table()
         target = f"{folder}/{self._name}"
         store.create_folder(target)
-        for bucket, rows in _cut(after, buckets_of(after, key, self._declared.buckets)):
-            store.write(f"{target}/{BUCKET}={bucket}", rows)
+
+        def write(bucket: int) -> int:
+            rows = self._after(bucket, old.get(bucket), changed.get(bucket, none))
+            if len(rows):
+                store.write(f"{target}/{BUCKET}={bucket}", rows)
+            return len(rows)
+
+        with ThreadPoolExecutor(_THREADS, "state") as pool:
+            rows = sum(pool.map(write, sorted(touched)))
         note_written(changes)
-        return self._result(touched, len(after))
+        return self._result(touched, rows)
+
+    def _old(self, touched: Collection[int]) -> Mapping[int, pa.Table] | None:
+        """The rows before of each bucket that is written; None if they are too many for this process."""
+        if not self._before.moves:
+            return self._before.few_by_bucket(touched)
+        old = self._before.few()
+        return None if old is None else dict(_cut(old, buckets_of(old, self._declared.key, self._declared.buckets)))
+
+    def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
+        """The rows of one bucket, once `changed` have taken their keys' places. Raises `SparkRefused`."""
+        key = self._declared.key
+        new = changed.filter(pc.invert(changed[DELETED])).select(self._schema.names)
+        if old is None:
+            return new
+        if not self._before.moves and set(map(int, np.unique(buckets_of(old, key, self._declared.buckets)))) - {bucket}:
+            raise self._hashed_otherwise()
+        return pa.concat_tables([old.filter(pc.invert(among(old, changed, key))), new])
 
     def _require_one_each(self, table: pa.Table) -> None:
         """Raises `StateRejected` for two rows of a key, or a null in one."""
@@ -148,12 +174,6 @@ class StateWriter:
         refused = found.filter(wrong).slice(0, 3).to_pylist()
         if refused:
             raise self._refused([([row[name] for name in key], row["count_all"]) for row in refused])
-
-    def _require_hashed_alike(self, old: pa.Table, touched: Collection[int]) -> None:
-        """The rows of these buckets, with those that Spark's hash would have put elsewhere. Raises `SparkRefused`."""
-        found = buckets_of(old, self._declared.key, self._declared.buckets)
-        if not set(map(int, np.unique(found))) <= set(touched):
-            raise self._hashed_otherwise()
 
     def _typed(self, changes: DataFrame) -> DataFrame:
         """The changes under the declared types."""
@@ -227,14 +247,6 @@ class StateWriter:
             frozenset(self._before.read),
             rows,
         )
-
-
-def _without(old: pa.Table, changed: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows of `old` whose key isn't among those of `changed`."""
-    place = pa.array(range(len(old)), pa.int64())
-    keys = old.select(key).append_column(TIMES, place)
-    left = keys.join(changed.select(key), list(key), join_type="left anti")
-    return old.take(left[TIMES])
 
 
 def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, pa.Table]]:

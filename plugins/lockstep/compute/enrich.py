@@ -107,6 +107,11 @@ def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
         _made.reset(token)
 
 
+def asks() -> bool:
+    """Whether the transform that is running has enriched anything by now."""
+    return (made := _made.get()) is not None and bool(made.made)
+
+
 def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
     """The transform's outputs, with every enrichment that more than one reader needs run now, once, and kept."""
     kept: dict[int, DataFrame] = {}

@@ -15,14 +15,17 @@ from types import MappingProxyType
 from typing import TypeVar
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.compute import _adoptable
 from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
+from lockstep.compute._conserving import conserved
+from lockstep.compute._file_reading import read_in_executors
 from lockstep.compute._inputs import Input, ObservedFrame
-from lockstep.compute._local_rows import collect_plain, most_rows, note_written, remember, rows_in
+from lockstep.compute._local_rows import ROOM, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
@@ -42,8 +45,11 @@ from lockstep.window_definition import only_windows
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _SMALL = 16 << 20  #: bytes of input
+_FEW_KEYS = 100_000  #: of all state
 TOO_LARGE = "spark.driver.maxResultSize"  #: what Spark's refusal names of a result that its driver won't hold
+_MALFORMED = ("MALFORMED_RECORD", "FAILED_READ_FILE")  #: what Spark's refusal of a malformed record names
 _left_to_spark: set[str] = set()  #: folders of pipelines whose outputs this process couldn't take
+_keeping_inputs: set[str] = set()  #: those whose transform reads its inputs more than once
 _WRITE = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -113,8 +119,8 @@ def stage_epoch(
     """Write `request.outputs` as Parquet under `request.folder`, the next version of each state beside it, and count
     what was read and written. `options`: by which this process finds the storage, see `Staging.address_of`.
 
-    An input that is read more than once, or may go to quarantine, or is folded into state by more than the one job of
-    windows, is read once and kept.
+    An input that is read more than once, or may go to quarantine, or is read by jobs that aren't known of, is read once
+    and kept.
     Raises `SourceChanged`, `BadRecords`, `StateRejected`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
     """
     _require_same_sources(pipeline, request)
@@ -125,20 +131,17 @@ def stage_epoch(
         tag_operations(spark, request.token),
         _checking_sources(sources, request),
         translate_errors(f"pipeline {pipeline.name}"),
+        ExitStack() as held,
     ):
         files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
         states = states_of(spark, pipeline.state, request.state, files if request.state else None)
         balances = Balances()
         plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances)
-        inputs, frames = plan_inputs()
-        here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources, frames)
-        if here and not _hold_rows(spark, request.token, frames.outputs):
-            _left_to_spark.add(_home(request))
-            inputs, frames = plan_inputs()  # anew: what is counted by a job that was ended isn't what there is
-        early = _count_inputs(spark, [found for found in inputs if found.quarantines], request)
-        for name, changes in frames.changes.items():
-            if any(changes is output for output in frames.outputs.values()):
-                StateWriter(states[name]).collect(changes)
+        here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
+        here = here and held.enter_context(ROOM.taken(len(request.outputs)))
+        inputs, frames = (_plan_held(spark, request, plan_inputs) if here else None) or plan_inputs(sound=False)
+        early = _count_inputs(spark, [found for found in inputs if found.quarantines], request, balances)
+        _collect_changes(frames, states)
         writes = {
             name: partial(_write_at_home, frames.outputs[name], name, request.homes[name], request.epoch)
             if name in request.homes
@@ -151,9 +154,35 @@ def stage_epoch(
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
         }
-        late = _count_inputs(spark, [found for found in inputs if found.name not in early], request)
+        late = _count_inputs(spark, [found for found in inputs if found.name not in early], request, balances)
         settled = balances.settle_counts(frames.by_name().values())
-    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled)
+        found = read_in_executors(spark, request, options)
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found)
+
+
+def _plan_held(
+    spark: SparkSession, request: StageRequest, plan_inputs: Callable[..., tuple[list[Input], _Frames]]
+) -> tuple[list[Input], _Frames] | None:
+    """Inputs and frames such that this process holds the rows of every output; None if that is Spark's.
+
+    Nothing is written yet, so the records are taken for sound first; only if they aren't, each is marked.
+    """
+    for sound in (True, False):
+        try:
+            inputs, frames = plan_inputs(sound=sound)
+            if frames.asks:
+                return inputs, frames
+            if not _hold_rows(spark, request.token, frames.outputs):
+                _left_to_spark.add(_home(request))
+                return None  # planned anew: what is counted by a job that was ended isn't what there is
+            return inputs, frames
+        except _AsksOthers:
+            return None
+        except Exception as error:
+            if not sound or not any(sign in str(error) for sign in _MALFORMED):
+                raise
+            _log.info("%s: some record is malformed, each is looked at: %s", request.folder, type(error).__name__)
+    return None
 
 
 def _require_same_sources(pipeline: Pipeline, request: StageRequest) -> None:
@@ -203,6 +232,10 @@ def _checking_sources(sources: Mapping[str, OpenSource], request: StageRequest) 
         raise
 
 
+class _AsksOthers(Exception):
+    """A transform asks outside systems, which are asked once: its job isn't one to be tried."""
+
+
 @dataclass(frozen=True)
 class _Frames:
     """What one run of a transform returns: a DataFrame an output, and one a state that changes."""
@@ -228,18 +261,28 @@ def _plan_inputs(
     sources: Mapping[str, OpenSource],
     states: Mapping[str, StateRows],
     balances: Balances,
+    *,
+    sound: bool,
 ) -> tuple[list[Input], _Frames]:
-    planned = [Input.plan(spark, name, sources[name], found) for name, found in request.sources.items()]
-    if only_windows(pipeline.state) and is_remote(spark):
+    """`sound`: of records that are taken for sound; raises `_AsksOthers` if the outputs can't be had again."""
+    planned = [
+        Input.plan(spark, name, sources[name], found, pipeline.conservation, sound=sound)
+        for name, found in request.sources.items()
+    ]
+    if _may_read_once(spark, pipeline, request, sources):
         with suppress(ReadAgain):
             return planned, _read_once(pipeline, request, planned, states, balances)
+        if not only_windows(pipeline.state):
+            _keeping_inputs.add(_home(request))
     if states:  # its transform may run jobs on them, to find what it needs of the state
         inputs = [found.materialize_traceably() for found in planned]
     else:
         inputs = [found.materialize() if found.quarantines else found for found in planned]
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=False) as readings:
-        frames = _transform(pipeline, request, inputs, states)  # plans; of a source nothing is read yet
+        frames = _transform(pipeline, request, inputs, states, balances)  # plans; of a source nothing is read yet
+    if sound and enrichments.made:
+        raise _AsksOthers
     every = frames.by_name().values()
     uses = {found.name: found.uses([*every, *readings.frames]) for found in inputs if states or not found.quarantines}
     _require_used(pipeline, inputs, uses)
@@ -250,9 +293,23 @@ def _plan_inputs(
 
     def again() -> Mapping[str, DataFrame]:
         with collecting_balances(balances):
-            return _transform(pipeline, request, inputs, states).by_name()
+            return _transform(pipeline, request, inputs, states, balances).by_name()
 
     return inputs, replace(_Frames.of(asked_once(again)), asks=bool(enrichments.made))
+
+
+def _may_read_once(
+    spark: SparkSession, pipeline: Pipeline, request: StageRequest, sources: Mapping[str, OpenSource]
+) -> bool:
+    """Whether to find out if one job is all that reads the inputs. To find that it isn't may take as long as to keep
+    them: not where they are large, and the state has so many keys that many of them may be looked up."""
+    if request.state is None or not is_remote(spark):
+        return False
+    if only_windows(pipeline.state):
+        return True
+    known = [sources[name].bytes_planned(found.start, found.end) or 0 for name, found in request.sources.items()]
+    few = sum(known) <= _SMALL or sum(version.rows for version in request.state.before.values()) <= _FEW_KEYS
+    return few and most_rows() > 0 and _home(request) not in _keeping_inputs
 
 
 def _read_once(
@@ -262,13 +319,22 @@ def _read_once(
     states: Mapping[str, StateRows],
     balances: Balances,
 ) -> _Frames:
-    """The transform's frames, of inputs that the job of a fold is all that reads. Raises `ReadAgain` if it isn't."""
+    """The transform's frames, of inputs that one job is all that reads. Raises `ReadAgain` if it isn't."""
     if any(found.quarantines for found in planned):
         raise ReadAgain("records may go to quarantine")
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=True) as readings:
-        frames = _transform(pipeline, request, planned, states)
-    every = [*frames.by_name().values(), *readings.frames]
+        try:
+            frames = _transform(pipeline, request, planned, states, balances)
+            if not enrichments.made:
+                _collect_changes(frames, states)
+            left = [frame for frame in frames.by_name().values() if rows_in(frame) is None]
+            if readings.computed:
+                for frame in left:
+                    assert frame.schema
+        except AnalysisException as error:  # a column that is told by a frame of which only the rows are left
+            raise ReadAgain("what is computed once can't be looked into") from error
+    every = [*left, *readings.frames]
     if enrichments.first_shared(every) is not None:
         raise ReadAgain("outside systems are asked once")
     for found in planned:
@@ -277,8 +343,19 @@ def _read_once(
     return frames
 
 
+def _collect_changes(frames: _Frames, states: Mapping[str, StateRows]) -> None:
+    """Compute what is shown and a state's changes as well once, if it is small."""
+    for name, changes in frames.changes.items():
+        if any(changes is output for output in frames.outputs.values()):
+            StateWriter(states[name]).collect(changes)
+
+
 def _transform(
-    pipeline: Pipeline, request: StageRequest, inputs: list[Input], states: Mapping[str, StateRows]
+    pipeline: Pipeline,
+    request: StageRequest,
+    inputs: list[Input],
+    states: Mapping[str, StateRows],
+    balances: Balances,
 ) -> _Frames:
     frames = ByName("input", {found.name: found.frame() for found in inputs})
     changes: Mapping[str, DataFrame] = {}
@@ -287,7 +364,7 @@ def _transform(
     else:
         outputs = require_frames(pipeline, "output", call_transform(pipeline, frames))
     require_outputs(pipeline, request.epoch, request.outputs, outputs)
-    return _Frames(outputs, changes)
+    return _Frames(conserved(pipeline, outputs, balances, request.conserved), changes)
 
 
 def _with_state(
@@ -318,17 +395,21 @@ def _require_used(pipeline: Pipeline, inputs: list[Input], uses: Mapping[str, in
         )
 
 
-def _count_inputs(spark: SparkSession, inputs: list[Input], request: StageRequest) -> dict[str, SourceCount]:
-    counts = {found.name: found.count(spark) for found in inputs}
+def _count_inputs(
+    spark: SparkSession, inputs: list[Input], request: StageRequest, balances: Balances
+) -> dict[str, SourceCount]:
+    balances.sources.update({found.name: found.counts(spark) for found in inputs})
+    read = {found.name: balances.sources[found.name] for found in inputs}
+    counts = {name: SourceCount(one["rows"], one["bad"]) for name, one in read.items()}
     for found in inputs:
         settle(found, counts[found.name], request.folder)
     return counts
 
 
-def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource], frames: _Frames) -> bool:
+def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource]) -> bool:
     """Whether this process writes the outputs sooner than Spark, which starts a process for each folder and file that
     it makes on a local file system: as far as the sources know, before any row is read."""
-    left = request.state or request.homes or frames.asks or _home(request) in _left_to_spark
+    left = request.state or request.homes or _home(request) in _left_to_spark
     if not is_remote(spark) or most_rows() == 0 or left:
         return False
     planned = [sources[name].bytes_planned(found.start, found.end) for name, found in request.sources.items()]
@@ -403,7 +484,7 @@ def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
 
 def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
     path, home = f"{request.folder}/{output}", request.home
-    if (held := rows_in(frame)) is not None:
+    if not home.partition_by and (held := rows_in(frame)) is not None:
         JobFiles.at_home(home).write(path, _adoptable.with_epoch(held, output, home, epoch), for_queries=True)
         note_written(frame)
         return len(held)

@@ -7,10 +7,14 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
+from lockstep.compute._computing_once import compute_once
+from lockstep.compute._key_hash import buckets_of, can_hash
+from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.keyed_state import DELETED, KeyedState
@@ -29,6 +33,7 @@ _OWN = (DELETED, BUCKET, TIMES)
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
 _SENT = 20_000  #: rows of a state that are sooner sent to Spark than read by it
+_SENT_BYTES = 8 << 20  #: of Arrow that may be sent there
 _FEW = 32  #: files of such a state: to open each of many costs more than to ask
 
 
@@ -58,6 +63,7 @@ class StateRows:
         self._local: DataFrame | None = None  #: all rows, where they are few
         self.store = store if store is not None and all(store.holds(uri) for uri in uris) else None
         self.read: set[int] = set()  #: buckets of the version before that somebody asked for
+        self._tables: dict[StateFile, pa.Table] = {}  #: what this process has read
 
     @classmethod
     def of_frame(cls, spark: SparkSession, declared: KeyedState, frame: DataFrame, name: str = "state") -> Self:
@@ -77,8 +83,11 @@ class StateRows:
         """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
 
         Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
+        Where `keys` is an aggregation with few rows it is computed at once, for all that reads it.
         """
         self._require_columns(keys)
+        if (held := compute_once(keys)) is not None and (matching := self._matching(held)) is not None:
+            return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
         # as they are declared: another type has another hash
         wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.key))
@@ -96,15 +105,36 @@ class StateRows:
         buckets = {row[BUCKET] for row in numbers}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
+    def _matching(self, held: pa.Table) -> pa.Table | None:
+        """The rows whose key is among those of `held`; None where Spark has to find them."""
+        key, schema = self.declared.key, arrow_schema(self.schema)
+        found = {name: held[name].type for name in key if name in held.column_names}
+        if found != {name: schema.field(name).type for name in key} or not all(map(can_hash, found.values())):
+            return None
+        if self._before is None or self.moves:
+            old = self.few()
+        else:
+            old = self.few(set(map(int, np.unique(buckets_of(held, key, self._before.buckets)))))
+        if old is None:
+            return None
+        rows = old.filter(among(old, held, key))
+        return rows if rows.nbytes <= _SENT_BYTES else None
+
     def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
         """The rows of some buckets (None: of all), and of those that hold some that expire by `due`, as Arrow.
 
         None if they are more than this process takes, or if it can't read them. Raises `WalCorrupt` for a file that
         isn't as it was sealed.
         """
-        schema = arrow_schema(self.schema)
         if self._frame is not None:
             return collect_few(self._frame.select(*self.schema.names))
+        found = self.few_by_bucket(buckets, due)
+        return None if found is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *found.values()])
+
+    def few_by_bucket(
+        self, buckets: Collection[int] | None = None, due: datetime | None = None
+    ) -> dict[int, pa.Table] | None:
+        """As `few`, of a state that has files, each bucket's rows by its number; one without rows isn't there."""
         column = self.declared.expires
         wanted = [
             (file, uri)
@@ -116,11 +146,17 @@ class StateRows:
         if sum(file.rows for file, _ in wanted) > most_rows() or most_rows() == 0:
             return None
         if not wanted:
-            return schema.empty_table()
+            return {}
         if self.store is None:
             return None
         self.read.update(file.bucket for file, _ in wanted)
-        return pa.concat_tables(self.store.read_state(wanted, schema))
+        missing = [(file, uri) for file, uri in wanted if file not in self._tables]
+        tables = self.store.read_state(missing, arrow_schema(self.schema))
+        self._tables.update((file, table) for (file, _), table in zip(missing, tables, strict=True))
+        found: dict[int, list[pa.Table]] = {}
+        for file, _ in wanted:
+            found.setdefault(file.bucket, []).append(self._tables[file])
+        return {bucket: pa.concat_tables(tables) for bucket, tables in found.items()}
 
     def until(self, bound: datetime) -> DataFrame:
         """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""

@@ -1,0 +1,34 @@
+"""Audits of an epoch's output, before anything of it is visible: `Pipeline(audits=[…])`."""
+
+from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits.ready import (
+    accepted_values,
+    conserved,
+    fresh_until,
+    in_range,
+    not_null,
+    row_count,
+    sql,
+    steady,
+    unique,
+    volume,
+)
+
+__all__ = [
+    "Audit",
+    "Conserved",
+    "Query",
+    "RowCount",
+    "Steady",
+    "Volume",
+    "accepted_values",
+    "conserved",
+    "fresh_until",
+    "in_range",
+    "not_null",
+    "row_count",
+    "sql",
+    "steady",
+    "unique",
+    "volume",
+]

@@ -1,0 +1,236 @@
+"""Asking audits: SQL by DuckDB in this process, over rows whose bytes are compared with the manifest as they are read.
+
+DuckDB spills what doesn't fit into its memory to a folder that goes with the question. Of an output only those columns
+are read that its audits name, unless rows offend; what the seal has counted isn't read at all.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lockstep.audits._sql import Text, compose
+from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.conservation import UNACCOUNTED
+from lockstep.duckdb.engine import WatchedBatches, engine
+from lockstep.epoch import AuditResult, Interval, Json
+from lockstep.errors import AuditFailed
+from lockstep.wal.reading import SealedWal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SAMPLE = 20  #: rows that offend, kept of each audit
+_SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionException", "SyntaxException")
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Of which epoch is asked. `before(n)`: of the last n decided ones, the youngest first, the summary of the seal and
+    what audits measured, by name."""
+
+    epoch: int
+    interval: Interval | None
+    planned_at: datetime
+    before: Callable[[int], Sequence[tuple[Json, Mapping[str, float]]]]
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """What a query may name by `$`."""
+        return {
+            "epoch": self.epoch,
+            "interval_start": _naive(self.interval.start) if self.interval else None,
+            "interval_end": _naive(self.interval.end) if self.interval else None,
+            "planned_at": _naive(self.planned_at),
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`sample`: some of the rows that offend, or what was compared."""
+
+    result: AuditResult
+    sample: list[dict[str, Any]] = field(default_factory=list)
+
+
+def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Answer]:
+    """Every audit's answer. Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
+    with ExitStack() as held:
+        database = _Database(occasion, wal, audits)
+        held.callback(database.close)
+        return [_answer(one, occasion, wal, database) for one in audits]
+
+
+def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database) -> Answer:
+    match audit:
+        case Query():
+            rows, sample = database.offending(audit)
+            return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
+        case RowCount():
+            return _count(audit, wal)
+        case Conserved():
+            return _account(audit, wal)
+        case Steady():
+            return _compare(
+                audit, database.number(audit), [known.get(audit.name) for _, known in _earlier(audit, occasion)]
+            )
+        case Volume():
+            [output] = audit.outputs
+            known = [summary.get("outputs", {}).get(output, {}).get("rows") for summary, _ in _earlier(audit, occasion)]
+            return _compare(audit, float(wal.manifest.outputs[output].rows), known)
+    raise AuditFailed(f"audit {audit.name}: nobody knows how to ask a {type(audit).__name__}")
+
+
+def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[str, float]]]:
+    return occasion.before(audit.epochs)
+
+
+def _count(audit: RowCount, wal: SealedWal) -> Answer:
+    [output] = audit.outputs
+    rows, least, most = wal.manifest.outputs[output].rows, audit.at_least, audit.at_most
+    if (least is None or rows >= least) and (most is None or rows <= most):
+        return Answer(AuditResult(audit.name, 0, audit.blocking))
+    bounds = " and ".join(
+        f"{word} {bound:,}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
+    )
+    return Answer(AuditResult(audit.name, 1, audit.blocking, told=f"{rows:,} rows, {bounds} expected"))
+
+
+def _account(audit: Conserved, wal: SealedWal) -> Answer:
+    """As the seal has counted: of balances that some output of the audit is part of, those that don't agree."""
+    balances = wal.manifest.balances.items()
+    found = {name: counts for name, counts in balances if UNACCOUNTED in counts and {*audit.outputs} & {*counts}}
+    rows = sum(counts[UNACCOUNTED] for counts in found.values())
+    told = [f"{name}: {', '.join(f'{n:,} {term}' for term, n in counts.items())}" for name, counts in found.items()]
+    return Answer(AuditResult(audit.name, rows, audit.blocking, told="; ".join(told) or None))
+
+
+def _compare(audit: Volume, value: float, known: Sequence[float | None]) -> Answer:
+    """With the median of what is known of the epochs before; of none, nothing offends."""
+    found = [one for one in known if one is not None]
+    if not found:
+        return Answer(AuditResult(audit.name, 0, audit.blocking, value))
+    middle = statistics.median(found)
+    play = abs(middle) * audit.within
+    if middle - play <= value <= middle + play:
+        return Answer(AuditResult(audit.name, 0, audit.blocking, value))
+    told = f"{value:,.12g}, the {len(found)} epochs before let expect {middle - play:,.12g} to {middle + play:,.12g}"
+    return Answer(AuditResult(audit.name, 1, audit.blocking, value, told))
+
+
+class _Database:
+    """The outputs that are asked about, each a table of its name, read when first asked for; in DuckDB's memory or its
+    folder of spilled pages. What is asked reaches no file and no network."""
+
+    def __init__(self, occasion: Occasion, wal: SealedWal, audits: Sequence[Audit]) -> None:
+        self._parameters, self._wal, self._audits = occasion.parameters, wal, audits
+        self._held = ExitStack()
+        self._read: dict[str, int] = {}  # how many columns of each output
+        self._link: DuckDBPyConnection | None = None
+
+    def offending(self, audit: Query) -> tuple[int, list[dict[str, Any]]]:
+        """How many rows a query gives, and some of them, with all their columns."""
+        query = Text(audit.query)
+        with self._asking(audit) as link:
+            wanted = self._wanted(link, audit, query)
+            [(rows,)] = link.execute(compose("SELECT count(*) FROM (\n{query}\n)", query=query), wanted).fetchall()
+            if not rows:
+                return 0, []
+            for output in audit.outputs:
+                self._load(link, output, whole=True)
+            some = compose("SELECT * FROM (\n{query}\n) LIMIT {most}", query=query, most=Text(str(SAMPLE)))
+            found = link.execute(some, wanted)
+            names = [column[0] for column in found.description or ()]
+            return int(rows), [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def number(self, audit: Steady) -> float:
+        """The number that a measure gives."""
+        with self._asking(audit) as link:
+            found = link.execute(audit.measure, self._wanted(link, audit, audit.measure)).fetchall()
+        value = found[0][0] if len(found) == 1 and len(found[0]) == 1 else None
+        number = float(value) if isinstance(value, int | float | Decimal) else math.nan
+        if not math.isfinite(number):
+            raise AuditFailed(
+                f"audit {audit.name}: its measure gives no number: let it give one for no rows, too, such as "
+                "coalesce(sum(amount), 0)"
+            )
+        return number
+
+    def close(self) -> None:
+        self._held.close()
+
+    @contextmanager
+    def _asking(self, audit: Audit) -> Iterator[DuckDBPyConnection]:
+        """Connected, with the audit's outputs at hand; what is wrong with the question is `AuditFailed`."""
+        if self._link is None:
+            self._link = self._held.enter_context(engine())
+        import duckdb
+
+        try:
+            for output in audit.outputs:
+                self._load(self._link, output)
+            yield self._link
+        except duckdb.Error as error:
+            kind = type(error).__name__
+            said = f": {str(error).splitlines()[0]}" if kind in _SHOWN else ""  # any other may quote a value
+            raise AuditFailed(
+                f"audit {audit.name} can't be asked, {kind}{said}; correct it, then take the new one by replan"
+            ) from (error if said else None)
+
+    def _load(self, link: DuckDBPyConnection, output: str, whole: bool = False) -> None:
+        """Make the output's table, of the columns that are asked about, or of all."""
+        [batches] = self._wal.outputs([output])
+        columns = batches.schema.names if whole else self._columns(output, batches.schema.names)
+        if self._read.get(output, 0) >= len(columns):
+            return
+        if len({name.casefold() for name in columns}) < len(columns):  # DuckDB would take one for the other
+            raise AuditFailed(
+                f"output {output} has columns whose names differ in case alone, which SQL can't tell apart: rename one "
+                "in the transform"
+            )
+        schema = pa.schema([batches.schema.field(name) for name in columns])
+        rows = WatchedBatches(schema, batches.of_columns(columns))
+        link.register("lockstep_arriving", rows.reader())
+        try:
+            link.execute(compose("CREATE OR REPLACE TABLE {output} AS SELECT * FROM lockstep_arriving", output=output))
+        except Exception:
+            if rows.error is not None:
+                raise rows.error from None
+            raise
+        finally:
+            link.unregister("lockstep_arriving")
+        self._read[output] = len(columns)
+
+    def _columns(self, output: str, known: Sequence[str]) -> list[str]:
+        """Those that audits of this output name, or all of them, in their order."""
+        wanted: set[str] = set()
+        for one in self._audits:
+            if output in one.outputs and isinstance(one, Query | Steady):
+                if not isinstance(one, Query) or one.columns is None:
+                    return list(known)
+                wanted.update(one.columns)
+        return [name for name in known if name.casefold() in {one.casefold() for one in wanted}] or list(known)
+
+    def _wanted(self, link: DuckDBPyConnection, audit: Audit, query: str) -> dict[str, object]:
+        """Those of the parameters that the query names."""
+        statements = link.extract_statements(query)
+        if len(statements) != 1:
+            raise AuditFailed(f"audit {audit.name} is {len(statements)} statements: give one SELECT")
+        named = set(statements[0].named_parameters)
+        if unknown := sorted(named - self._parameters.keys()):
+            raise AuditFailed(
+                f"audit {audit.name} names ${', $'.join(unknown)}: there are ${', $'.join(self._parameters)}"
+            )
+        return {name: self._parameters[name] for name in named}
+
+
+def _naive(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(tzinfo=None)

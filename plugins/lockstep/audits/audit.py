@@ -1,0 +1,156 @@
+"""What an audit is, and how a plan freezes it: as what it asks, so that no release and no edit asks something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,119}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """A question to the sealed output of an epoch. `blocking`: what offends holds the epoch until a person answers;
+    otherwise it is a warning that the ledger keeps. Raises `InvalidPipeline`."""
+
+    name: str
+    outputs: tuple[str, ...]
+    blocking: bool = True
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidPipeline(
+                f"audit name {self.name!r}: a name starts with a letter and has at most 120 letters, digits, '_', '.' "
+                "or '-'"
+            )
+        if not self.outputs:
+            raise InvalidPipeline(f"audit {self.name}: say which outputs it looks at")
+
+    def spec(self) -> Json:
+        """What a plan freezes."""
+        base = {"kind": self.kind, "name": self.name, "outputs": list(self.outputs), "blocking": self.blocking}
+        return {**base, **self._asks()}
+
+    def _asks(self) -> dict[str, Json]:
+        """What sets it apart, by the names of its arguments."""
+        raise NotImplementedError
+
+    @classmethod
+    def _of(cls, spec: dict[str, Json]) -> Self:
+        return cls(**spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(Audit):
+    """`query`: SQL that gives the rows that offend. `columns`: those of its one output that it reads; None: it may read
+    any."""
+
+    query: str
+    columns: tuple[str, ...] | None = None
+
+    kind = "query"
+
+    def _asks(self) -> dict[str, Json]:
+        return {"query": self.query, "columns": list(self.columns) if self.columns is not None else None}
+
+    @classmethod
+    def _of(cls, spec: dict[str, Json]) -> Self:
+        columns = spec.pop("columns")
+        return cls(columns=tuple(columns) if columns is not None else None, **spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCount(Audit):
+    """So many rows, as the seal counted them."""
+
+    at_least: int | None
+    at_most: int | None
+
+    kind = "row_count"
+
+    def _asks(self) -> dict[str, Json]:
+        return {"at_least": self.at_least, "at_most": self.at_most}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume(Audit):
+    """As many rows as in the median of the `epochs` decided ones before, give or take the share `within`."""
+
+    epochs: int
+    within: float
+
+    kind = "volume"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.epochs <= 1000 or not self.within >= 0:
+            raise InvalidPipeline(f"audit {self.name}: epochs must be 1 to 1000, and within at least 0")
+
+    def _asks(self) -> dict[str, Json]:
+        return {"epochs": self.epochs, "within": self.within}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steady(Volume):
+    """The same of `measure`, an SQL query that gives one number."""
+
+    measure: str
+
+    kind = "steady"
+
+    def _asks(self) -> dict[str, Json]:
+        return {**super()._asks(), "measure": self.measure}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conserved(Audit):
+    """Rows travel as the pipeline says, see `lockstep.conservation`: what doesn't agree is sealed, and told of."""
+
+    kind = "conserved"
+
+    def _asks(self) -> dict[str, Json]:
+        return {}
+
+
+_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, RowCount, Volume, Steady, Conserved)}
+
+
+def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:
+    """Of which outputs the audits of a plan tell whether rows were conserved."""
+    found = [one for one in map(audit_from_spec, specs) if isinstance(one, Conserved)]
+    return tuple(dict.fromkeys(output for one in found for output in one.outputs))
+
+
+def audit_from_spec(spec: Json) -> Audit:
+    """The audit that a plan froze. Raises `InvalidPipeline` for one that this version of Lockstep doesn't know."""
+    known = dict(spec)
+    kind = _KINDS.get(known.pop("kind"))
+    if kind is None:
+        raise InvalidPipeline(f"audit {spec.get('name')!r} is of kind {spec['kind']!r}: upgrade Lockstep")
+    return kind._of({**known, "outputs": tuple(known["outputs"])})
+
+
+def require_sound(pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ...]) -> None:
+    """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes."""
+    seen: set[str] = set()
+    for one in audits:
+        if not isinstance(one, Audit):
+            raise InvalidPipeline(
+                f"pipeline {pipeline}: {one!r} in audits is no audit: make them with lockstep.audits, such as "
+                "not_null('orders', 'id')"
+            )
+        if one.name in seen:
+            raise InvalidPipeline(f"pipeline {pipeline}: two audits are called {one.name}: give one of them name=…")
+        seen.add(one.name)
+        if missing := sorted(set(one.outputs) - set(outputs)):
+            raise InvalidPipeline(
+                f"pipeline {pipeline}: audit {one.name} looks at {', '.join(missing)}, which no sink takes; the sinks "
+                f"take {', '.join(outputs)}"
+            )

@@ -1,0 +1,109 @@
+"""Rows moved so that each file has those of one partition of the table that adopts it.
+
+The rows are computed once and kept, then counted by partition; each partition gets as many of Spark's as it should have
+files. An epoch of one partition isn't moved, nor one of so many that its transform has to arrange them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StructType,
+    TimestampType,
+)
+
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.errors import InvalidPipeline
+
+MOST_PARTITIONS = 1000  #: of one epoch, each a file at least
+_TIME = re.compile(r"(year|month|day|hour)\((.+)\)")
+_KEY, _FIRST, _FILES = "__lockstep_partition", "__lockstep_first", "__lockstep_files"
+_ROWS = 5_000_000  #: of a file, where nobody knows how large they are
+_MICROS = {"day": 86_400_000_000, "hour": 3_600_000_000}
+_UNHASHED = (MapType, ArrayType, StructType)
+_log = logging.getLogger(__name__)
+
+
+def by_partition(rows: DataFrame, output: str, partition_by: Sequence[str], files: int | None) -> DataFrame:
+    """`rows`, of which each of Spark's partitions will be a file with rows of one partition of the table. `files`: as
+    many as all of them should be, were they of one; None: nobody knows. `partition_by` as in `OutputHome`.
+
+    Of more than `MOST_PARTITIONS` they stay where they are: the sink refuses a file of several. Raises
+    `InvalidPipeline` for a column that isn't there.
+    """
+    types = {field.name: field.dataType for field in rows.schema}
+    key = F.to_json(F.array(*(_value(text, types, output) for text in partition_by)))
+    kept = ObservedFrame.of(rows.withColumn(_KEY, key), rows="count(1)").checkpoint()
+    counts = {row[_KEY]: row["count"] for row in kept.groupBy(_KEY).count().limit(MOST_PARTITIONS + 1).collect()}
+    if len(counts) > MOST_PARTITIONS:
+        _log.warning(
+            "output %s: an epoch has rows of more than %s partitions by %s: its files are left as the transform makes "
+            "them, and taken if each has rows of one; otherwise have the transform repartition by it, plan shorter "
+            "epochs, or partition the table by less",
+            output,
+            MOST_PARTITIONS,
+            ", ".join(partition_by),
+        )
+        return kept.drop(_KEY)
+    wanted = files if files is not None else sum(counts.values()) // _ROWS
+    if len(counts) < 2:
+        return kept.drop(_KEY).coalesce(max(1, wanted))
+    return _moved(kept, types, counts, wanted)
+
+
+def _moved(kept: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, int], files: int) -> DataFrame:
+    total, first, places = sum(counts.values()), 0, []
+    for key in sorted(counts):
+        own = max(1, files * counts[key] // total)
+        places.append((key, first, own))
+        first += own
+    known = kept.sparkSession.createDataFrame(places, f"{_KEY} STRING, {_FIRST} INT, {_FILES} INT")
+    spread = F.xxhash64(*(_quoted(name) for name, type in types.items() if not isinstance(type, _UNHASHED)))
+    place = F.coalesce(F.col(_FIRST) + F.pmod(spread, F.col(_FILES)), F.lit(0)).cast("int")
+    placed = kept.join(F.broadcast(known), _KEY, "left").repartitionById(first, place)
+    return placed.select(*(_quoted(name) for name in types))
+
+
+def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
+    """A text, or null, that is another one for each value of a partition field."""
+    time, name = found.groups() if (found := _TIME.fullmatch(text)) else ("", text)
+    if name not in types:
+        raise InvalidPipeline(
+            f"output {output} has no column {name}, by which its table is partitioned: add it in the transform"
+        )
+    column, type = _quoted(name), types[name]
+    if not time:
+        value = F.unix_micros(column) if isinstance(type, TimestampType) else column
+        return F.hex(value) if isinstance(type, BinaryType) else value.cast("string")
+    if time in _MICROS and isinstance(type, TimestampType):
+        return _floor(column, _MICROS[time]).cast("string")
+    if time == "hour":
+        return F.substring_index(column.cast("string"), ":", 1)  # what cuts timestamps off goes by the session's zone
+    day = _day(column, type)
+    return {"year": F.year(day), "month": F.trunc(day, "MM"), "day": day}[time].cast("string")
+
+
+def _day(column: Column, type: DataType) -> Column:
+    """As Iceberg has it: of an instant, in UTC."""
+    if not isinstance(type, TimestampType):
+        return column.cast("date")
+    return F.date_add(F.lit(date(1970, 1, 1)), F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int"))
+
+
+def _floor(instant: Column, micros: int) -> Column:
+    told = F.unix_micros(instant)
+    return told - F.pmod(told, F.lit(micros))
+
+
+def _quoted(name: str) -> Column:
+    return F.col(f"`{name.replace('`', '``')}`")

@@ -1,0 +1,328 @@
+"""What audits find in a sealed WAL, and what they refuse to be asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.audits import (
+    Audit,
+    accepted_values,
+    asking,
+    fresh_until,
+    in_range,
+    not_null,
+    row_count,
+    sql,
+    steady,
+    unique,
+    volume,
+)
+from lockstep.audits.asking import Answer, Occasion, ask
+from lockstep.audits.audit import audit_from_spec
+from lockstep.duckdb.engine import engine
+from lockstep.epoch import Interval, Json
+from lockstep.errors import AuditFailed, InvalidPipeline, WalCorrupt
+from lockstep.wal.reading import SealedWal
+from lockstep.wal.staging import Staging
+
+DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"
+DAY = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ORDERS = pa.table(
+    {
+        "id": pa.array([1, 2, 2, None, None], pa.int64()),
+        "customer": ["ann", "o'hara", None, "ann", 'a "b"'],
+        "amount": pa.array(
+            [Decimal("1.50"), Decimal("-3.00"), Decimal("99.99"), None, Decimal("0.00")], pa.decimal128(10, 2)
+        ),
+        "weight": [0.5, math.nan, -1.0, None, 2.0],
+        "at": pa.array([NOON, NOON, None, NOON, NOON], pa.timestamp("us", "UTC")),
+        "naïve time": pa.array([datetime(2026, 1, 1, 23)] * 5, pa.timestamp("us")),
+        "day": [date(2026, 1, 1)] * 5,
+        "a.b": [1, 2, 3, 4, 5],
+        "tags": [["x"], [], None, ["y"], ["z", "x"]],
+    }
+)
+
+
+class Sealed:
+    """A sealed WAL in a folder, of any outputs, each in two files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.staging = Staging(str(root))
+        self.tokens = 0
+
+    def __call__(self, **outputs: pa.Table) -> SealedWal:
+        self.tokens += 1
+        folder = self.staging.folder(DEPLOYMENT, "orders", 7, self.tokens)
+        self.staging.create(folder)
+        for name, table in outputs.items():
+            place = self.root / folder / name
+            place.mkdir()
+            half = (len(table) + 1) // 2
+            pq.write_table(table.slice(0, half), place / "part-0.parquet")
+            pq.write_table(table.slice(half), place / "part-1.parquet")
+        manifest = self.staging.seal(
+            folder,
+            deployment=DEPLOYMENT,
+            pipeline="orders",
+            epoch=7,
+            token=self.tokens,
+            outputs=tuple(outputs),
+            observed={name: len(table) for name, table in outputs.items()},
+            sources={},
+        )
+        return self.staging.open(folder, manifest.hash)
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Sealed:
+    return Sealed(tmp_path)
+
+
+History = Sequence[tuple[Json, Mapping[str, float]]]
+
+
+def occasion(interval: Interval | None = DAY, history: History = ()) -> Occasion:
+    return Occasion(7, interval, NOON, lambda limit: history[:limit])
+
+
+def asked(wal: SealedWal, audit: Audit, at: Occasion | None = None) -> Answer:
+    """As a plan froze it."""
+    [answer] = ask([audit_from_spec(audit.spec())], at or occasion(), wal)
+    assert answer.result.name == audit.name and answer.result.blocking == audit.blocking
+    return answer
+
+
+ANSWERS: list[tuple[Audit, int]] = [
+    (not_null("orders", "customer"), 1),
+    (not_null("orders", "id"), 2),
+    (not_null("orders", "day"), 0),
+    (not_null("orders", "ID"), 2),
+    (not_null("orders", "a.b"), 0),
+    (not_null("orders", "tags"), 1),
+    (unique("orders", "id"), 1),
+    (unique("orders", ["id", "customer"]), 0),
+    (unique("orders", ["customer"]), 1),
+    (unique("orders", ["a.b"]), 0),
+    (accepted_values("orders", "customer", ["ann", "o'hara", 'a "b"']), 0),
+    (accepted_values("orders", "customer", ["ann"]), 2),
+    (accepted_values("orders", "id", [1, 2]), 0),
+    (accepted_values("orders", "day", [date(2026, 1, 1)]), 0),
+    (in_range("orders", "amount", 0), 1),
+    (in_range("orders", "amount", Decimal("-3.00"), Decimal("99.99")), 0),
+    (in_range("orders", "amount", at_most=Decimal("99.98")), 1),
+    (in_range("orders", "weight", at_most=2.0), 1),
+    (in_range("orders", "weight", 0), 1),
+    (in_range("orders", "at", NOON, NOON), 0),
+    (in_range("orders", "at", NOON + timedelta(seconds=1)), 4),
+    (in_range("orders", "day", at_least=date(2026, 1, 2)), 5),
+    (row_count("orders"), 0),
+    (row_count("orders", 6), 1),
+    (row_count("orders", None, 4), 1),
+    (fresh_until("orders", "at", timedelta(hours=12)), 0),
+    (fresh_until("orders", "at", timedelta(hours=11, minutes=59)), 1),
+    (fresh_until("orders", "naïve time", timedelta(hours=1)), 0),
+    (fresh_until("orders", "naïve time"), 1),
+    (fresh_until("orders", "day", timedelta(days=1)), 0),
+    (sql("late", 'SELECT * FROM orders WHERE "at" < $interval_start;', outputs="orders"), 0),
+    (sql("late", 'SELECT * FROM orders WHERE "at" < $interval_end -- all', outputs="orders"), 4),
+    (sql("own", "SELECT 1 WHERE $epoch = 7", outputs=["orders"]), 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("audit", "offending"), ANSWERS, ids=[f"{n} {audit.name}" for n, (audit, _) in enumerate(ANSWERS)]
+)
+def test_an_audit_counts_the_rows_that_offend(sealed: Sealed, audit: Audit, offending: int) -> None:
+    answer = asked(sealed(orders=ORDERS), audit)
+    assert answer.result.offending == offending
+    assert bool(answer.sample) == (bool(offending) and "row_count" not in audit.name)
+
+
+def test_many_audits_at_once_find_what_each_finds_alone(sealed: Sealed) -> None:
+    """Whichever columns the others have read."""
+    audits = [dataclasses.replace(audit, name=f"audit_{n}") for n, (audit, _) in enumerate(ANSWERS)]
+    found = ask(audits, occasion(), sealed(orders=ORDERS))
+    assert [one.result.offending for one in found] == [offending for _, offending in ANSWERS]
+
+
+def test_a_sample_has_all_columns_of_rows_that_offend(sealed: Sealed) -> None:
+    wal = sealed(orders=ORDERS)
+    [row] = asked(wal, not_null("orders", "customer")).sample
+    assert row["amount"] == Decimal("99.99") and set(row) == set(ORDERS.column_names)
+    many = pa.table({"id": pa.nulls(1000, pa.int64())})
+    assert len(asked(sealed(orders=many), not_null("orders", "id")).sample) == asking.SAMPLE
+
+
+def test_an_empty_output_offends_who_counts_or_wants_it_fresh_and_nobody_else(sealed: Sealed) -> None:
+    wal = sealed(orders=ORDERS.slice(0, 0))
+    for audit, _ in ANSWERS:
+        wanted = 1 if audit.name.startswith("fresh") or audit in (row_count("orders"), row_count("orders", 6)) else 0
+        if audit.name != "own":
+            assert asked(wal, audit).result.offending == wanted, audit.name
+
+
+def test_a_query_may_join_outputs(sealed: Sealed) -> None:
+    customers = pa.table({"name": ["ann", "o'hara"]})
+    orphans = sql(
+        "orphans", "SELECT * FROM orders ANTI JOIN customers ON customer = name", outputs=["orders", "customers"]
+    )
+    assert asked(sealed(orders=ORDERS, customers=customers), orphans).result.offending == 2
+
+
+def test_without_an_interval_an_epoch_is_fresh_as_of_its_planning(sealed: Sealed) -> None:
+    wal, newest = sealed(orders=ORDERS), fresh_until("orders", "at")
+    assert asked(wal, newest, occasion(None)).result.offending == 0
+    started = sql("started", "SELECT 1 WHERE $interval_start IS NOT NULL", outputs="orders")
+    assert asked(wal, started, occasion(None)).result.offending == 0
+
+
+def counts(*rows: int) -> History:
+    return [({"outputs": {"orders": {"rows": one}}}, {}) for one in rows]
+
+
+@pytest.mark.parametrize(
+    ("history", "offending"),
+    [
+        (counts(), 0),
+        (counts(5, 5, 500), 0),
+        (counts(10, 10, 1), 0),
+        (counts(11, 11, 1), 1),
+        (counts(3, 3, 3), 1),
+        (counts(0), 1),
+    ],
+)
+def test_volume_is_compared_with_the_median_of_the_epochs_before(
+    sealed: Sealed, history: History, offending: int
+) -> None:
+    answer = asked(sealed(orders=ORDERS), volume("orders", within=0.5), occasion(history=history))
+    assert (answer.result.offending, answer.result.value) == (offending, 5.0)
+    assert offending == bool(answer.result.told)
+
+
+def test_volume_looks_at_so_many_epochs_and_no_further(sealed: Sealed) -> None:
+    history = occasion(history=counts(5, 5, 100, 100, 100))
+    wal = sealed(orders=ORDERS)
+    assert asked(wal, volume("orders", epochs=2), history).result.offending == 0
+    assert asked(wal, volume("orders", epochs=5), history).result.offending == 1
+
+
+def test_a_measure_is_compared_with_what_the_same_audit_measured_before(sealed: Sealed) -> None:
+    nulls = steady("orders", "count(*) FILTER (WHERE id IS NULL)", name="nulls", within=0)
+    wal = sealed(orders=ORDERS)
+    first = asked(wal, nulls, occasion(history=[({}, {"another": 9.0})])).result
+    assert (first.offending, first.value) == (0, 2.0)
+    later = asked(wal, nulls, occasion(history=[({}, {"nulls": 3.0}), ({}, {})])).result
+    assert (later.offending, later.told) == (1, "2, the 1 epochs before let expect 3 to 3")
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        not_null("orders", "nope"),
+        sql("typo", "SELEC 1", outputs="orders"),
+        sql("two", "SELECT 1; SELECT 2", outputs="orders"),
+        sql("parameter", "SELECT $nope", outputs="orders"),
+        sql("elsewhere", "SELECT * FROM customers", outputs="orders"),
+        sql("a_file", "SELECT * FROM read_text('/etc/hostname')", outputs="orders"),
+        sql("a_setting", "SET memory_limit = '1TB'", outputs="orders"),
+        sql("a_change", "DELETE FROM orders", outputs="orders"),
+        steady("orders", "sum(amount) FILTER (WHERE id > 99)", name="null_sum"),
+        steady("orders", "max(customer)", name="text"),
+        steady("orders", "id", name="many"),
+    ],
+    ids=lambda audit: audit.name,
+)
+def test_what_cant_be_asked_fails_closed_and_by_name(sealed: Sealed, audit: Audit) -> None:
+    with pytest.raises(AuditFailed, match=f"audit {audit.name}"):
+        asked(sealed(orders=ORDERS), audit)
+
+
+def test_a_failure_tells_no_value_of_a_row(sealed: Sealed) -> None:
+    planted = pa.table({"secret": ["p4ssw0rd"]})
+    with pytest.raises(AuditFailed, match="ConversionException") as failed:
+        asked(sealed(orders=planted), sql("cast", "SELECT 1 FROM orders WHERE secret::INT > 1", outputs="orders"))
+    chain: BaseException | None = failed.value
+    while chain is not None:
+        assert "p4ssw0rd" not in str(chain)
+        chain = chain.__cause__
+
+
+def test_columns_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: Sealed) -> None:
+    twins = pa.table({"a": [1, None], "A": [1, 1], "b": [1, 2]})
+    with pytest.raises(AuditFailed, match="differ in case alone"):
+        asked(sealed(orders=twins), not_null("orders", "A"))
+    assert asked(sealed(orders=twins), not_null("orders", "b")).result.offending == 0
+
+
+def test_names_are_only_names(sealed: Sealed) -> None:
+    odd = pa.table({"select": [1, None], 'we"ird {x} $1': ["{x}", "{y}"]})
+    audits = [
+        not_null("a.b-c", "select"),
+        accepted_values("a.b-c", 'we"ird {x} $1', ["{x}"]),
+        sql("own", """SELECT * FROM "a.b-c" WHERE "we""ird {x} $1" = '{y}'""", outputs="a.b-c"),
+    ]
+    found = ask(audits, occasion(), sealed(**{"a.b-c": odd}))
+    assert [one.result.offending for one in found] == [1, 1, 1]
+
+
+def test_a_damaged_wal_is_named_and_not_audited(sealed: Sealed) -> None:
+    wal = sealed(orders=ORDERS)
+    path = sealed.root / wal.folder / "orders" / "part-1.parquet"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(WalCorrupt, match="sha256"):
+        asked(wal, not_null("orders", "id"))
+
+
+def test_what_the_seal_counted_is_asked_without_reading_a_row(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    wal = sealed(orders=ORDERS)
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("opened")
+
+    monkeypatch.setattr(SealedWal, "outputs", refuse)
+    found = ask([row_count("orders"), volume("orders")], occasion(), wal)
+    assert [one.result.offending for one in found] == [0, 0]
+
+
+def test_more_than_memory_is_spilled(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "engine", partial(engine, "40MB"))
+    numbers = pa.array(range(600_000), pa.int64())
+    wide = pa.table({"id": numbers, "text": numbers.cast(pa.string())})
+    assert asked(sealed(orders=wide), unique("orders", ["id", "text"])).result.offending == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: in_range("orders", "id"),
+        lambda: row_count("orders", None),
+        lambda: accepted_values("orders", "id", []),
+        lambda: accepted_values("orders", "id", [math.nan]),
+        lambda: accepted_values("orders", "id", [b"bytes"]),  # type: ignore[list-item]
+        lambda: unique("orders", []),
+        lambda: not_null("orders", ""),
+        lambda: volume("orders", epochs=0),
+        lambda: volume("orders", within=-1),
+        lambda: sql("no name!", "SELECT 1", outputs="orders"),
+        lambda: sql("nothing", "SELECT 1", outputs=[]),
+    ],
+)
+def test_what_makes_no_sense_is_refused_where_it_is_written(make: Any) -> None:
+    with pytest.raises(InvalidPipeline):
+        make()

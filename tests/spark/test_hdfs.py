@@ -1,0 +1,144 @@
+"""Whole epochs on a real HDFS: the tasks list, seal and write there, Spark reads and stages, by the same protocol."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep import files
+from lockstep.errors import SourceChanged
+from lockstep.hdfs.address import HdfsAddress
+from lockstep.hdfs.file_system import HdfsFileSystem
+from lockstep.sinks import FileSink
+from lockstep.sources import FileSource
+from lockstep.states import EpochState
+from lockstep.wal._parquet import Fingerprint
+from lockstep.wal._storage import Kind, Storage, tree
+from lockstep.wal.staging import storage_at
+from stack.hdfs import HdfsServer
+from tests.sources.landings import OnHdfs
+from tests.spark.test_run_epoch import Shop
+
+ORDERS = [("ann", 1), ("bob", 2), ("ann", 1)]
+SHOWN = Counter({("ann", 1): 2, ("bob", 2): 1})
+
+
+class HdfsShop(Shop):
+    """The same pipeline, with its files on HDFS."""
+
+    def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path, landing: OnHdfs) -> None:
+        super().__init__(spark, ledger, warehouse, folder)
+        self.landing = landing
+        source = FileSource(
+            f"{landing.path}/in/{{interval_start:%Y-%m-%d}}*.csv", schema="customer STRING, amount BIGINT"
+        )
+        self.pipeline = replace(self.pipeline, sources={"orders": source})
+
+    def land(self, name: str, *rows: tuple[str, int | str]) -> None:
+        lines = "".join(f"{customer},{amount}\n" for customer, amount in rows)
+        self.landing.land(f"in/{name}.csv", f"customer,amount\n{lines}")
+
+
+@pytest.fixture
+def shop(spark_connect: str, hdfs_uri: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> HdfsShop:
+    return HdfsShop(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, OnHdfs(hdfs_uri))
+
+
+def test_an_epoch_takes_its_files_from_hdfs_once(shop: HdfsShop) -> None:
+    shop.land("2013-01-01 a%20b{c}", *ORDERS[:2])
+    shop.land("2013-01-01-b", *ORDERS[2:])
+    report = shop.run(0)
+    assert report.state is EpochState.CLEANED
+    assert report.rows == {"orders": 3, "totals": 2}
+    assert shop.run(0).already_published
+    assert shop.orders() == SHOWN
+
+
+def test_a_file_that_changed_since_the_plan_is_not_read(shop: HdfsShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.sources.files.open_source import OpenFileSource
+
+    shop.land("2013-01-01", *ORDERS)
+    plan = OpenFileSource.latest
+
+    def plan_and_change(self: OpenFileSource, *arguments: object) -> object:
+        position = plan(self, *arguments)  # type: ignore[arg-type]
+        shop.land("2013-01-01", ("eve", 9))
+        return position
+
+    monkeypatch.setattr(OpenFileSource, "latest", plan_and_change)
+    with pytest.raises(SourceChanged, match=r"2013-01-01\.csv changed after the plan froze it"):
+        shop.run(0)
+    assert shop.orders() == Counter()
+
+
+class AllOnHdfs(HdfsShop):
+    """The same pipeline with its input, its WAL and its files on the cluster that Hadoop's configuration names."""
+
+    def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path, uri: str) -> None:
+        place = f"hdfs://{HdfsAddress.of(uri).path}"
+        super().__init__(spark, ledger, warehouse, folder, OnHdfs(uri))
+        self.out = f"{place}/out"
+        self._arguments["staging"] = f"{place}/wal"
+        sinks = [replace(one, path=self.out) if isinstance(one, FileSink) else one for one in self.pipeline.sinks]
+        source = FileSource(f"{place}/in/{{interval_start:%Y-%m-%d}}*.csv", schema="customer STRING, amount BIGINT")
+        self.pipeline = replace(self.pipeline, sources={"orders": source}, sinks=sinks)
+
+    def shown(self) -> list[dict[str, int]]:
+        """The totals of each file that the markers list."""
+        found = map(HdfsAddress.of, files(self.out))
+        tables = [pq.read_table(io.BytesIO(HdfsFileSystem.at(one).read(one.path))) for one in found]
+        return [dict(zip(*table.to_pydict().values(), strict=True)) for table in tables]
+
+    def left(self) -> list[str]:
+        """What staging holds, below the pipeline's folder."""
+        storage = storage_at(self._arguments["staging"])
+        return [entry.path.split("/", 2)[2] for entry in tree(storage, "") if entry.kind is Kind.FILE]
+
+
+@pytest.fixture
+def everything(
+    spark_connect: str,
+    hdfs_server: HdfsServer,
+    hdfs_uri: str,
+    ledger_dsn: str,
+    warehouse_dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AllOnHdfs:
+    monkeypatch.setenv("HADOOP_CONF_DIR", hdfs_server.environment["HADOOP_CONF_DIR"])
+    return AllOnHdfs(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, hdfs_uri)
+
+
+def test_an_epoch_goes_from_hdfs_to_hdfs_by_way_of_hdfs(everything: AllOnHdfs) -> None:
+    for day in range(2):
+        everything.land(f"2013-01-0{day + 1}", *((name, amount + day) for name, amount in ORDERS))
+        assert everything.run(day).state is EpochState.CLEANED
+        assert everything.run(day).already_published
+    assert everything.shown() == [{"ann": 2, "bob": 2}, {"ann": 4, "bob": 3}]
+    assert sum(everything.orders().values()) == 6
+    assert sorted(everything.left()) == ["manifests/epoch=1.json", "manifests/epoch=2.json"]
+
+
+def test_executors_read_what_they_wrote_to_hdfs(
+    everything: AllOnHdfs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def nothing(storage: Storage, path: str, fresh: bool = False) -> Fingerprint:
+        raise AssertionError(f"the task reads {path}")
+
+    monkeypatch.setenv("LOCKSTEP_SEAL_BYTES", "0")
+    monkeypatch.setattr("lockstep.wal.sealing.fingerprint", nothing)
+    everything.land("2013-01-01", *ORDERS)
+    assert everything.run(0).rows == {"orders": 3, "totals": 2}, caplog.text
+    assert everything.orders() == SHOWN
+
+
+def test_an_empty_epoch_on_hdfs_is_an_epoch(everything: AllOnHdfs) -> None:
+    everything.land("2013-01-01")
+    assert everything.run(0).rows == {"orders": 0, "totals": 0}
+    assert everything.shown() == []
+    assert everything.left() == ["manifests/epoch=1.json"]

@@ -1,0 +1,139 @@
+"""What Spark has written is read by Spark's own executors, which need neither Lockstep nor the pipeline for it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lockstep.compute import _file_reading
+from lockstep.compute._by_value import ship_by_value, ship_ours
+from lockstep.compute.stage import stage_epoch
+from lockstep.wal._early_digests import EpochColumn
+from lockstep.wal.executor_reading import read_files
+from lockstep.wal.found_files import FoundFiles, Place, find_file
+from lockstep.wal.request import StageResult
+from lockstep.wal.staging import storage_at
+from tests.spark.pipelines import pipeline_of
+from tests.spark.staged import csv, request_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NOON = "2013-01-02T12:00:00Z"
+TEXT = f"id,name,at\n1,x,{NOON}\n2,y,{NOON}\n3,,{NOON}\n"
+
+
+def thrice_and_once(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    rows = inputs["input"]
+    return {"rows": rows.repartitionByRange(3, "id"), "names": rows.select("name")}
+
+
+def staged(session: SparkSession, folder: Path, task_seals: int | None) -> tuple[StageResult, Path]:
+    pipeline = pipeline_of(csv(folder, TEXT), thrice_and_once, ("rows", "names"))
+    request = replace(request_of(folder, pipeline), task_seals=task_seals)
+    return stage_epoch(session, pipeline, request), folder / "staging" / str(request.token)
+
+
+@pytest.fixture(autouse=True)
+def written_by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_STATE_ROWS", "0")
+
+
+def test_executors_find_in_each_file_what_the_task_would(session: SparkSession, tmp_path: Path) -> None:
+    result, folder = staged(session, tmp_path, 0)
+    assert result.files is not None
+    names = {(path.parent.name, path.name) for path in folder.rglob("*.parquet")}
+    assert set(result.files) == names and len(names) == 4
+    for output, name in names:
+        place = Place(output, str(folder), output)
+        here = find_file(storage_at(place.storage), place, name)
+        assert FoundFiles([result.files[output, name]]).to_json() == FoundFiles([here]).to_json()
+
+
+@pytest.mark.parametrize("task_seals", [1 << 20, None])
+def test_few_bytes_are_the_tasks(session: SparkSession, tmp_path: Path, task_seals: int | None) -> None:
+    assert staged(session, tmp_path, task_seals)[0].files is None
+
+
+def cannot(*_: Any) -> Any:
+    raise ImportError("no module named numpy")
+
+
+def test_executors_that_cannot_read_are_done_without(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(_file_reading, "read_files", cannot)
+    result, _ = staged(session, tmp_path, 0)
+    assert result.files is None and result.rows == {"rows": 3, "names": 3}
+    assert "no module named numpy" in caplog.text
+
+
+def test_whoever_asked_a_store_before_is_not_taken_for_the_executor(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    from lockstep.object_store.store import require_own_threads
+
+    require_own_threads()
+    ship_ours()
+    (tmp_path / "ask").write_bytes(cloudpickle.dumps(require_own_threads))  # type: ignore[no-untyped-call]
+    code = f"import pathlib, pickle\npickle.loads(pathlib.Path({str(tmp_path / 'ask')!r}).read_bytes())()"
+    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_whoever_used_hdfs_before_is_not_taken_for_the_executor(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    from lockstep.hdfs.address import HdfsAddress
+    from lockstep.hdfs.file_system import HdfsFileSystem
+
+    def find_client() -> None:
+        assert HdfsFileSystem.at(HdfsAddress.of("hdfs://127.0.0.1:1"))._client
+
+    find_client()
+    ship_ours()
+    (tmp_path / "find").write_bytes(cloudpickle.dumps(find_client))  # type: ignore[no-untyped-call]
+    code = f"import pathlib, pickle\npickle.loads(pathlib.Path({str(tmp_path / 'find')!r}).read_bytes())()"
+    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_executor_needs_no_lockstep(tmp_path: Path) -> None:
+    from pyspark import cloudpickle
+
+    pipeline = pipeline_of(csv(tmp_path, TEXT))
+    ship_by_value(pipeline)
+
+    def read() -> list[Any]:
+        import pyarrow as pa
+
+        asked = pa.RecordBatch.from_pydict({"place": [0], "name": ["rows.parquet"]})
+        place = Place("rows", str(tmp_path), "rows", EpochColumn("epoch", 3))
+        return [batch.to_pylist() for batch in read_files([place], iter([asked]))]
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "rows").mkdir()
+    pq.write_table(pa.table({"x": [1, 2], "y": [["a"], None], "epoch": [3, 3]}), tmp_path / "rows" / "rows.parquet")
+    (tmp_path / "read").write_bytes(cloudpickle.dumps(read))  # type: ignore[no-untyped-call]
+    plugins = Path(_file_reading.__file__).parents[2]
+    code = (
+        "import json, pathlib, pickle, sys\n"
+        f"sys.path[:] = [one for one in sys.path if pathlib.Path(one).resolve() != pathlib.Path({str(plugins)!r})]\n"
+        f"print(json.dumps(pickle.loads(pathlib.Path({str(tmp_path / 'read')!r}).read_bytes())()))\n"
+        "assert not any(name.partition('.')[0] == 'lockstep' for name in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == json.loads(json.dumps(read())), "never loaded here: that would change our classes"
+    assert read()[0][0]["error"] is None
