@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import psycopg2
 import pytest
 from typer.testing import Result
 
+from lockstep.audits import unique
 from lockstep.cli import app
 from lockstep.cli._commands import savepoints
+from lockstep.cli._wal_commands import wals
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
-from lockstep.errors import NotConfigured
+from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
 
@@ -28,9 +31,12 @@ def _json(result: Result) -> Any:
 
 
 def test_every_command_explains_itself_with_an_example_that_it_takes(lockstep: Lockstep) -> None:
-    groups = [((), app), (("savepoint",), savepoints)]
+    groups = [((), app), (("savepoint",), savepoints), (("wal",), wals)]
     commands = [
-        (*group, found.callback.__name__) for group, of in groups for found in of.registered_commands if found.callback
+        (*group, found.name or found.callback.__name__)
+        for group, of in groups
+        for found in of.registered_commands
+        if found.callback
     ]
     assert len(commands) >= 14
     for command in commands:
@@ -101,6 +107,45 @@ def test_verify_finds_a_missing_and_a_doubled_row(world: World, lockstep: Lockst
     assert lockstep("verify", "numbers", 1).exit_code == 3
 
 
+def test_status_says_through_which_epoch_everything_is_verified(world: World, lockstep: Lockstep) -> None:
+    for run in ("first", "second"):
+        world.run(RunKey("cli", run), next(world.days))
+    assert "2 cleaned; verified through epoch 2" in lockstep("status", "numbers").output
+    world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE number = 5 AND lockstep_epoch = 1")
+    assert "verified through epoch 2" in lockstep("status", "numbers").output, "nobody has looked yet"
+    assert lockstep("verify", "numbers").exit_code == 3
+    told = lockstep("status", "numbers")
+    assert told.exit_code == 0 and "2 cleaned; none verified" in told.output
+    assert "unproven: epoch 1 in warehouse: output numbers: shows 19 rows" in told.output
+    assert "`lockstep verify numbers 1` compares it" in told.output
+    [found] = _json(lockstep("status", "numbers", "--json"))
+    assert (found["verified_through"], found["unproven"]["epoch"], found["unproven"]["sink"]) == (0, 1, "warehouse")
+    world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE lockstep_epoch = 2")
+    world.execute(world.warehouse_dsn, "UPDATE public.numbers SET lockstep_epoch = 2")
+    assert lockstep("verify", "numbers", 2).exit_code == 3
+    [found] = _json(lockstep("status", "numbers", "--json"))
+    assert found["unproven"]["epoch"] == 1, "the first one is named"
+
+
+def test_what_can_not_be_asked_is_neither_proven_nor_found_amiss(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", "postgresql://nobody@127.0.0.1:1/none")
+    assert lockstep("verify", "numbers").exit_code != 0
+    [found] = _json(lockstep("status", "numbers", "--json"))
+    assert (found["verified_through"], found["unproven"]) == (1, None)
+
+
+def test_a_cleared_run_whose_marker_is_gone_is_unproven(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run(RUN, day)
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker")
+    with pytest.raises(LedgerConflict, match="restored from a backup"):
+        world.run_task("publish.warehouse", RUN, day)
+    assert "unproven: epoch 1 in warehouse: the target holds no marker" in lockstep("status", "numbers").output
+
+
 def test_recover_finishes_what_was_decided(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "commit")
@@ -130,6 +175,40 @@ def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep,
     assert _error(result)["error"] == "IllegalTransition"
     world.run(RUN, day, start="publish.warehouse")
     world.require_exactly_once(day)
+
+
+def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_released(
+    world: World, lockstep: Lockstep
+) -> None:
+    held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", ["day", "number"]),)))
+    with pytest.raises(EpochHeld):
+        held.run_until(RUN, 0, "audit")
+    sentence = "held by unique_numbers_day_number (1 row), and nothing of it is shown: `lockstep release numbers 1"
+    for command in (("status",), ("doctor",), ("verify", "numbers", 1)):
+        told = lockstep(*command, columns=500)
+        assert told.exit_code == 1 and sentence in told.output, command
+    assert lockstep("recover", "--hold", 0).exit_code == 0
+    held.require_nothing_shown(0)
+    done = lockstep("release", "numbers", 1, "--reason", "they are right")
+    assert done.exit_code == 0 and "epoch 1" in done.output and "its next run goes on with it" in done.output
+    held.run(RUN, 0)
+    held.require_exactly_once(0)
+    told = lockstep("status", columns=500)
+    assert told.exit_code == 0 and "released: epoch 1, released by" in told.output and "they are right" in told.output
+    assert "because: released: they are right" in lockstep("status", "numbers", "--epoch", 1).output
+    again = lockstep("release", "numbers", 1, "--reason", "twice")
+    assert again.exit_code == 0
+    verdict = json.loads(lockstep("status", "--json").stdout)[0]["epochs"][0]["verdict"]
+    assert (verdict["outcome"], verdict["reason"]) == ("released", "they are right")
+
+
+def test_doctor_tells_of_an_epoch_that_is_asked_other_audits_than_the_definition_has(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run_until(RUN, 0, "stage")
+    now = replace(world.pipeline, audits=(unique("numbers", "number"),))
+    monkeypatch.setattr("lockstep.cli._commands._find_definition", lambda _: now)
+    assert "epoch 1 was planned with other audits" in lockstep("doctor", columns=500).output
 
 
 def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Lockstep) -> None:
@@ -252,7 +331,7 @@ def test_every_variable_of_the_project_is_reserved() -> None:
     pages = [path for folder in ("plugins", "stack", "dags", "spark_apps") for path in (root / folder).rglob("*.py")]
     named = {name for path in pages for name in re.findall(r"LOCKSTEP_([A-Z]+(?:_[A-Z]+)*)\b", path.read_text())}
     taken = {name for name in named if not name.startswith(("PORT", "CONNECTION"))}
-    connections = {"KAFKA", "WAREHOUSE"}  # of the stack
+    connections = {"CATALOG", "KAFKA", "WAREHOUSE"}  # of the stack
     assert taken - RESERVED <= connections, "add them to RESERVED and to docs/operations.md"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -26,15 +27,20 @@ import typer
 
 from lockstep import remedies, stacks
 from lockstep.cli._tables import (
+    show_compaction,
     show_epochs,
+    show_expired,
+    show_finding,
     show_forgotten,
     show_history,
     show_overrides,
     show_problems,
     show_pruning,
+    show_rebuilding,
     show_renumbering,
     show_savepoint,
     show_verifications,
+    showing_progress,
 )
 from lockstep.environment import EnvironmentConnections
 from lockstep.epoch import Epoch, Json, SourceRange
@@ -44,10 +50,15 @@ from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.ledger.retention import KEEP
 from lockstep.ledger.retention import prune as prune_history
+from lockstep.operations.compact import compact as compact_table
+from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend
 from lockstep.operations.override import clear_override
 from lockstep.operations.override import override as override_sink
+from lockstep.operations.rebuild import look as look_at_what_is_left
+from lockstep.operations.rebuild import rebuild as rebuild_pipeline
 from lockstep.operations.redefine import redefine as redefine_pipeline
 from lockstep.operations.renumber import renumber as renumber_pipeline
+from lockstep.operations.replan import release as release_epoch
 from lockstep.operations.replan import replan as replan_epoch
 from lockstep.operations.replan import void as void_epoch
 from lockstep.operations.resolve import resolve as resolve_epoch
@@ -62,13 +73,16 @@ from lockstep.roles.recover import recover as recover_pipeline
 from lockstep.roles.restage import restage as restage_epoch
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
+from lockstep.sinks.compacting import MIN_FILES
 from lockstep.sources.base import Source, SourceContext, planned_source
 from lockstep.sources.legacy_positions import source_of_position
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.steps.input_report import report_input
+from lockstep.steps.kept_wals import expire_wals
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
+from lockstep.wal_retention import KeptWal
 
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 savepoints = typer.Typer(help="Take a pipeline's state out, or begin with one.", no_args_is_help=True)
@@ -128,12 +142,12 @@ def status(
 
     Exit code 1 if anything is stuck.
     """
-    with _reported(as_json):
+    with reported(as_json):
         report = Report(ledger)
         if epoch is not None:
             if pipeline is None:
                 raise typer.BadParameter("name the pipeline whose epoch it is", param_hint="--epoch")
-            _print(as_json, report.history(pipeline, epoch), show_history)
+            print_found(as_json, report.history(pipeline, epoch), show_history)
             return
         found = (
             report.pipelines(limit=limit)
@@ -142,7 +156,7 @@ def status(
         )
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-        _print(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)
+        print_found(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)
         if any(one.stuck for one in found if one):
             raise typer.Exit(STUCK_EXIT)
 
@@ -157,11 +171,61 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 3 if any differs."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         found = [v for one in _decided(runtime, ledger, epoch, limit) for v in verify_epoch(runtime, one)]
-        _print(as_json, found, show_verifications)
+        print_found(as_json, found, show_verifications)
         if not all(v.agrees for v in found):
             raise typer.Exit(DISAGREES_EXIT)
+
+
+@app.command(epilog="For instance: lockstep doctor flights --fix")
+def doctor(
+    pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
+    ledger: Annotated[str | None, typer.Option(envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")] = None,
+    staging: Annotated[str | None, typer.Option(envvar="LOCKSTEP_STAGING", help="URI of staging storage.")] = None,
+    spark: Annotated[str | None, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is, if it is known.")] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Do what is safe: migrate the ledger, recover pipelines.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at all that an epoch needs from here: versions, Spark, staging, the ledger, sinks, what is stuck or left.
+
+    One sentence and one command for each thing amiss. Exit code 1 if an epoch would fail, or is stuck.
+    """
+    with reported(as_json):
+        around = Surroundings(ledger, staging, spark, EnvironmentConnections(), _find_definition)
+        found = _examined(around, pipeline, as_json)
+        mended = sum(mend(one, around) for one in _distinct(found)) if fix else 0
+        if mended:
+            if not as_json:
+                typer.echo(f"mended {mended}, once more:")
+            found = _examined(around, pipeline, as_json)
+        if as_json:
+            print_found(as_json, found, None)
+        if any(one.severity is Severity.BROKEN for one in found):
+            raise typer.Exit(STUCK_EXIT)
+
+
+def _examined(around: Surroundings, pipeline: str | None, as_json: bool) -> list[Finding]:
+    """Each finding shown as soon as it is there."""
+    found = []
+    for one in examine(around, pipeline):
+        found.append(one)
+        if not as_json:
+            show_finding(one)
+    return found
+
+
+def _distinct(found: list[Finding]) -> list[Finding]:
+    """One of each command."""
+    return list({one.command: one for one in found if one.command}.values())
+
+
+def _find_definition(pipeline: str) -> Pipeline | None:
+    """As a task of the checkout would find it; None where this isn't one."""
+    try:
+        return load_definition(pipeline, None)
+    except InvalidPipeline:
+        return None
 
 
 @app.command(epilog="For instance: lockstep recover flights --hold 0")
@@ -173,14 +237,14 @@ def recover(
     as_json: JsonOption = False,
 ) -> None:
     """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
-    with _reported(as_json):
+    with reported(as_json):
         names = [pipeline] if pipeline else Report(ledger).recoverable()
         patience = timedelta(seconds=hold) if hold is not None else None
         reports = []
         for name in names:
-            with _runtime(name, ledger, staging) as runtime:
+            with runtime_of(name, ledger, staging) as runtime:
                 reports.append(recover_pipeline(runtime, patience))
-        _print(as_json, reports, show_problems)
+        print_found(as_json, reports, show_problems)
         if any(report.problems for report in reports):
             raise typer.Exit(RETRYABLE_EXIT)
 
@@ -195,7 +259,7 @@ def abort(
     as_json: JsonOption = False,
 ) -> None:
     """Void an undecided epoch's attempt and what it left; a new run takes the epoch up again."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         before = runtime.ledger.epoch(pipeline, epoch)
         if before.state in DECIDED:
             raise IllegalTransition(
@@ -215,7 +279,7 @@ def replan(
     as_json: JsonOption = False,
 ) -> None:
     """Freeze an undecided epoch anew: today's range, today's sinks."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         _say(as_json, "replanned", replan_epoch(runtime, epoch, reason))
 
 
@@ -229,7 +293,7 @@ def redefine(
     as_json: JsonOption = False,
 ) -> None:
     """Take a definition for the pipeline of its name, though it shares no source and no sink with what ran so far."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         redefine_pipeline(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
 
@@ -250,9 +314,38 @@ def renumber(
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know."""
-    defined = _load(pipeline, definition) if definition else None
-    with _reported(as_json), _runtime(pipeline, ledger, staging, defined) as runtime:
-        _print(as_json, renumber_pipeline(runtime, reason, unprotected=unprotected), show_renumbering)
+    defined = load_definition(pipeline, definition) if definition else None
+    with reported(as_json), runtime_of(pipeline, ledger, staging, defined) as runtime:
+        print_found(as_json, renumber_pipeline(runtime, reason, unprotected=unprotected), show_renumbering)
+
+
+@app.command(epilog="For instance: lockstep rebuild flights --agree --reason 'the disk of the ledger was lost'")
+def rebuild(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Only show what would be written.")] = False,
+    agree: Annotated[bool, typer.Option("--agree", help="Write it: what isn't proven was looked at.")] = False,
+    reason: Annotated[str | None, typer.Option(help="Why; kept in the ledger.")] = None,
+    deployment: Annotated[
+        str | None, typer.Option(help="Id of the lost ledger, where staging doesn't tell which one it was.")
+    ] = None,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a lost ledger anew, in an empty one, from what sinks and staging prove; stop everything else first.
+
+    Exit code 1 where that is too little to go on without doubling or losing rows: then nothing is written.
+    """
+    if plan is agree or agree is not bool(reason):
+        raise typer.BadParameter("say --plan, or --agree and a --reason")
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
+        found = look_at_what_is_left(runtime, deployment)
+        if agree and not found.refused:
+            found = rebuild_pipeline(runtime, str(reason), deployment)
+        print_found(as_json, found.to_json() if as_json else found, partial(show_rebuilding, planned=plan))
+        if found.refused:
+            raise typer.Exit(STUCK_EXIT)
 
 
 @app.command(epilog="For instance: lockstep void flights 7 --reason 'the source has no such day'")
@@ -265,8 +358,22 @@ def void(
     as_json: JsonOption = False,
 ) -> None:
     """Give an undecided epoch's range up, for good: nothing will ever read it."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "voided", void_epoch(runtime, epoch, reason))
+
+
+@app.command(epilog="For instance: lockstep release flights 7 --reason 'a strike, the day is right'")
+def release(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Let an epoch go on that its audits hold, as it is."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        _say(as_json, "released", release_epoch(runtime, epoch, reason))
 
 
 @app.command(epilog="For instance: lockstep forget fligths --reason 'a typing error'")
@@ -278,9 +385,9 @@ def forget(
     as_json: JsonOption = False,
 ) -> None:
     """Have a pipeline that never decided anything listed no more, a mistyped one, say. Its name stays taken."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         report = forget_pipeline(runtime, reason)
-        _print(as_json, report, show_forgotten)
+        print_found(as_json, report, show_forgotten)
         if report.problems:
             raise typer.Exit(RETRYABLE_EXIT)
 
@@ -297,7 +404,7 @@ def resolve(
     as_json: JsonOption = False,
 ) -> None:
     """Say what became of a decided epoch in a sink, where nobody can prove it."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "resolved", resolve_epoch(runtime, epoch, sink, word.value, reason))
 
 
@@ -313,10 +420,10 @@ def override(
     as_json: JsonOption = False,
 ) -> None:
     """Have a sink work with other timeouts, shards or tries, for epochs that are decided, too."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
-        _print(as_json, runtime.ledger.overrides(pipeline), show_overrides)
+        print_found(as_json, runtime.ledger.overrides(pipeline), show_overrides)
 
 
 def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | None, clear: bool) -> None:
@@ -340,11 +447,50 @@ def restage(
     as_json: JsonOption = False,
 ) -> None:
     """Stage a decided epoch again whose WAL is damaged; sinks go on from it only if the rows are the sealed ones."""
-    with _reported(as_json):
-        defined = _load(pipeline, definition)
-        with _runtime(pipeline, ledger, staging, defined) as runtime:
+    with reported(as_json):
+        defined = load_definition(pipeline, definition)
+        with runtime_of(pipeline, ledger, staging, defined) as runtime:
             launch = in_process(defined, spark, runtime.connections)
             _say(as_json, "staged again", restage_epoch(runtime, epoch, launch, reason))
+
+
+@app.command(epilog="For instance: lockstep compact flights lake --target-size 512MB --plan")
+def compact(
+    pipeline: PipelineArgument,
+    sink: Annotated[str, typer.Argument(help="Name of the sink: a DeltaSink or an IcebergSink.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    target_size: Annotated[
+        str, typer.Option(help="Of a new file, about; such as 512MB. Files from three quarters of it on stay.")
+    ] = "256MB",
+    min_files: Annotated[
+        int, typer.Option(min=2, help="Small files that a partition needs before it is written anew.")
+    ] = MIN_FILES,
+    expire: Annotated[
+        str | None,
+        typer.Option(help="Also delete files that no version of so long ago, or later, consists of; such as 7d, 12h."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "--plan", help="Only say what would be done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the small files of published epochs anew into few, by one commit of the table; rows stay as they are.
+
+    What it was made of stays below the table, for whoever reads older versions, until --expire. Exit code 75 if others
+    changed those files meanwhile, or compact the table at this moment.
+    """
+    size, retention = bytes_of(target_size), None if expire is None else duration_of(expire)
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        with showing_progress("files written anew", hidden=as_json or dry_run) as progress:
+            found = compact_table(
+                runtime,
+                sink,
+                target_bytes=size,
+                min_files=min_files,
+                expire=retention,
+                dry_run=dry_run,
+                progress=progress,
+            )
+        print_found(as_json, found, partial(show_compaction, planned=dry_run))
 
 
 @savepoints.command(epilog="For instance: lockstep savepoint export clicks --to /mnt/savepoints/clicks")
@@ -357,8 +503,8 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Copy an epoch's state, and the positions it was read up to, to a folder of its own."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging) as runtime:
-        _print(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        print_found(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
 
 
 @savepoints.command(epilog="For instance: lockstep savepoint start clicks --from /mnt/savepoints/clicks")
@@ -371,14 +517,14 @@ def start(
     as_json: JsonOption = False,
 ) -> None:
     """Have a pipeline that has no epoch yet go on where a savepoint ends."""
-    with _reported(as_json), _runtime(pipeline, ledger, staging, _load(pipeline, definition)) as runtime:
-        _print(as_json, summarize(start_from_savepoint(runtime, source)), show_savepoint)
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
+        print_found(as_json, summarize(start_from_savepoint(runtime, source)), show_savepoint)
 
 
 @app.command(epilog="For instance: LOCKSTEP_LEDGER=postgresql://me@db/ledger lockstep migrate")
 def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
     """Bring the ledger's schema up to date."""
-    with _reported(as_json):
+    with reported(as_json):
         applied = migrate_ledger(ledger)
         typer.echo(json.dumps(applied) if as_json else f"applied: {', '.join(applied) or 'nothing, it is up to date'}")
 
@@ -386,16 +532,36 @@ def migrate(ledger: LedgerOption, as_json: JsonOption = False) -> None:
 @app.command(epilog="For instance: lockstep prune --keep 400 --dry-run")
 def prune(
     ledger: LedgerOption,
+    staging: Annotated[
+        str | None, typer.Option(envvar="LOCKSTEP_STAGING", help="URI of staging storage, for kept WALs.")
+    ] = None,
     keep: Annotated[int, typer.Option(min=1, help="Days of history that are kept.")] = KEEP.days,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Drop old history of the ledger, by whole months; as the owner of its tables.
 
-    Epochs, votes, claims and tokens stay, and so does all history from the oldest epoch on that isn't finished.
+    Epochs, votes, claims and tokens stay, and so does all history from the oldest epoch on that isn't finished. Where
+    staging is known kept WALs that are due go as well.
     """
-    with _reported(as_json):
-        _print(as_json, prune_history(ledger, timedelta(days=keep), dry_run=dry_run), show_pruning)
+    with reported(as_json):
+        found = prune_history(ledger, timedelta(days=keep), dry_run=dry_run)
+        expired = _expire(ledger, staging, dry_run) if staging else {}
+        if as_json:
+            typer.echo(json.dumps(to_json(found) | {"wals": to_json(expired)}, default=str))
+            return
+        show_pruning(found)
+        for pipeline, wals in expired.items():
+            show_expired(pipeline, wals, planned=dry_run)
+
+
+def _expire(ledger: str, staging: str, dry_run: bool) -> dict[str, list[KeptWal]]:
+    """By pipeline, the kept WALs that went, or would."""
+    found = {}
+    for name in Report(ledger).recoverable():
+        with runtime_of(name, ledger, staging) as runtime:
+            found[name] = runtime.ledger.due_wals(name) if dry_run else expire_wals(runtime, Role.OPERATOR)
+    return found
 
 
 @app.command(epilog='For instance: eval "$(lockstep env)"')
@@ -410,7 +576,7 @@ def env(
     as_json: JsonOption = False,
 ) -> None:
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
-    with _reported(as_json):
+    with reported(as_json):
         found: dict[str, str] = json.loads((stacks.find(home) / stacks.ENVIRONMENT).read_text())
         if as_json:
             typer.echo(json.dumps(found))
@@ -418,8 +584,28 @@ def env(
             typer.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items()))
 
 
+_TIMES = {"d": "days", "h": "hours", "m": "minutes"}
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "KI": 1 << 10, "MI": 1 << 20, "GI": 1 << 30}
+
+
+def bytes_of(size: str) -> int:
+    """Of '512MB', '1 GiB', '100000'. Raises `typer.BadParameter`."""
+    found = re.fullmatch(r"\s*(\d{1,12})\s*([KMG]I?)?B?\s*", size, re.I)
+    if found is None or not int(found[1]):
+        raise typer.BadParameter(f"{size!r} is no size: say 512MB or 1GiB", param_hint="--target-size")
+    return int(found[1]) * _UNITS[(found[2] or "").upper()]
+
+
+def duration_of(text: str) -> timedelta:
+    """Of '7d', '12 h', '90m'. Raises `typer.BadParameter`."""
+    found = re.fullmatch(r"\s*(\d{1,6})\s*([dhm])\s*", text, re.I)
+    if found is None:
+        raise typer.BadParameter(f"{text!r} is no time: say 7d or 12h", param_hint="--expire")
+    return timedelta(**{_TIMES[found[2].lower()]: int(found[1])})
+
+
 @contextmanager
-def _runtime(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
+def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
     opened = Ledger(ledger)
     try:
         yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
@@ -464,7 +650,7 @@ def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> li
     return sorted((s.epoch for s in found.epochs if s.epoch.state in DECIDED), key=lambda one: one.id)
 
 
-def _load(pipeline: str, definition: str | None) -> Pipeline:
+def load_definition(pipeline: str, definition: str | None) -> Pipeline:
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
     module, _, name = (definition or f"spark_apps.{pipeline}:pipeline").partition(":")
     try:
@@ -482,10 +668,10 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
         left = "; its next run goes on with it"
     elif epoch.state is EpochState.COMMITTED:
         left = f"; {remedies.recover(epoch.pipeline)} publishes it"
-    _print(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}{left}"))
+    print_found(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}{left}"))
 
 
-def _print(as_json: bool, value: object, show: object) -> None:
+def print_found(as_json: bool, value: object, show: object) -> None:
     if as_json:
         typer.echo(json.dumps(to_json(_plain(value)), default=str))
     else:
@@ -497,7 +683,7 @@ def _plain(value: object) -> Json:
 
 
 @contextmanager
-def _reported(as_json: bool) -> Iterator[None]:
+def reported(as_json: bool) -> Iterator[None]:
     """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
     try:
         yield

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, time, timedelta
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC
 from typing import Literal
 
+import pyarrow as pa
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lockstep.epoch import Interval, Json, Participant
+from lockstep import remedies
+from lockstep.brevity import short_age, short_interval
+from lockstep.cli._row_lines import row_lines
+from lockstep.epoch import EpochReport, Json, Outcome, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
+from lockstep.operations.doctor import Finding, Severity
+from lockstep.operations.rebuild import Rebuilding
 from lockstep.operations.renumber import Renumbering
+from lockstep.operations.restate import Restatable
 from lockstep.operations.verify import Verification
+from lockstep.operations.wal_diff import WalDiff
+from lockstep.operations.wal_log import WalLog
 from lockstep.roles.recover import RecoveryReport
+from lockstep.sinks.compacting import Compaction
 from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.wal_retention import KeptWal
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
 
@@ -34,11 +47,19 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         _out().print("no pipeline has run yet")
     for found in pipelines:
         counts = ", ".join(f"{n} {state}" for state, n in found.counts.items())
-        _out().print(f"[bold]{found.name}[/] ({found.identity}): {counts or 'no epochs'}", soft_wrap=True)
+        through = f"verified through epoch {found.verified_through}" if found.verified_through else "none verified"
+        counts = f"{counts}; {through}" if counts else "no epochs"
+        _out().print(f"[bold]{found.name}[/] ({found.identity}): {counts}", soft_wrap=True)
         if found.epochs:
             _out().print(_table_of(found.epochs))
         if found.forgotten:
             _say(f"[bold]forgotten[/] {escape(found.forgotten)}")
+        if found.kept:
+            since = f"{found.kept.oldest:%Y-%m-%d %H:%M}"
+            _say(f"kept after cleanup: {found.kept.epochs:,} WALs, {found.kept.bytes / 1e6:,.1f} MB, since {since}")
+        if amiss := found.unproven:
+            why = escape(f"{amiss.why}; {remedies.verify(found.name, amiss.epoch)} compares it")
+            _say(f"[bold red]unproven[/]: epoch {amiss.epoch} in {amiss.sink}: {why}")
         for hole in found.holes:
             _say(f"hole: no epoch for {hole}")
         for source, holder in _holders(found):
@@ -46,6 +67,11 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
         for one in found.epochs:
             if one.stuck:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
+            if one.verdict and one.verdict.outcome is Outcome.RELEASED:
+                _say(f"[bold yellow]released[/]: epoch {one.epoch.id}, {escape(str(one.verdict))}")
+            if one.verdict and one.verdict.warnings:
+                named = ", ".join(map(str, one.verdict.warnings))
+                _say(f"[bold yellow]warned[/]: of epoch {one.epoch.id} by {escape(named)}")
             for path in one.late:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
             for changed in one.changed:
@@ -100,12 +126,14 @@ def _move(one: HistoryEntry) -> str:
 def show_verifications(found: Sequence[Verification]) -> None:
     """`lockstep verify`: one line an output and sink, then what differs."""
     table = Table(box=SIMPLE_HEAD, show_edge=False)
-    for column in ("epoch", "sink", "output", "rows sealed", "rows shown", ""):
+    adopted = any(one.presence for one in found)
+    for column in ("epoch", "sink", "output", "rows sealed", "rows shown", *(["files"] if adopted else []), ""):
         table.add_column(column, overflow="fold", justify=_justified(column))
     for one in found:
         verdict = "[bold red]differs[/]" if one.problem else escape(one.note or "") or "[green]agrees[/]"
         shown = "" if one.rows_shown is None else f"{one.rows_shown:,}"
-        table.add_row(str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, verdict)
+        files = [one.presence or ""] if adopted else []
+        table.add_row(str(one.epoch), one.sink, one.output, f"{one.rows_sealed:,}", shown, *files, verdict)
     _out().print(table)
     for one in found:
         if one.problem:
@@ -123,6 +151,15 @@ def show_problems(reports: Sequence[RecoveryReport]) -> None:
         _out().print(f"{one.pipeline}: {', '.join(done)}")
         for problem in one.problems:
             _say(f"[bold red]problem[/]: {escape(problem)}")
+
+
+def show_finding(found: Finding) -> None:
+    """`lockstep doctor`: a line for each thing that was looked at, and what mends it."""
+    colour = {Severity.FINE: "green", Severity.WARNING: "yellow", Severity.BROKEN: "bold red"}[found.severity]
+    about = f" {escape(found.about)}" if found.about else ""
+    _out().print(f"[{colour}]{found.severity:<7}[/] {found.check}{about}: {escape(found.says)}", soft_wrap=True)
+    if found.command:
+        _say(f"→ {escape(found.command.strip('`'))}")
 
 
 def show_forgotten(report: RecoveryReport) -> None:
@@ -163,6 +200,154 @@ def show_renumbering(found: Renumbering) -> None:
     _say(f"epochs of {found.pipeline} go on above {found.epoch}, tokens above {found.token}")
 
 
+def show_rebuilding(found: Rebuilding, *, planned: bool) -> None:
+    """`lockstep rebuild`: what comes back, what isn't proven, and why nothing is written."""
+    _out().print(f"{found.pipeline}, of ledger {found.deployment}:", soft_wrap=True)
+    half = [one for one in found.epochs if not one.published]
+    for one in half:
+        lacking = ", ".join(sorted(set(one.votes) - one.shown))
+        _say(f"half published: epoch {one.id}; recovery has it shown in {escape(lacking)}, from its WAL")
+    for sentence in found.unproven:
+        _say(f"[yellow]not proven[/]: {escape(sentence)}")
+    for sentence in found.refused:
+        _say(f"[bold red]refused[/]: {escape(sentence)}")
+    would = "would be" if planned or found.refused else "are"
+    whole = f"{len(found.epochs) - len(half):,} of them shown by every sink"
+    _say(f"{len(found.epochs):,} epochs {would} in the ledger, {whole}")
+    _say(f"epochs go on above {found.beyond}, tokens above {found.token}")
+    if found.refused:
+        _say("nothing is written: mend what is refused, and look again")
+    elif planned:
+        _say(f"→ lockstep rebuild {found.pipeline} --agree --reason …")
+
+
+def show_compaction(found: Compaction, *, planned: bool) -> None:
+    """`lockstep compact`: how many files became how many, and which were left alone."""
+    if not found.files_before:
+        _out().print(f"{found.sink}: nothing to compact")
+    else:
+        would = "would become" if planned else "became"
+        after = "" if found.bytes_after is None else f", {found.bytes_after / 1e6:,.1f} MB"
+        _out().print(
+            f"{found.sink}: {found.files_before:,} files, {found.bytes_before / 1e6:,.1f} MB, {would} "
+            f"{'about ' if planned else ''}{found.files_after:,}{after}; {found.rows:,} rows",
+            soft_wrap=True,
+        )
+    for why, number in sorted(found.kept.items()):
+        _say(f"left as they are: {number:,} small files {escape(why)}")
+    if (expired := found.expired) is not None:
+        what = "would be deleted" if planned else "deleted"
+        then = f"{expired.since:%Y-%m-%d %H:%M} UTC"
+        _say(f"{what}: {expired.files:,} files, {expired.bytes / 1e6:,.1f} MB, that no version since {then} has")
+        for why, number in sorted(expired.kept.items()):
+            _say(f"not deleted: {number:,} files {escape(why)}")
+
+
+@contextmanager
+def showing_progress(what: str, *, hidden: bool) -> Iterator[Callable[[int, int], object]]:
+    """A bar on stderr, where that is a terminal."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=hidden or not console.is_terminal,
+    ) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def show_restatable(found: Sequence[Restatable]) -> None:
+    """`lockstep restate --plan`: a line for each epoch, then who refuses."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("epoch", "interval", "state", "rows", "took"):
+        table.add_column(column, overflow="fold", justify=_justified(column))
+    for one in found:
+        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
+        span = short_interval(one.interval) if one.interval else ""
+        took = "" if one.took is None else f"{one.took.total_seconds():,.1f} s"
+        table.add_row(str(one.epoch), span, str(one.state), rows, took)
+    _out().print(table)
+    for one in found:
+        for why in one.refusals.values():
+            _say(f"[bold red]refused[/]: {escape(why)}")
+    if not any(one.refusals for one in found):
+        _say("every sink can replace it; nothing was changed")
+
+
+def show_restated(found: Sequence[EpochReport]) -> None:
+    """`lockstep restate`: a line for each epoch that took another one's place."""
+    for one in found:
+        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
+        before = ", restated before" if one.already_published else ""
+        _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
+
+
+def show_wals(found: WalLog) -> None:
+    """`lockstep wal list`: a line for each sealed WAL that is there."""
+    spans = any(one.epoch.interval for one in found.wals)
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("epoch", *(["interval"] if spans else []), "state", "rows", "MB", "kept since"):
+        table.add_column(column, overflow="fold", justify=_justified(column))
+    for one in found.wals:
+        outputs = (one.epoch.summary or {}).get("outputs", {})
+        rows = ", ".join(f"{name} {facts.get('rows', 0):,}" for name, facts in outputs.items())
+        size = one.kept.bytes if one.kept else sum(facts.get("bytes", 0) for facts in outputs.values())
+        since = "" if one.kept is None else f"{one.kept.kept_at:%Y-%m-%d %H:%M}"
+        since += " (going)" if one.kept is not None and one.kept.expired_at is not None else ""
+        span = [short_interval(one.epoch.interval) if one.epoch.interval else ""] if spans else []
+        table.add_row(str(one.epoch.id), *span, str(one.epoch.state), rows, f"{size / 1e6:,.1f}", since)
+    if found.wals:
+        _out().print(table)
+    _out().print(f"WALs of {found.pipeline} are kept {found.retention} after cleanup", soft_wrap=True)
+
+
+def show_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+    """`lockstep wal show`: a table of what is not much."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in schema.names:
+        table.add_column(escape(column), overflow="fold")
+    for batch in batches:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            table.add_row(*("" if value is None else escape(str(value)) for value in row))
+    _out().print(table)
+
+
+def show_diff(found: WalDiff) -> None:
+    """`lockstep diff`: what only one of the two has, and some of it."""
+    pair = ((found.first, 0, "-"), (found.second, 1, "+"))
+    for epoch, index, sign in pair:
+        if found.columns_only[index]:
+            _say(f"{sign} columns that only epoch {epoch} has: {escape(', '.join(found.columns_only[index]))}")
+    for one in found.examples:
+        [text] = row_lines([one.row])
+        often = "" if one.times == 1 else f"  ({one.times:,} times)"
+        _plainly(f"{'-' if one.epoch == found.first else '+'} {text}{often}")
+    if (shown := sum(one.times for one in found.examples)) < sum(found.only):
+        _plainly(f"… and {sum(found.only) - shown:,} more rows")
+    if found.equal:
+        how = "by digest: no row was read"
+        if not found.by_digest:
+            how = "as SQL compares them; their digests differ, by a column's type or the sign of a zero"
+        _out().print(f"the same {found.rows[0]:,} rows, {how}", soft_wrap=True)
+        return
+    told = [f"{found.only[index]:,} of {found.rows[index]:,} rows only in epoch {epoch}" for epoch, index, _ in pair]
+    if found.changed is not None:
+        told.append(f"keys changed: {found.changed:,}")
+    _out().print("; ".join(told), soft_wrap=True)
+
+
+def show_expired(pipeline: str, found: Sequence[KeptWal], *, planned: bool) -> None:
+    """`lockstep prune`: the kept WALs that went."""
+    if found:
+        would = "would be " if planned else ""
+        size = sum(one.bytes for one in found) / 1e6
+        _say(f"{would}deleted: {len(found):,} kept WALs of {pipeline}, {size:,.1f} MB")
+
+
 def show_pruning(found: Pruning) -> None:
     """`lockstep prune`: what went, what stays and why."""
     would = "would be " if found.dry_run else ""
@@ -194,18 +379,20 @@ def _plainly(line: str) -> None:
 
 
 def _justified(column: str) -> Literal["left", "right"]:
-    return "right" if column in ("epoch", "attempt", "age", "rows", "rows sealed", "rows shown") else "left"
+    right = ("epoch", "attempt", "age", "rows", "rows sealed", "rows shown", "MB")
+    return "right" if column in right else "left"
 
 
 def _epoch_row(one: EpochStatus, roomy: bool) -> tuple[str, ...]:
     epoch = one.epoch
     colour = "green" if epoch.state in DECIDED else "red" if epoch.state is EpochState.VOID else "yellow"
-    span = _span(epoch.interval) if epoch.interval else ""
+    span = short_interval(epoch.interval) if epoch.interval else ""
     rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
     if one.rows and not roomy:
         rows = f"{sum(one.rows.values()):,}"
     sinks = _sinks(one.participants, roomy)
-    return (str(epoch.id), span, f"[{colour}]{epoch.state}[/]", str(one.attempts), _age(one.age), rows, sinks)
+    state = f"[{colour}]{epoch.state}[/]" + (f" for {epoch.generation.replaces}" if epoch.generation else "")
+    return (str(epoch.id), span, state, str(one.attempts), short_age(one.age), rows, sinks)
 
 
 def _sinks(participants: Sequence[Participant], roomy: bool) -> str:
@@ -219,28 +406,3 @@ def _sinks(participants: Sequence[Participant], roomy: bool) -> str:
         return ", ".join(f"{one.sink} {at}" for one, at in zip(participants, standing, strict=True))
     furthest = max((one.state for one in participants), key=list(ParticipantState).index)
     return f"{sum(one.state is furthest for one in participants)} of {len(participants)} {furthest}"
-
-
-def _span(interval: Interval) -> str:
-    """In UTC, as short as it is true."""
-    start, end = interval.start, interval.end
-    days = start.time() == end.time() == time.min
-    if days and end - start == timedelta(days=1):
-        return f"{start:%Y-%m-%d}"
-    if days:
-        return f"{start:%Y-%m-%d} → {end:%Y-%m-%d}"
-    if start.second or end.second:
-        return f"{start:%Y-%m-%d %H:%M:%S} → {end:%Y-%m-%d %H:%M:%S}"
-    return (
-        f"{start:%Y-%m-%d %H:%M} → {end:%H:%M}"
-        if start.date() == end.date()
-        else f"{start:%Y-%m-%d %H:%M} → {end:%Y-%m-%d %H:%M}"
-    )
-
-
-def _age(age: timedelta) -> str:
-    seconds = int(age.total_seconds())
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"

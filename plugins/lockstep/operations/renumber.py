@@ -65,7 +65,9 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Ren
     """
     if runtime.definition is not None:
         defined = runtime.definition
-        runtime.ledger.ensure_pipeline(defined.name, defined.identity, defined.hold, defined.sink_settings())
+        runtime.ledger.ensure_pipeline(
+            defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
+        )
     found = _look(runtime)
     bare = [one for one in found.shown if one.span is None]
     if bare and not unprotected:

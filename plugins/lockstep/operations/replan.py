@@ -1,4 +1,5 @@
-"""replan, void: a person freezes an undecided epoch anew, or gives its range up. A decided epoch is refused."""
+"""replan, void, release: a person freezes an undecided epoch anew, gives its range up, or lets go on what audits hold.
+A decided epoch is refused."""
 
 from __future__ import annotations
 
@@ -43,3 +44,8 @@ def _require_last(runtime: Runtime, epoch: Epoch) -> None:
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "
             f"up: {remedies.void(epoch.pipeline, epoch.id)}"
         )
+
+
+def release(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
+    """Let an epoch go on that its audits hold; its next run does. Raises `IllegalTransition` for any other."""
+    return runtime.ledger.release_epoch(runtime.pipeline, epoch_id, reason)

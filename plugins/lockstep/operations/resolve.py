@@ -45,8 +45,9 @@ def resolve(
         raise IllegalTransition(f"can't resolve {epoch}: sink {sink_name} has published already")
     if word == "applied":
         _require_unproven(runtime, epoch, sink_name, participant.vote)
+        token, word_only = participant.vote.token, f"a person has said that it was applied: {reason}"
         return runtime.ledger.record_publication(
-            epoch, sink_name, participant.vote.token, Publication.RESOLVED.value, Role.OPERATOR, reason
+            epoch, sink_name, token, Publication.RESOLVED.value, Role.OPERATOR, reason, unproven=word_only
         )
     with runtime.opened(runtime.sink_of(epoch, sink_name)) as sink:
         sink.preflight(None)

@@ -62,7 +62,9 @@ def start(runtime: Runtime, source: str) -> Savepoint:
             f"the savepoint was read from the sources {sorted(found.positions)}, pipeline {defined.name} has "
             f"{sorted(defined.sources)}"
         )
-    runtime.ledger.ensure_pipeline(defined.name, defined.identity, defined.hold, defined.sink_settings())
+    runtime.ledger.ensure_pipeline(
+        defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
+    )
     if not runtime.ledger.require_unstarted(defined.name, found.hash):
         return found
     bring_in(found, source, runtime.states())

@@ -1,32 +1,38 @@
-"""verify: read an epoch's rows back from its sinks and compare them with what was sealed. Changes nothing.
+"""verify: read an epoch's rows back from its sinks and compare them with what was sealed.
 
+The ledger keeps what was found, see `lockstep.ledger.report.PipelineStatus.verified_through`; nothing else is changed.
 Where newer rows replace older ones, fewer rows than sealed are no loss by themselves: as long as the WAL is there, each
 sealed row is looked up by its key. Afterwards the table's keys are counted against what its epochs have brought.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
-from lockstep.epoch import Epoch
-from lockstep.errors import LockstepError, TargetUnreadable, WalCorrupt
+from lockstep.epoch import Epoch, Participant
+from lockstep.errors import LedgerRefused, LockstepError, TargetChanged, TargetUnreadable, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Guarantee
-from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.sinks.values import Guarantee, Presence
+from lockstep.states import DECIDED, FINISHED, EpochState, ParticipantState
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest, OutputManifest
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Verification:
     """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, as far as `note`
-    doesn't say that nobody can compare them. `overwritten`: sealed rows that newer ones have replaced."""
+    doesn't say that nobody can compare them. `overwritten`: sealed rows that newer ones have replaced. `conclusive`
+    False: nothing was compared, or not all that would have to be: neither proven nor found amiss. `presence`: of a
+    table that has adopted the rows; None where nobody can tell."""
 
     epoch: int
     sink: str
@@ -38,6 +44,8 @@ class Verification:
     problem: str | None
     note: str | None = None
     overwritten: int = 0
+    conclusive: bool = True
+    presence: Presence | None = None
 
     @property
     def agrees(self) -> bool:
@@ -50,17 +58,22 @@ class Verification:
 
 
 def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
-    """Compare every sink of a decided epoch with its manifest; an undecided epoch has nothing to verify.
+    """Compare every sink of a decided epoch with its manifest, and have the ledger keep what is proven and what isn't;
+    an undecided epoch has nothing to verify.
 
-    Raises `WalCorrupt` if the kept manifest isn't what the ledger knows.
+    Raises `WalCorrupt` if the kept manifest isn't what the ledger knows, `EpochHeld` for one that its audits hold.
     """
     if epoch.state not in DECIDED:
+        runtime.ledger.require_not_held(epoch)
         return []
-    return confirm_alarm(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+    found = confirm_alarm(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+    if all(one.agrees for one in found):
+        return found
+    return _verify_anew(runtime, epoch) or found
 
 
 def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
-    """If the epoch was published or cleaned up meanwhile."""
+    """If the epoch was published, cleaned up or replaced meanwhile."""
     found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
     return verify(runtime, found) if found.state is not epoch.state else None
 
@@ -68,17 +81,63 @@ def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
 def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     manifest = read_manifest(runtime, epoch)
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
+    successor = runtime.ledger.successor(epoch) if epoch.state is EpochState.REPLACED else None
+    swapped = runtime.ledger.participants(epoch.pipeline, successor.id) if successor else {}
     found: list[Verification] = []
     for name, participant in participants.items():
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-            shown = participant.state is ParticipantState.PUBLISHED
-            found.extend(_verify_sink(runtime, epoch, sink, manifest, shown))
+            shown = _is_published(swapped[name] if successor else participant)
+            if successor is None:
+                compared = list(_verify_sink(runtime, epoch, sink, manifest, shown))
+            else:
+                compared = list(_verify_replaced(epoch, sink, manifest, successor, shown))
+        if shown:
+            _record(runtime, epoch, name, compared)
+        found.extend(compared)
     return found
+
+
+def _record(runtime: Runtime, epoch: Epoch, sink: str, compared: list[Verification]) -> None:
+    """What is amiss with any output is amiss with the sink; it is proven where every output is."""
+    amiss = [f"output {one.output}: {one.problem}" for one in compared if one.problem and one.conclusive]
+    if not amiss and not all(one.conclusive for one in compared):
+        return
+    try:
+        runtime.ledger.record_comparison(epoch, sink, "; ".join(amiss) or None)
+    except LedgerRefused as refused:  # who may only read may look, too
+        _log.warning("%s: what was found in %s isn't kept: %s", epoch, sink, refused)
+
+
+def _is_published(participant: Participant) -> bool:
+    return participant.state is ParticipantState.PUBLISHED
+
+
+def _verify_replaced(
+    epoch: Epoch, sink: OpenSink, manifest: Manifest, successor: Epoch, swapped: bool
+) -> Iterator[Verification]:
+    """Of an epoch that another one has replaced no row may be left, once the sink shows that one; unless it can take
+    none back."""
+    for output in sink.outputs:
+        sealed = manifest.outputs[output]
+        rows, digest, problem, conclusive = None, None, None, True
+        note = f"replaced by epoch {successor.id}"
+        try:
+            rows, digest = _read(sink, epoch.id, output, sealed.schema)
+        except TargetUnreadable:
+            note, conclusive = f"{note}; the target can't be read back", False
+        except LockstepError as error:
+            problem, conclusive = f"can't be read back: {error}", False
+        if sink.keeps_replaced:
+            note = f"{note}; its rows stay, those of that one name it"
+        elif rows and swapped:
+            problem = f"shows {rows} rows still, and epoch {successor.id} beside them, which has taken their place"
+        counts = (sealed.rows, rows, sealed.digest, digest)
+        yield Verification(epoch.id, sink.name, output, *counts, problem, note, conclusive=conclusive)
 
 
 def read_manifest(runtime: Runtime, epoch: Epoch) -> Manifest:
     """The manifest that the ledger decided: in the WAL, or kept beside it after cleanup."""
-    if epoch.state is not EpochState.CLEANED:
+    if epoch.state not in FINISHED:
         return open_wal(runtime.staging, epoch).manifest
     kept = partial(runtime.staging.kept_manifest, runtime.ledger.deployment(), epoch.pipeline, epoch.id)
     try:
@@ -94,69 +153,82 @@ def _verify_sink(
 ) -> Iterator[Verification]:
     for output in sink.outputs:
         sealed = manifest.outputs[output]
-        rows, digest, problem, note, overwritten = None, None, None, None, 0
+        rows, digest, problem, note, overwritten, conclusive = None, None, None, None, 0, True
+        gone = False
         try:
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
         except TargetUnreadable:
-            problem = _unrecorded(epoch, sink, published)
+            problem, conclusive = _unrecorded(epoch, sink, published)
             note = "the target can't be read back"
         except LockstepError as error:
-            problem = f"can't be read back: {error}"
+            problem, conclusive, gone = f"can't be read back: {error}", False, isinstance(error, TargetChanged)
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
             if sink.replaces and published and rows < sealed.rows:
-                problem, note, overwritten = _verify_by_key(runtime, epoch, sink, sealed, rows)
+                problem, note, overwritten, conclusive = _verify_by_key(runtime, epoch, sink, sealed, rows)
         if problem and not published:
             problem = f"not published yet: {problem}"
         counts = (sealed.rows, rows, sealed.digest, digest)
-        yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten)
+        gone = gone or (rows is not None and rows < sealed.rows)
+        presence = _presence(sink, epoch, sealed, whole=not gone) if published and (gone or not problem) else None
+        yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten, conclusive, presence)
+
+
+def _presence(sink: OpenSink, epoch: Epoch, sealed: OutputManifest, *, whole: bool) -> Presence | None:
+    try:
+        return sink.presence(epoch.id, sum(file.rows > 0 for file in sealed.files), whole=whole)
+    except LockstepError as error:
+        _log.info("%s: how sink %s has its rows can't be told: %s", epoch, sink.name, error)
+        return None
 
 
 def _verify_by_key(
     runtime: Runtime, epoch: Epoch, sink: OpenSink, sealed: OutputManifest, rows: int
-) -> tuple[str | None, str | None, int]:
-    """Problem, note and number of replaced rows, of an output that shows fewer rows than were sealed."""
+) -> tuple[str | None, str | None, int, bool]:
+    """Problem, note, number of replaced rows and whether that is all, of an output that shows fewer rows than were
+    sealed."""
     if epoch.state is EpochState.CLEANED:
         return _verify_by_count(sink, sealed.name, sealed.rows - rows)
     [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
     try:
         found = sink.standing(runtime.sink_epoch(epoch, 0), batches)
     except LockstepError as error:
-        return f"its keys can't be looked up: {error}", None, 0
+        return f"its keys can't be looked up: {error}", None, 0, False
     note = f"{found.overwritten} rows overwritten since"
     if found.missing or found.changed:
         problem = f"{found.missing} keys are gone or have an older row, {found.changed} rows have other content"
-        return problem, note, found.overwritten
-    return None, note, found.overwritten
+        return problem, note, found.overwritten, True
+    return None, note, found.overwritten, True
 
 
-def _verify_by_count(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int]:
-    """As `_replaced`, without the WAL: `others` rows aren't the epoch's own any more."""
+def _verify_by_count(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int, bool]:
+    """As `_verify_by_key`, without the WAL: `others` rows aren't the epoch's own any more."""
     told = f"{others} rows overwritten since"
     try:
         missing = sink.missing_keys(output)
     except LockstepError as error:
-        return f"the table's keys can't be counted: {error}", told, others
+        return f"the table's keys can't be counted: {error}", told, others, False
     if missing is None:
-        return None, f"{told} (the WAL is gone: not looked up by key)", others
+        return None, f"{told} (the WAL is gone: not looked up by key)", others, False
     if missing:
-        return f"the table lacks {missing} keys that this or other epochs brought", f"at most {told}", others
-    return None, f"{told}; the table has every key that its epochs brought", others
+        return f"the table lacks {missing} keys that this or other epochs brought", f"at most {told}", others, True
+    return None, f"{told}; the table has every key that its epochs brought", others, True
 
 
-def _unrecorded(epoch: Epoch, sink: OpenSink, published: bool) -> str | None:
-    """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell."""
+def _unrecorded(epoch: Epoch, sink: OpenSink, published: bool) -> tuple[str | None, bool]:
+    """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell; and
+    whether it could."""
     if sink.guarantee is Guarantee.NONE:
-        return None if published else "guarantee none keeps no record of what was sent"
+        return None if published else "guarantee none keeps no record of what was sent", False
     try:
         marker = sink.find_marker(epoch.id)
     except LockstepError as error:
-        return f"the record of what was sent can't be read: {error}"
+        return f"the record of what was sent can't be read: {error}", False
     if marker is None:
-        return "it is not recorded as sent"
+        return "it is not recorded as sent", True
     if marker.manifest_hash != epoch.manifest_hash:
-        return f"manifest {marker.manifest_hash[:12]} is recorded as sent, which isn't the decided one"
-    return None
+        return f"manifest {marker.manifest_hash[:12]} is recorded as sent, which isn't the decided one", True
+    return None, True
 
 
 def _read(sink: OpenSink, epoch: int, output: str, schema: pa.Schema) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,13 +23,20 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.runtime import Runtime, open_wal
-from lockstep.sinks.base import Sink
 from lockstep.sources.base import SourceContext
 from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.generations import (
+    choose_life,
+    find_replaced,
+    refuse_cursor,
+    require_replaceable,
+    require_restatable,
+)
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
 from lockstep.steps.input_report import report_input
 from lockstep.steps.keyed_state import check_own_state
+from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
@@ -40,9 +47,10 @@ _NAMED = 10  # files in one line of the log
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
     """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
-    A decided epoch is returned as it is: the later roles finish or verify it. Raises `EpochBusy`, `SourceNotReady`,
-    `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`,
-    `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `PreflightRefused` for a person.
+    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range:
+    then it gets the epoch that takes its place. Raises `EpochBusy`, `SourceNotReady`, `TooManyInFlight`, `TargetFull`
+    to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`,
+    `PlanMismatch`, `EpochVoid`, `RestateRefused`, `PreflightRefused` for a person.
     """
     epoch = begin_unless_idle(runtime, run, interval, idle=False)
     assert epoch is not None
@@ -58,7 +66,9 @@ def begin_unless_idle(
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
-    runtime.ledger.require_identity(pipeline.name, pipeline.identity, pipeline.hold, pipeline.sink_settings())
+    runtime.ledger.require_identity(
+        pipeline.name, pipeline.identity, pipeline.hold, pipeline.sink_settings(), pipeline.wal_retention
+    )
     try:
         epoch = _open(runtime, run, interval, idle=idle)
     except _NothingToRead:
@@ -74,6 +84,8 @@ def begin_unless_idle(
 def _require_range(runtime: Runtime, run: RunKey) -> None:
     """An interval for whom epochs are intervals, unless the run has its epoch, and for nobody else."""
     pipeline, known = runtime.defined, runtime.find_attempt(run)
+    if pipeline.identity is Identity.CURSOR and run.restate is not None:
+        refuse_cursor(pipeline.name, f"run {run.run_id}")
     if pipeline.identity is Identity.CURSOR and run.interval is not None:
         raise InvalidPipeline(
             f"pipeline {pipeline.name} was given the interval {run.interval}, and its epochs are numbers: no source of "
@@ -118,11 +130,15 @@ class _NothingToRead(Exception):
 def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch:
     for _ in range(_PLANNING_TRIES):
         found = _find(runtime, run, interval)
-        if found is not None:
-            return _take_over(runtime, run, found)
+        life, replace_it = choose_life(runtime, run, found) if found else (None, False)
+        if life is not None and not replace_it:
+            return _take_over(runtime, run, life)
         last = _last_number(runtime)
         try:
-            planned = _plan_next(runtime, run, interval, idle=idle)
+            if life is not None:
+                planned = _plan_replacement(runtime, run, life)
+            else:
+                planned = _plan_next(runtime, run, interval, idle=idle)
         except Terminal:
             if _last_number(runtime) == last:
                 raise
@@ -154,7 +170,7 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
     if epoch.state in UNDECIDED:
         _require_same_sinks(runtime, epoch)
-        _preflight(runtime, epoch.plan)
+        _preflight(runtime, epoch.plan, find_replaced(runtime, epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
 
@@ -180,7 +196,16 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
         after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
         hold=pipeline.hold,
         settings=pipeline.sink_settings(),
+        retention=pipeline.wal_retention,
     )
+
+
+def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
+    require_restatable(runtime, current)
+    _preflight(runtime, current.plan, current)
+    plan = make_plan(runtime, current.interval, None, replaced=current)
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    return runtime.ledger.plan_generation(current, plan, find_claims(runtime, plan), run, run.restate or "")
 
 
 def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
@@ -192,18 +217,20 @@ def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
 
 def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
     """Ask every source where this epoch ends. It starts where it ended in `last`, the epoch before, or in the last one
-    before that which names it. `replaced`: the epoch whose own claims don't count, as its plan is made anew."""
+    before that which names it. `replaced`: the epoch whose own claims, and those of other lives of its range, don't
+    count, as its plan is made anew."""
     pipeline = runtime.defined
     ranges = {}
+    but = [life.id for life in runtime.ledger.generations(replaced)] if replaced else []
     for name, source in pipeline.sources.items():
-        claimed, but = _claimed_by(runtime, name, replaced), replaced.id if replaced else None
+        claimed = _claimed_by(runtime, name, but)
         claims = partial(runtime.ledger.find_claims, pipeline.name, name, but=but)
         by_head = partial(runtime.ledger.find_paths_by_head, pipeline.name, name, but=but)
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
             ranges[name] = SourceRange(start, live.latest(start, interval), source.spec())
-    return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from())
+    return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from(), pipeline.audit_specs())
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
@@ -226,12 +253,10 @@ def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
     return [Claim(one) if isinstance(one, str) else one for one in named]
 
 
-def _claimed_by(runtime: Runtime, source: str, replaced: Epoch | None) -> Callable[[Iterable[str]], set[str]]:
+def _claimed_by(runtime: Runtime, source: str, but: Sequence[int]) -> Callable[[Iterable[str]], set[str]]:
     def claimed(paths: Iterable[str]) -> set[str]:
         found = runtime.ledger.find_claimed_paths(runtime.pipeline, source, paths)
-        if replaced is None or source not in replaced.plan.sources:
-            return found
-        return found - {claim.path for claim in _claims(runtime, source, replaced.plan.sources[source])}
+        return found - runtime.ledger.find_own_paths(runtime.pipeline, source, found, but) if but else found
 
     return claimed
 
@@ -246,23 +271,21 @@ def _require_room(runtime: Runtime) -> None:
 
 
 def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
-    # through the sink: a release may have added an argument with a default that the plan doesn't know
-    planned = {name: Sink.from_spec(spec).spec() for name, spec in epoch.plan.sinks.items()}
-    defined = runtime.defined.sink_specs()
-    if planned != defined:
-        changed = sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
+    if changed := find_changed_sinks(runtime, epoch):
         raise PlanMismatch(
             f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
             f"{remedies.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
         )
 
 
-def _preflight(runtime: Runtime, plan: Plan) -> None:
+def _preflight(runtime: Runtime, plan: Plan, replaced: Epoch | None = None) -> None:
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     for spec in plan.sinks.values():
         with runtime.opened(runtime.sink_from(spec)) as sink:
             sink.preflight(None)
             require_known_markers(runtime, sink)
+            if replaced is not None:
+                require_replaceable(sink, replaced)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 
 

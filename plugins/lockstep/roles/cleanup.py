@@ -10,8 +10,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
 from lockstep.runtime import Runtime
-from lockstep.states import EpochState, Role
+from lockstep.states import DECIDED, FINISHED, EpochState, Role
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.kept_wals import expire_wals, find_wal_to_keep
 from lockstep.steps.keyed_state import release_state
 from lockstep.steps.output_homes import sweep_homes
 
@@ -36,9 +37,9 @@ def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
 
 
 def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
-    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, record it. Files that a table has
-    adopted stay: they are the table's."""
-    if epoch.state is EpochState.CLEANED:
+    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, but the sealed one where the pipeline
+    keeps WALs, and record it. Files that a table has adopted stay: they are the table's."""
+    if epoch.state in FINISHED & DECIDED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         left = f": {remedies.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
@@ -49,7 +50,7 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
 def _find_cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     """The epoch, if somebody else has cleaned it up."""
     found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
-    return found if found.state is EpochState.CLEANED else None
+    return found if found.state in FINISHED & DECIDED else None
 
 
 def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
@@ -66,15 +67,28 @@ def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
 def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     _tell_sources(runtime, epoch)
     deployment = runtime.ledger.deployment()
+    if epoch.interval is None:  # a marker has the interval, and nobody else where a number's range ends
+        reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
+        runtime.staging.keep_plan(deployment, epoch.pipeline, epoch.id, epoch.plan.to_json())
     reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
     rows = epoch.restaged.wal if epoch.restaged else wal
     runtime.staging.archive(_kept_manifest(runtime, epoch, wal), deployment, epoch.pipeline, epoch.id, rows)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     sweep_homes(runtime, epoch)
-    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id)
+    kept = find_wal_to_keep(runtime, epoch)
+    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id, but=kept[0] if kept else None)
     release_state(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_RECORD)
-    epoch = runtime.ledger.record_cleanup(epoch, role)
+    epoch = runtime.ledger.record_cleanup(epoch, role, kept)
     reach(CrashPoint.CLEANUP_AFTER_RECORD)
     _log.info("%s is %s", epoch, epoch.state)
+    _expire_older(runtime, role)
     return epoch
+
+
+def _expire_older(runtime: Runtime, role: Role) -> None:
+    """The epoch is cleaned up, whatever becomes of those before it."""
+    try:
+        expire_wals(runtime, role)
+    except LockstepError as error:
+        _log.warning("pipeline %s: WALs that are due stay until recovery deletes them: %s", runtime.pipeline, error)

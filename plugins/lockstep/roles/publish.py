@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -28,6 +28,19 @@ _log = logging.getLogger(__name__)
 
 def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
     """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
+    return publish_decided(runtime, _decided_epoch_of(runtime, run), sink_name, Role.PUBLISH)
+
+
+def publish_shard(runtime: Runtime, run: RunKey, sink_name: str, shard: int) -> Epoch:
+    """Have one shard of this run's epoch in a sink that has several: for who does the others at the same time, in other
+    processes. What the ledger knows is left to `publish`, which looks for all of them, and sends what is missing.
+
+    Raises what `publish` does.
+    """
+    return _publish_shard(runtime, _decided_epoch_of(runtime, run), sink_name, shard)
+
+
+def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
     attempt = runtime.attempt_of(run)
     epoch = runtime.epoch_of(attempt)
     if epoch.state not in DECIDED:
@@ -36,7 +49,7 @@ def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
             f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say: "
             f"clear commit and what follows, or all of the run: {remedies.clear(run.dag_id, run.run_id)}"
         )
-    return publish_decided(runtime, epoch, sink_name, Role.PUBLISH)
+    return epoch
 
 
 def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
@@ -46,8 +59,20 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
         return epoch
     show = partial(_show, runtime, epoch, participant, role)
+    again = partial(publish_decided, runtime, sink_name=sink_name, role=role)
     with _naming_remedy(epoch, sink_name):
-        return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, role))
+        return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, again))
+
+
+def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -> Epoch:
+    participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
+    if participant is None or participant.state is ParticipantState.PUBLISHED:
+        _log.info("%s: nothing to publish in %s: it was there before, or has no part in it", epoch, sink_name)
+        return epoch
+    send = partial(_send_shard, runtime, epoch, participant, shard)
+    again = partial(_publish_shard, runtime, sink_name=sink_name, shard=shard)
+    with _naming_remedy(epoch, sink_name):
+        return confirm_alarm(send, partial(_meanwhile, runtime, epoch, participant, again))
 
 
 @contextmanager
@@ -65,33 +90,60 @@ def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
         raise
 
 
-def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, role: Role) -> Epoch | None:
+def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, again: Callable[[Epoch], Epoch]) -> Epoch | None:
     """Begin anew if the ledger tells something else by now: the sink has published, or a person has acted."""
     found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
     same = runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known
-    return None if same and found.restaged == epoch.restaged else publish_decided(runtime, found, known.sink, role)
+    return None if same and found.restaged == epoch.restaged else again(found)
 
 
 def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
-    if participant.vote is None:
-        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
+    vote = _vote_of(epoch, participant)
     with runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink:
         if participant.state is ParticipantState.PUBLISHED:
-            _require_marker(epoch, sink, participant)
+            _require_marker(runtime, epoch, sink, participant)
         else:
             with _naming_restage(epoch), hold_publisher_lease(runtime.ledger, epoch, sink.name, role):
-                epoch = _publish(runtime, epoch, sink, participant.vote, participant.age, role)
+                epoch = _publish(runtime, epoch, sink, vote, participant.age, role)
         sweep_sink(runtime, sink, only=epoch.id)
     return epoch
 
 
-def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
-    began = time.monotonic()
+def _send_shard(runtime: Runtime, epoch: Epoch, participant: Participant, shard: int) -> Epoch:
+    began, vote = time.monotonic(), _vote_of(epoch, participant)
+    with (
+        runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink,
+        _naming_restage(epoch),
+        hold_publisher_lease(runtime.ledger, epoch, sink.name, Role.PUBLISH),
+    ):
+        epoch, token = _begin_publishing(runtime, epoch, sink, vote, Role.PUBLISH)
+        reach(CrashPoint.PUBLISH_BEFORE_SINK)
+        at, wal = runtime.sink_epoch(epoch, token), runtime.sealed_outputs(epoch, sink)
+        publication = sink.publish_shard(at, vote, wal, shard)
+    told = f"shard {shard} ({publication})" if publication else f"no shard {shard} of it by itself: publish does all"
+    _log.info("%s: %s has %s after %.1f s", epoch, sink.name, told, time.monotonic() - began)
+    return epoch
+
+
+def _vote_of(epoch: Epoch, participant: Participant) -> Vote:
+    if participant.vote is None:
+        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
+    return participant.vote
+
+
+def _begin_publishing(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
+    """The epoch, once its turn has come and its WAL was found whole, and a token to publish it."""
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
         _require_whole(runtime, epoch, sink)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
-    epoch = runtime.ledger.epoch(epoch.pipeline, epoch.id)  # once the token shows, it isn't staged again unseen
+    # read again: once the token shows, it isn't staged again unseen
+    return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
+
+
+def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
+    began = time.monotonic()
+    epoch, token = _begin_publishing(runtime, epoch, sink, vote, role)
     if isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
@@ -130,12 +182,13 @@ def _why_repaired(sink: OpenSink, age: timedelta | None) -> str:
     return why
 
 
-def _require_marker(epoch: Epoch, sink: OpenSink, participant: Participant) -> None:
+def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant: Participant) -> None:
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
         found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
+        runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {found}")
         raise LedgerConflict(
             f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: "
             "was it restored from a backup?"

@@ -16,7 +16,9 @@ from lockstep.roles.publish import publish_decided
 from lockstep.runtime import Runtime
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
-from lockstep.steps.sweep import sweep_folders, sweep_sink
+from lockstep.steps.compactions import sweep_compactions
+from lockstep.steps.kept_wals import expire_wals
+from lockstep.steps.sweep import kept_epochs, sweep_folders, sweep_sink
 
 _log = logging.getLogger(__name__)
 
@@ -109,19 +111,22 @@ def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
     for spec in known_sinks(runtime):
         _guard(report, partial(_sweep_sink, runtime, spec, report))
     _guard(report, partial(_sweep_folders, runtime, report))
-    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline):
+    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline, but=kept_epochs(runtime)):
         _log.warning("not Lockstep's, left alone: %s", stranger)
 
 
 def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
-    with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
+    described = runtime.sink_to_sweep(spec)
+    with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
+        report.swept += sweep_compactions(runtime, described, sink)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 
 
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
+    report.swept += len(expire_wals(runtime, Role.RECOVER))
     report.swept += sweep_folders(runtime)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Restaged, Vote
-from lockstep.errors import IllegalTransition, RestageRefused, Retryable, WalCorrupt
+from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
@@ -61,7 +61,7 @@ def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             told = runtime.sink_epoch(epoch, vote.token)
             return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(told, vote))
-    except Retryable:  # who can't be asked may need it
+    except LockstepError:  # who can't be asked may need it
         return False
 
 

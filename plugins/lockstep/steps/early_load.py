@@ -56,7 +56,7 @@ class EarlyLoads:
         for name in epoch.plan.sinks:
             with suppress(LockstepError):  # `prepare` raises it
                 described = runtime.sink_of(epoch, name)
-                if described.loads_early:
+                if described.loads_early and epoch.generation is None:  # rows to be replaced stay free until the seal
                     self._loads[name] = EarlyLoad(runtime, attempt, epoch, described, folder)
         for load in self._loads.values():
             load.start()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+from lockstep.audits.audit import outputs_conserved
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
@@ -14,7 +15,9 @@ from lockstep.states import DECIDED
 from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
 from lockstep.steps.output_homes import home_requests
 from lockstep.wal.manifest import Manifest, SourceCount
-from lockstep.wal.request import REQUEST, RESULT, StageRequest, StageResult
+from lockstep.wal.request import REQUEST, StageRequest, read_result
+from lockstep.wal.sealing import NOTHING_KNOWN
+from lockstep.wal.task_seals import task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]
@@ -57,11 +60,12 @@ def write_wal(
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
+    most = task_seals()
     staged_here = [output for output in request.outputs if output not in request.homes]
-    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here) as early:
+    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here, most) as early:
         launch(staging.address_of(f"{folder}/{REQUEST}"))
     reach(CrashPoint.STAGE_AFTER_SPARK)
-    result = StageResult.from_json(staging.read_json(folder, RESULT))
+    result = read_result(staging, folder)
     _check_sources(runtime, epoch, result.sources)
     manifest = staging.seal(
         folder,
@@ -76,6 +80,7 @@ def write_wal(
         balances=result.balances,
         early=early,
         homes={output: found.home for output, found in request.homes.items()},
+        known=result.files if result.files is not None else NOTHING_KNOWN,
     )
     return WrittenWal(folder, manifest, result.code_version)
 
@@ -94,6 +99,8 @@ def _request(
         interval=epoch.interval,
         state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
         homes=home_requests(runtime, epoch, token),
+        conserved=outputs_conserved(epoch.plan.audits),
+        task_seals=task_seals(),
     )
 
 

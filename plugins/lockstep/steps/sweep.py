@@ -7,6 +7,7 @@ older life, or that somebody else uses our names: an alarm, never a rollback.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from enum import StrEnum
 
 from lockstep.crash import CrashPoint, reach
@@ -16,7 +17,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
-from lockstep.states import DECIDED, SHOWN, UNDECIDED, EpochState
+from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
 from lockstep.steps.output_homes import discard_homes, sweep_homes
 from lockstep.wal.savepoint import START
 
@@ -34,7 +35,7 @@ class Verdict(StrEnum):
 def judge(epoch: Epoch, participant: Participant | None, token: int, below: int = 0) -> Verdict:
     """Rule on the transaction of execution `token`. `below`: the caller's own, which outdates smaller ones."""
     vote = participant.vote if participant else None
-    if epoch.state is EpochState.VOID:
+    if epoch.state in (EpochState.VOID, EpochState.REPLACED):
         return Verdict.ROLL_BACK
     if epoch.state in UNDECIDED:
         outdated = vote.token if vote else (participant.execution or 0) if participant else 0
@@ -93,17 +94,35 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
 
 def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
     """Delete the folders of WALs and of state that can never be read again; the number of folders deleted."""
-    listed = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
     swept = 0
-    for epoch_id, token, folder in listed:
-        if only is not None and epoch_id != only:
-            continue
-        epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
-        if _is_rubbish(epoch, token, folder):
-            discard_homes(runtime, epoch, token, folder)
-            runtime.staging.discard(folder)
-            swept += 1
+    for epoch, token, folder in find_rubbish(runtime, only):
+        discard_homes(runtime, epoch, token, folder)
+        runtime.staging.discard(folder)
+        swept += 1
     return swept + _sweep_states(runtime, only)
+
+
+def find_rubbish(runtime: Runtime, only: int | None = None) -> Iterator[tuple[Epoch, int, str]]:
+    """Epoch, token and name of each WAL's folder that can never be read again. Raises `LedgerConflict` for one of an
+    epoch or a token that this ledger doesn't know."""
+    deployment, kept = runtime.ledger.deployment(), kept_epochs(runtime) if only is None else frozenset[int]()
+    for epoch_id, token, folder in runtime.staging.executions(deployment, runtime.pipeline, only=only, but=kept):
+        epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
+        if _is_rubbish(epoch, token, folder) and not _is_kept(runtime, epoch, folder):
+            yield epoch, token, folder
+
+
+def kept_epochs(runtime: Runtime) -> frozenset[int]:
+    """Those whose WAL has stayed after cleanup: what else may be left in their folders goes when that does."""
+    return frozenset(one.epoch for one in runtime.ledger.kept_wals(runtime.pipeline))
+
+
+def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
+    """Asked after the epoch was read: what keeps a WAL is written together with its cleanup."""
+    if epoch.state in (EpochState.VOID, *UNDECIDED):
+        return False
+    kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    return kept is not None and kept.wal == folder
 
 
 def _sweep_states(runtime: Runtime, only: int | None) -> int:
@@ -122,11 +141,11 @@ def _is_rubbish_state(epoch: Epoch, token: int) -> bool:
     """The state of a sealed execution outlives its WAL: later epochs go on from it. See `release_state`."""
     if epoch.wal is not None and token == int(epoch.wal.rpartition("/")[2]):
         return False
-    return token < epoch.attempt or epoch.state in (EpochState.CLEANED, EpochState.VOID)
+    return token < epoch.attempt or epoch.state in FINISHED
 
 
 def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
-    if epoch.state in (EpochState.CLEANED, EpochState.VOID):
+    if epoch.state in FINISHED:
         return True
     return token < epoch.attempt and folder != epoch.wal
 

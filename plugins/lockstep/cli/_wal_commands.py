@@ -1,0 +1,116 @@
+"""`lockstep wal list`, `wal show` and `lockstep diff`: the sealed WALs that are there, as a log."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from lockstep.cli._commands import (
+    DISAGREES_EXIT,
+    EpochArgument,
+    JsonOption,
+    LedgerOption,
+    PipelineArgument,
+    StagingOption,
+    app,
+    print_found,
+    reported,
+    runtime_of,
+)
+from lockstep.cli._row_lines import row_lines
+from lockstep.cli._tables import show_diff, show_rows, show_wals, showing_progress
+from lockstep.epoch import Json
+from lockstep.ledger.report import to_json
+from lockstep.operations.wal_diff import WalDiff
+from lockstep.operations.wal_diff import diff as diff_wals
+from lockstep.operations.wal_log import SHOWN, LoggedWal, WalLog, list_wals, open_output, read_rows
+
+wals = typer.Typer(help="Look into sealed WALs: of epochs under way, and those that are kept.", no_args_is_help=True)
+app.add_typer(wals, name="wal")
+
+OutputArgument = Annotated[str, typer.Argument(help="Name of an output of the transform.")]
+LimitOption = Annotated[int, typer.Option(min=0, help="How many rows; 0: all.")]
+
+
+@wals.command("list", epilog="For instance: lockstep wal list flights")
+def list_(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    limit: Annotated[int, typer.Option(min=1, help="How many, the youngest epochs first.")] = 100,
+    as_json: JsonOption = False,
+) -> None:
+    """Name the sealed WALs that are there, with their rows and bytes, and how long they stay."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        found = list_wals(runtime, limit)
+        print_found(as_json, _plain_log(found) if as_json else found, show_wals)
+
+
+@wals.command(epilog="For instance: lockstep wal show flights 7 delays --where 'minutes > 60' --limit 5")
+def show(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    output: OutputArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    where: Annotated[
+        str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
+    ] = None,
+    limit: LimitOption = SHOWN,
+    as_json: JsonOption = False,
+) -> None:
+    """Print sealed rows of one output, from files that are what the manifest says. With --json an object a line."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        batches = open_output(runtime, epoch, output)
+        found = read_rows(batches, where, limit or None)
+        if not as_json:
+            show_rows(found, batches.schema)
+            return
+        for line in row_lines(found):
+            typer.echo(line)
+
+
+@app.command(epilog="For instance: lockstep diff flights 7 9 delays --by id")
+def diff(
+    pipeline: PipelineArgument,
+    first: Annotated[int, typer.Argument(help="Number of one epoch.")],
+    second: Annotated[int, typer.Argument(help="Number of the other one.")],
+    output: OutputArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    by: Annotated[list[str] | None, typer.Option(help="Column of a key; more than one: say it again.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="How many different rows are shown.")] = SHOWN,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the sealed rows of two epochs, as multisets; by digest first. Exit code 3 if they differ."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        with showing_progress("rows compared", hidden=as_json) as progress:
+            found = diff_wals(runtime, first, second, output, by or (), limit, progress)
+        print_found(as_json, _plain_diff(found) if as_json else found, show_diff)
+        if not found.equal:
+            raise typer.Exit(DISAGREES_EXIT)
+
+
+def _plain_wal(one: LoggedWal) -> Json:
+    epoch = one.epoch
+    outputs = (epoch.summary or {}).get("outputs", {})
+    return {"epoch": epoch.id, "interval": epoch.interval, "state": epoch.state, "outputs": outputs, "kept": one.kept}
+
+
+def _plain_log(found: WalLog) -> Json:
+    kept = {"time": found.retention.time, "epochs": found.retention.epochs}
+    return to_json({"pipeline": found.pipeline, "keep_wal": kept, "wals": [_plain_wal(one) for one in found.wals]})
+
+
+def _plain_diff(found: WalDiff) -> Json:
+    """With each example's row as an object of JSON's."""
+    rows = [
+        {"epoch": one.epoch, "times": one.times, "row": json.loads(line)}
+        for one in found.examples
+        for line in row_lines([one.row])
+    ]
+    told = {"output": found.output, "epochs": [found.first, found.second], "equal": found.equal}
+    counts = {"rows": found.rows, "only": found.only, "changed": found.changed, "columns_only": found.columns_only}
+    return to_json({**told, "by_digest": found.by_digest, **counts, "examples": rows})

@@ -1,0 +1,120 @@
+"""as_of: read several sinks at one epoch: a join over a table, a folder and a lakehouse table sees the same in each.
+
+The ledger tells which epochs every sink shows, and each sink what its readers have to ask for. Nothing is held: the cut
+stays true while newer epochs are published, and until somebody takes rows away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from lockstep.epoch import Epoch
+from lockstep.errors import OutOfOrder, TargetUnreadable, UnknownEpoch
+from lockstep.ledger import Ledger
+from lockstep.pipeline import Pipeline
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import EpochCut, ReadCut, SinkContext
+from lockstep.states import DECIDED, SHOWN, EpochState
+
+
+@dataclass(frozen=True)
+class PipelineCut:
+    """One set of epochs in every sink of a pipeline. `sinks`: by sink and output; `unreadable`: by sink, why not."""
+
+    pipeline: str
+    epochs: EpochCut
+    sinks: Mapping[str, Mapping[str, ReadCut]]
+    unreadable: Mapping[str, str]
+
+    @property
+    def epoch(self) -> int:
+        """The newest one of them."""
+        return self.epochs.newest
+
+
+def as_of(
+    pipeline: str | Pipeline, epoch: int | None = None, *, ledger: str, connections: Mapping[str, str]
+) -> PipelineCut:
+    """What readers of each sink ask for to see the same epochs: all up to `epoch`, default the newest that every sink
+    shows, but those that some sink doesn't show yet.
+
+    Tables give a predicate on their epoch column, folders the list of files, Iceberg also a snapshot where one shows
+    just these epochs. Upserted tables, topics and what else can't be read so stand in `unreadable`. The sinks are those
+    that `epoch` was planned with; a sink that joined the pipeline later shows fewer epochs.
+
+    Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or none is shown yet; `OutOfOrder` if `epoch`
+    isn't shown by every sink yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
+    """
+    name = pipeline if isinstance(pipeline, str) else pipeline.name
+    with closing(Ledger(ledger)) as opened:
+        newest, cut = _newest_cut(opened, name) if epoch is None else _cut_at(opened, opened.epoch(name, epoch))
+        context = SinkContext(opened.deployment(), name, connections)
+    sinks: dict[str, Mapping[str, ReadCut]] = {}
+    unreadable: dict[str, str] = {}
+    for sink, spec in newest.plan.sinks.items():
+        try:
+            with Sink.from_spec(spec).opened(context) as found:
+                sinks[sink] = {one.output: one for one in found.cut(cut)}
+        except TargetUnreadable as error:
+            unreadable[sink] = str(error)
+    return PipelineCut(name, cut, sinks, unreadable)
+
+
+def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:
+    while True:
+        newest = _newest_shown(ledger, pipeline)
+        cut = _cut(ledger, newest)
+        successor = ledger.last_successor(newest)
+        if successor is None or successor.state not in SHOWN:
+            return newest, cut
+        # shown since the newest was asked for: what it replaced is gone, and the cut would have neither
+
+
+def _cut_at(ledger: Ledger, epoch: Epoch) -> tuple[Epoch, EpochCut]:
+    cut = _cut(ledger, _require_shown(epoch))
+    _require_not_replaced(ledger, epoch)
+    return epoch, cut
+
+
+def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
+    """Asked after `newest`: every smaller number was given out before, and what is shown meanwhile is shown by every
+    sink. Whether one up to it was replaced meanwhile is to be asked after this."""
+    unfinished = ledger.unfinished_epochs(newest.pipeline)
+    hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(found)}
+    return EpochCut(newest.id, tuple(sorted(one for one in hidden if one < newest.id)))
+
+
+def _newest_shown(ledger: Ledger, pipeline: str) -> Epoch:
+    found = ledger.last_epoch(pipeline)
+    while found is not None and (found.state not in SHOWN or found.state is EpochState.REPLACED):
+        found = ledger.epoch_before(pipeline, found.id)
+    if found is None:
+        raise UnknownEpoch(f"the ledger has no epoch of pipeline {pipeline} that every sink shows")
+    return found
+
+
+def _require_shown(epoch: Epoch) -> Epoch:
+    if epoch.state is EpochState.VOID:
+        raise UnknownEpoch(f"{epoch} is void: nothing of it is shown anywhere")
+    if epoch.state not in SHOWN:
+        raise OutOfOrder(f"{epoch} is {epoch.state}: not every sink shows it yet")
+    return epoch
+
+
+def _both(epoch: Epoch) -> tuple[int, ...]:
+    """What some sinks may show and others not: an epoch, and once it is decided the one whose place it takes."""
+    return (epoch.id, epoch.generation.replaces) if epoch.generation and epoch.state in DECIDED else (epoch.id,)
+
+
+def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:
+    """Raise `UnknownEpoch` where an epoch up to `newest` has given its place to one after it: what stood there then is
+    gone."""
+    successor = ledger.last_successor(newest)
+    if successor is not None and successor.generation is not None:
+        raise UnknownEpoch(
+            f"pipeline {newest.pipeline} can't be read as of epoch {newest.id} any more: epoch "
+            f"{successor.generation.replaces} was replaced by epoch {successor.id} since "
+            f"({successor.generation.because}); ask for epoch {successor.id} or a later one"
+        )

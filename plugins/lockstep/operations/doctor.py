@@ -1,0 +1,348 @@
+"""doctor: look at all that an epoch needs from where this runs; one sentence and one command for each thing amiss.
+
+It asks what the roles would ask, before they do: nothing is decided, published or deleted. What it makes, a small file
+in staging and whatever a sink's preflight makes, an epoch would make as well.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from importlib import metadata
+from urllib.parse import urlsplit
+
+from packaging.requirements import Requirement
+
+from lockstep import remedies
+from lockstep.epoch import Json
+from lockstep.errors import LockstepError, UnknownEpoch
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.condition import LedgerCondition, examine_ledger
+from lockstep.ledger.report import PipelineStatus, Report
+from lockstep.pipeline import Pipeline
+from lockstep.roles.recover import known_sinks, recover
+from lockstep.runtime import Runtime
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.states import DECIDED, UNDECIDED
+from lockstep.steps.identity import require_known_markers
+from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch
+from lockstep.version import DISTRIBUTION
+from lockstep.wal.staging import Staging
+
+MIGRATE = "`lockstep migrate`"
+_OLDEST_POSTGRES = 14
+_CLOCKS = timedelta(seconds=5)
+_LEAST_FREE = 1 << 30
+_SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
+
+
+class Severity(StrEnum):
+    """How much somebody should care."""
+
+    FINE = "fine"
+    WARNING = "warning"  #: epochs go on
+    BROKEN = "broken"  #: an epoch would fail, or is stuck
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `command`: what mends it; None where no command does, or nothing is amiss."""
+
+    check: str  #: versions, spark, staging, disk, ledger, rights, connections, clock, epochs, sinks, wal or drift
+    about: str  #: which: a pipeline, a sink of it, or "" where there is but one
+    severity: Severity
+    says: str
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What there is to be examined. None: nobody said where it is."""
+
+    ledger: str | None
+    staging: str | None
+    spark: str | None
+    connections: Mapping[str, str]
+    define: Callable[[str], Pipeline | None] = lambda _: None  #: the definition of a pipeline, where it can be had
+
+
+def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Finding]:
+    """Every check, of one pipeline or of all, each told as it is done. What stops a check is a finding, too."""
+    yield from _versions()
+    yield from _guarded("spark", "", lambda: _spark(surroundings.spark))
+    tried = list(_guarded("staging", "", lambda: _staging(surroundings.staging)))
+    yield from tried
+    usable = all(one.severity is not Severity.BROKEN for one in tried)
+    ledger = list(_guarded("ledger", "", lambda: _ledger(surroundings.ledger)))
+    yield from ledger
+    if usable and all(one.severity is not Severity.BROKEN for one in ledger):
+        yield from _guarded("epochs", only or "", lambda: _pipelines(surroundings, only))
+
+
+def mend(finding: Finding, surroundings: Surroundings) -> bool:
+    """Do what `finding.command` says, where that is safe whatever else goes on: migrations, and a round of recovery.
+
+    Whether it was done, and nothing was left. Raises `LockstepError`.
+    """
+    if finding.command == MIGRATE and surroundings.ledger is not None:
+        migrate(surroundings.ledger)
+        return True
+    if finding.about and finding.command == remedies.recover(finding.about):
+        with _runtime(surroundings, finding.about) as runtime:
+            return recover(runtime).complete
+    return False
+
+
+def _guarded(check: str, about: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What `look` finds, and as a finding what stops it."""
+    try:
+        yield from look()
+    except LockstepError as error:
+        yield Finding(check, about, Severity.BROKEN, str(error))
+
+
+def _fine(check: str, about: str, says: str) -> Finding:
+    return Finding(check, about, Severity.FINE, says)
+
+
+def _versions() -> Iterator[Finding]:
+    """What is installed against what this release asks for; what isn't installed is nobody's business yet."""
+    checked, wrong = 0, []
+    for text in metadata.requires(DISTRIBUTION) or ():
+        needed = Requirement(text)
+        try:
+            found = metadata.version(needed.name)
+        except metadata.PackageNotFoundError:
+            continue
+        checked += 1
+        if not needed.specifier.contains(found, prereleases=True):
+            wrong.append((needed, found))
+    for needed, found in wrong:
+        says = f"{needed.name} {found} is installed, this release was tried with {needed.name}{needed.specifier}"
+        yield Finding("versions", needed.name, Severity.WARNING, says, f"pip install '{needed.name}{needed.specifier}'")
+    if not wrong:
+        yield _fine("versions", "", f"{checked} packages are of versions that this release was tried with")
+
+
+def _spark(address: str | None) -> Iterator[Finding]:
+    if address is None or not address.startswith("sc://"):
+        return
+    parts = urlsplit(address)
+    host, port = parts.hostname or "localhost", parts.port or 15002
+    try:
+        socket.create_connection((host, port), _SPARK_WAIT).close()
+    except OSError as error:
+        says = f"Spark Connect at {host}:{port} doesn't answer: {error.strerror or error}"
+        yield Finding("spark", "", Severity.BROKEN, says)
+    else:
+        yield _fine("spark", "", f"Spark Connect listens at {host}:{port}")
+
+
+def _staging(uri: str | None) -> Iterator[Finding]:
+    if uri is None:
+        yield Finding("staging", "", Severity.BROKEN, "nobody said where staging is: set LOCKSTEP_STAGING")
+        return
+    staging = Staging(uri)
+    free = staging.free_bytes()
+    staging.try_out()
+    if free is not None and free < _LEAST_FREE:
+        says = f"staging has {free / 1e6:,.0f} MB left: an epoch's output may not fit"
+        yield Finding("disk", "", Severity.WARNING, says)
+    yield _fine("staging", "", "files are made once, whole, and read back")
+
+
+def _ledger(dsn: str | None) -> Iterator[Finding]:
+    if dsn is None:
+        yield Finding("ledger", "", Severity.BROKEN, "nobody said where the ledger is: set LOCKSTEP_LEDGER")
+        return
+    found = examine_ledger(dsn)
+    broken = list(_ledger_faults(found))
+    yield from broken
+    if not broken:
+        version = f"PostgreSQL {found.server // 10000}.{found.server % 10000}"
+        yield _fine("ledger", "", f"{version}, migration {found.migration}")
+    if not found.may_write and not found.unreadable and found.migration:
+        yield Finding("rights", "", Severity.WARNING, "this role may read the ledger and not move an epoch")
+    if found.connections * 10 > found.max_connections * 9:
+        says = f"{found.connections} of the ledger's {found.max_connections} connections are taken"
+        yield Finding("connections", "", Severity.WARNING, says)
+    ahead = found.clock_ahead
+    if abs(ahead) > _CLOCKS:
+        way = "ahead of" if ahead > timedelta() else "behind"
+        says = f"the ledger's clock is {abs(ahead).total_seconds():.0f} s {way} this machine's: let both follow one"
+        yield Finding("clock", "", Severity.WARNING, says)
+    else:
+        yield _fine("clock", "", "the ledger's and this machine's agree")
+
+
+def _ledger_faults(found: LedgerCondition) -> Iterator[Finding]:
+    broken = Severity.BROKEN
+    if found.server < _OLDEST_POSTGRES * 10000:
+        says = f"the ledger's server is PostgreSQL {found.server // 10000}, {_OLDEST_POSTGRES} is the oldest that does"
+        yield Finding("ledger", "", broken, says)
+    for setting in found.settings_off:
+        says = f"the ledger's server has {setting} = off: a decision could be lost"
+        yield Finding("ledger", "", broken, says, f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()")
+    if found.unreadable:
+        says = (
+            f"this role may not read {', '.join(found.unreadable)} of the ledger: see docs/security.md for its rights"
+        )
+        yield Finding("rights", "", broken, says)
+    elif found.migration < found.known:
+        lacks = f"is at migration {found.migration}" if found.migration else "isn't there yet"
+        yield Finding("ledger", "", broken, f"the ledger {lacks}, this release works with {found.known}", MIGRATE)
+    elif found.migration > found.known:
+        says = f"the ledger is at migration {found.migration}, this release knows {found.known}: upgrade it"
+        yield Finding("ledger", "", broken, says, f"pip install --upgrade {DISTRIBUTION}")
+
+
+@contextmanager
+def _runtime(surroundings: Surroundings, pipeline: str) -> Iterator[Runtime]:
+    """Only where ledger and staging are known."""
+    with closing(Ledger(surroundings.ledger or "")) as ledger:
+        staging = Staging(surroundings.staging or "")
+        yield Runtime(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
+
+
+def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding]:
+    with closing(Report(surroundings.ledger or "")) as report:
+        statuses = report.pipelines(limit=1) if only is None else [_known(report, only)]
+        for status in statuses:
+            yield from _epochs(status)
+            with _runtime(surroundings, status.name) as runtime:
+                yield from _sinks(runtime)
+                yield from _guarded("staging", status.name, partial(_leftovers, runtime))
+                yield from _guarded("wal", status.name, partial(_kept, runtime, status))
+                yield from _drift(runtime)
+        if only is None:
+            yield from _orphans(surroundings, report)
+            if not statuses:
+                yield from _lost(surroundings, report)
+
+
+def _known(report: Report, pipeline: str) -> PipelineStatus:
+    if (found := report.pipeline(pipeline, limit=1)) is None:
+        raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
+    return found
+
+
+def _epochs(status: PipelineStatus) -> Iterator[Finding]:
+    """What `lockstep status` calls stuck, and holes between intervals."""
+    for one in status.stuck:
+        says = f"epoch {one.epoch.id} is {one.epoch.state}: {one.stuck}"
+        decided = one.epoch.state in DECIDED
+        command = remedies.recover(status.name) if decided else remedies.history(status.name, one.epoch.id)
+        if one.held:
+            command = remedies.release(status.name, one.epoch.id)
+        yield Finding("epochs", status.name, Severity.BROKEN, says, command)
+    for hole in status.holes:
+        yield Finding("epochs", status.name, Severity.WARNING, f"no epoch for {hole}: a backfill fills it")
+    if not status.stuck:
+        counts = ", ".join(f"{count:,} {state}" for state, count in status.counts.items())
+        yield _fine("epochs", status.name, f"{counts or 'no epochs'}; nothing is stuck")
+
+
+def _sinks(runtime: Runtime) -> Iterator[Finding]:
+    """What a `begin` would find out of the sinks in force, and what recovery would look for in those that were
+    replaced: these may be gone, or belong to somebody else by now."""
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    epochs = [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]
+    in_force = [spec for epoch in epochs for spec in epoch.plan.sinks.values()]
+    for spec in known_sinks(runtime):
+        about = f"{runtime.pipeline}/{spec['arguments'].get('name', '?')}"
+        if not epochs or spec in in_force:
+            yield from _guarded("sinks", about, partial(_sink, runtime, spec, about))
+        else:
+            look = partial(_replaced_sink, runtime, spec, about)
+            yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+
+
+def _at_most_warning(finding: Finding) -> Severity:
+    return Severity.FINE if finding.severity is Severity.FINE else Severity.WARNING
+
+
+def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
+    with runtime.opened(runtime.sink_from(spec)) as sink:
+        sink.preflight(None)
+        require_known_markers(runtime, sink)
+        waiting = _waiting(runtime, sink)
+    yield _fine("sinks", about, f"it takes part, and shows nothing that the ledger doesn't know{waiting}")
+
+
+def _replaced_sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
+    with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
+        waiting = _waiting(runtime, sink)
+    yield _fine("sinks", about, f"another one has taken its place; recovery looks after it for seven days{waiting}")
+
+
+def _waiting(runtime: Runtime, sink: OpenSink) -> str:
+    """How many transactions are under way. Raises `LedgerConflict` for one that the ledger doesn't know."""
+    pending = sink.pending()
+    for txn in pending:
+        require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
+    return f", {len(pending)} transactions under way" if pending else ""
+
+
+def _leftovers(runtime: Runtime) -> Iterator[Finding]:
+    """Folders of WALs that nobody reads any more, and what isn't Lockstep's."""
+    rubbish = sum(1 for _ in find_rubbish(runtime))
+    if rubbish:
+        says = f"{rubbish} folders of dead attempts take up room in staging"
+        yield Finding("staging", runtime.pipeline, Severity.WARNING, says, remedies.recover(runtime.pipeline))
+    deployment = runtime.ledger.deployment()
+    for stranger in runtime.staging.strangers(deployment, runtime.pipeline, but=kept_epochs(runtime)):
+        says = f"{stranger} isn't Lockstep's: nothing touches it"
+        yield Finding("staging", runtime.pipeline, Severity.WARNING, says)
+
+
+def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
+    """How much has stayed after cleanup, and what should have gone."""
+    if status.kept is None:
+        return
+    kept, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
+    says = f"{kept.epochs:,} WALs, {kept.bytes / 1e6:,.1f} MB, have stayed after cleanup; kept {retention}"
+    yield _fine("wal", runtime.pipeline, says)
+    if due := runtime.ledger.due_wals(runtime.pipeline):
+        size = sum(one.bytes for one in due) / 1e6
+        says = f"{len(due):,} of them, {size:,.1f} MB, are due"
+        yield Finding("wal", runtime.pipeline, Severity.WARNING, says, remedies.recover(runtime.pipeline))
+
+
+def _drift(runtime: Runtime) -> Iterator[Finding]:
+    """An epoch that isn't decided yet and whose definition has moved on since it was planned."""
+    if runtime.definition is None:
+        return
+    for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
+        if epoch.state in UNDECIDED and (changed := find_changed_sinks(runtime, epoch)):
+            says = f"epoch {epoch.id} was planned with other sinks (changed: {', '.join(changed)})"
+            command = remedies.replan(epoch.pipeline, epoch.id)
+            yield Finding("drift", runtime.pipeline, Severity.BROKEN, says, command)
+        elif epoch.state in UNDECIDED and epoch.plan.audits != runtime.definition.audit_specs():
+            says = f"epoch {epoch.id} was planned with other audits, and is asked those"
+            command = remedies.replan(epoch.pipeline, epoch.id)
+            yield Finding("drift", runtime.pipeline, Severity.WARNING, says, command)
+
+
+def _orphans(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
+    """Folders of pipelines that this ledger has never heard of: a restored ledger, or another one's deployment id."""
+    for name in Staging(surroundings.staging or "").pipelines(report.deployment()):
+        if report.pipeline(name, limit=1) is None:
+            says = f"staging has a folder of pipeline {name}, which the ledger doesn't know: was the ledger restored?"
+            yield Finding("staging", name, Severity.WARNING, says)
+
+
+def _lost(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
+    """An empty ledger beside what another one has staged may stand in its place."""
+    staging, own = Staging(surroundings.staging or ""), report.deployment()
+    for deployment in staging.deployments():
+        for name in staging.pipelines(deployment) if deployment != own else ():
+            says = (
+                f"staging has pipeline {name} of ledger {deployment}, and this one, {own}, is empty: was that one lost?"
+            )
+            yield Finding("staging", name, Severity.WARNING, says, remedies.rebuild(name))

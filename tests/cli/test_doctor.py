@@ -1,0 +1,245 @@
+"""`lockstep doctor`: what an epoch would fail on is said before it does, with a command; what is well is left alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.epoch import RunKey
+from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
+from lockstep.operations.replan import replan
+from lockstep.sinks.files import FileSink
+from stack.postgres import PostgresServer
+from tests.cli.conftest import Lockstep
+from tests.crash.world import World
+
+RUN = RunKey("cli", "run")
+Amiss = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def amiss(lockstep: Lockstep) -> Amiss:
+    """What `lockstep doctor` calls broken or warns of; its exit code has to say the same."""
+
+    def look(*arguments: object) -> list[dict[str, Any]]:
+        result = lockstep("doctor", *arguments, "--json")
+        found = json.loads(result.stdout)
+        broken = any(one["severity"] == "broken" for one in found)
+        assert result.exit_code == (1 if broken else 0), result.output
+        return [one for one in found if one["severity"] != "fine"]
+
+    return look
+
+
+def test_where_all_is_well_every_check_says_so(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    result = lockstep("doctor")
+    assert result.exit_code == 0, result.output
+    lines = [line.split()[:2] for line in result.output.splitlines()]
+    assert {check for _, check in lines} >= {"versions:", "staging:", "ledger:", "clock:", "epochs", "sinks"}
+    assert {severity for severity, _ in lines} == {"fine"}
+
+
+def test_it_changes_nothing_unless_it_is_asked_to(world: World, lockstep: Lockstep) -> None:
+    world.run_until(RUN, next(world.days), "commit")
+    world.run_until(RunKey("cli", "dead"), next(world.days), "stage")
+    world.fall_silent()
+
+    def everything() -> tuple[Any, ...]:
+        tables = ("epoch", "participant", "transition", "run", "execution", "pipeline")
+        rows = [world.execute(world.ledger_dsn, f"SELECT t::text FROM lockstep.{one} t ORDER BY 1") for one in tables]
+        files = sorted(str(path) for path in (*world.staging_folder.rglob("*"), *(world.folder / "out").rglob("*")))
+        return rows, files, world.prepared()
+
+    before = everything()
+    assert lockstep("doctor").exit_code == 1
+    assert everything() == before
+
+
+def test_a_decided_epoch_that_nobody_publishes_is_told_with_the_command_and_fixed(
+    world: World, lockstep: Lockstep, amiss: Amiss
+) -> None:
+    day = next(world.days)
+    world.run_until(RUN, day, "commit")
+    world.fall_silent()
+    world.execute(world.ledger_dsn, "UPDATE lockstep.participant SET changed_at = now() - interval '1 hour'")
+    world.execute(world.ledger_dsn, "UPDATE lockstep.epoch SET changed_at = now() - interval '1 hour'")
+    [stuck] = [one for one in amiss() if one["check"] == "epochs"]
+    assert stuck["severity"] == "broken"
+    assert stuck["command"] == "`lockstep recover numbers`"
+    assert "mended 1, once more:" in lockstep("doctor", "--fix").output
+    world.require_exactly_once(day)
+    assert amiss() == []
+
+
+def test_folders_of_dead_attempts_are_told_and_swept(world: World, lockstep: Lockstep, amiss: Amiss) -> None:
+    day = next(world.days)
+    world.run(RUN, day)
+    [dead] = world.execute(world.ledger_dsn, "SELECT min(token) FROM lockstep.execution WHERE role = 'stage'")
+    left = world.staging_folder / next(iter(_deployment(world))) / "numbers" / "epoch=1" / str(dead[0])
+    left.mkdir(parents=True)
+    [found] = amiss("numbers")
+    assert found["says"] == "1 folders of dead attempts take up room in staging"
+    assert lockstep("doctor", "--fix").exit_code == 0
+    assert not left.exists()
+
+
+def test_a_ledger_that_lacks_migrations_is_migrated_when_asked(
+    memory_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = memory_server.create_database("doctor_empty")
+    try:
+        arguments = ["doctor", "--ledger", dsn, "--staging", str(tmp_path)]
+        monkeypatch.setenv("COLUMNS", "200")
+        told = CliRunner().invoke(app, arguments)
+        assert told.exit_code == 1
+        assert "the ledger isn't there yet" in told.output
+        assert "→ lockstep migrate" in told.output
+        assert CliRunner().invoke(app, [*arguments, "--fix"]).exit_code == 0
+    finally:
+        memory_server.drop_database("doctor_empty")
+
+
+def test_what_nobody_said_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("LOCKSTEP_LEDGER", "LOCKSTEP_STAGING", "LOCKSTEP_SPARK"):
+        monkeypatch.delenv(variable, raising=False)
+    result = CliRunner().invoke(app, ["doctor"])
+    assert result.exit_code == 1
+    assert "set LOCKSTEP_LEDGER" in result.output
+    assert "set LOCKSTEP_STAGING" in result.output
+
+
+def test_a_staging_folder_that_is_gone_is_not_made_anew(world: World, amiss: Amiss) -> None:
+    world.run(RUN, next(world.days))
+    shutil.rmtree(world.staging_folder)
+    [found] = amiss()
+    assert (found["check"], found["severity"]) == ("staging", "broken")
+    assert not world.staging_folder.exists()
+
+
+def test_a_staging_that_makes_a_file_twice_is_refused(
+    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+
+    def overwrite(self: object, path: str, data: bytes) -> None:
+        (world.staging_folder / path).write_bytes(data)
+
+    monkeypatch.setattr("lockstep.wal._local_storage.LocalStorage.create", overwrite)
+    [found] = amiss()
+    assert "lets a file be made twice" in found["says"]
+    assert list(world.staging_folder.glob("_tried*")) == []
+
+
+def test_a_sink_that_shows_what_the_ledger_never_decided_is_broken(world: World, amiss: Amiss) -> None:
+    world.run(RUN, next(world.days))
+    world.execute(world.ledger_dsn, "SET session_replication_role = replica; DELETE FROM lockstep.epoch")
+    told = {one["about"]: one["says"] for one in amiss() if one["check"] == "sinks"}
+    assert told.keys() == {"numbers/files", "numbers/warehouse"}
+    assert all("the ledger is older than its sinks" in says for says in told.values())
+
+
+def test_a_connection_that_nobody_set_is_named_with_its_variable(
+    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+    monkeypatch.delenv("LOCKSTEP_WAREHOUSE")
+    [found] = amiss()
+    assert (found["check"], found["about"]) == ("sinks", "numbers/warehouse")
+    assert "LOCKSTEP_WAREHOUSE" in found["says"]
+
+
+@pytest.fixture
+def nobody(world: World) -> Iterator[str]:
+    """A role without any right; the ledger's DSN with its login has its name in it."""
+    world.run(RUN, next(world.days))
+    role = f"{world.ledger_dsn.rpartition('/')[2]}_nobody"
+    world.execute(world.ledger_dsn, f"CREATE ROLE {role} LOGIN PASSWORD 'nothing'")
+    yield role
+    world.execute(world.ledger_dsn, f"DROP OWNED BY {role}; DROP ROLE {role}")
+
+
+def test_a_role_that_may_read_nothing_is_told_so(world: World, amiss: Amiss, nobody: str) -> None:
+    [found] = amiss("--ledger", world.ledger_dsn.replace("//postgres@", f"//{nobody}:nothing@"))
+    assert (found["check"], found["severity"]) == ("rights", "broken")
+    assert "may not read" in found["says"]
+
+
+def test_a_role_that_may_not_write_everything_it_has_to_is_told_so(world: World, amiss: Amiss, nobody: str) -> None:
+    dsn = world.ledger_dsn.replace("//postgres@", f"//{nobody}:nothing@")
+    on = f"ON ALL TABLES IN SCHEMA lockstep TO {nobody}"
+    world.execute(world.ledger_dsn, f"GRANT USAGE ON SCHEMA lockstep TO {nobody}; GRANT SELECT, INSERT {on}")
+    [found] = amiss("--ledger", dsn)
+    assert (found["check"], found["severity"]) == ("rights", "warning")
+    world.execute(world.ledger_dsn, f"GRANT UPDATE {on}; REVOKE UPDATE ON lockstep.transition FROM {nobody}")
+    assert amiss("--ledger", dsn) == []
+    world.execute(world.ledger_dsn, f"REVOKE UPDATE ON lockstep.participant FROM {nobody}")
+    [found] = amiss("--ledger", dsn)
+    assert found["check"] == "rights"
+
+
+def test_a_sink_that_was_replaced_is_neither_claimed_anew_nor_called_broken(
+    world: World, amiss: Amiss, lockstep: Lockstep
+) -> None:
+    world.run_until(RUN, next(world.days), "begin")
+    moved = FileSink("files", output="numbers", path=str(world.folder / "elsewhere"), format="parquet")
+    elsewhere = replace(world, pipeline=replace(world.pipeline, sinks=[world.pipeline.sinks[0], moved]))
+    replan(elsewhere.runtime(), 1, "another folder")
+    elsewhere.run(RunKey("cli", "again"), 0)
+    shutil.rmtree(world.folder / "out")
+    assert amiss() == []
+    assert "another one has taken its place" in lockstep("doctor").output
+    assert not (world.folder / "out").exists()
+
+
+def test_a_definition_that_moved_on_since_an_epoch_was_planned_is_drift(world: World) -> None:
+    world.run_until(RUN, next(world.days), "stage")
+    moved = FileSink("files", output="numbers", path=str(world.folder / "elsewhere"), format="parquet")
+    defined = replace(world.pipeline, sinks=[world.pipeline.sinks[0], moved])
+    around = Surroundings(
+        world.ledger_dsn, str(world.staging_folder), None, {"warehouse": world.warehouse_dsn}, lambda _: defined
+    )
+    [drift] = [one for one in examine(around) if one.check == "drift"]
+    assert (drift.severity, drift.command) == (
+        Severity.BROKEN,
+        "`lockstep replan numbers 1 --reason 'planned anew'`",
+    )
+    assert "changed: files" in drift.says
+
+
+def test_a_folder_of_a_pipeline_that_the_ledger_never_heard_of_is_told(world: World, amiss: Amiss) -> None:
+    world.run(RUN, next(world.days))
+    (world.staging_folder / next(iter(_deployment(world))) / "stranger").mkdir()
+    [found] = amiss()
+    assert (found["about"], found["severity"]) == ("stranger", "warning")
+
+
+def test_a_spark_server_that_does_not_answer_is_told(world: World, amiss: Amiss) -> None:
+    world.run(RUN, next(world.days))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert amiss("--spark", f"sc://127.0.0.1:{port}/;token=secret-word") == []
+    [found] = amiss("--spark", f"sc://127.0.0.1:{port}/;token=secret-word")
+    assert found["check"] == "spark"
+    assert "secret-word" not in found["says"]
+
+
+def test_a_package_of_another_version_than_was_tried_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["typer>=9000", "tenacity", "no-such-package>=1"])
+    [found] = [one for one in examine(Surroundings(None, None, None, {})) if one.check == "versions"]
+    assert isinstance(found, Finding)
+    assert found.severity is Severity.WARNING
+    assert found.command == "pip install 'typer>=9000'"
+
+
+def _deployment(world: World) -> set[str]:
+    return {path.name for path in world.staging_folder.iterdir()}

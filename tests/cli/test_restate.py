@@ -1,0 +1,114 @@
+"""`lockstep restate`: what it would do, and what it does."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import RunKey
+from lockstep.errors import StageFailed
+from tests.cli.conftest import Lockstep
+from tests.crash.world import Rows, World, interval_of, rows_of_day, write_others, write_parquet
+
+SAID = ("--definition", "numbers_definition:pipeline", "--reason", "the label was wrong")
+
+
+@pytest.fixture(autouse=True)
+def definition(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipeline, where `--definition` finds it, staged without Spark."""
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("numbers_definition")
+    module.pipeline = world.pipeline  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "numbers_definition", module)
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+
+
+def publish_wrong(world: World) -> int:
+    day = next(world.days)
+    for task in world.tasks():
+        world.run_task(task, RunKey("cli", f"wrong {day}"), day, write_others)
+    return day
+
+
+def right(day: int) -> Rows:
+    return Counter(rows_of_day(day))
+
+
+def bounds(first: int, last: int) -> tuple[str, ...]:
+    return "--from", interval_of(first).start.isoformat(), "--to", interval_of(last).end.isoformat()
+
+
+def told(lockstep: Lockstep, *arguments: Any) -> Any:
+    result = lockstep("restate", "numbers", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_plan_says_who_takes_part_and_how_long_it_took_and_changes_nothing(world: World, lockstep: Lockstep) -> None:
+    day = publish_wrong(world)
+    [found] = told(lockstep, "--epoch", 1, "--plan", *SAID)
+    assert (found["epoch"], found["state"], found["rows"], found["refusals"]) == (1, "cleaned", {"numbers": 20}, {})
+    assert found["took"] > 0
+    assert "every sink can replace it" in lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).output
+    assert world.shown_in_warehouse(day) != right(day)
+    world.execute(world.warehouse_dsn, "DELETE FROM public.lockstep_marker")
+    refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID)
+    assert refused.exit_code == 1
+    assert "sink warehouse holds no marker of it" in refused.output
+
+
+def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [publish_wrong(world) for _ in range(3)]
+
+    def fails_on_the_second(request_uri: str) -> None:
+        if "epoch=5" in request_uri:
+            raise StageFailed("a test")
+        write_parquet(request_uri)
+
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: fails_on_the_second)
+    half = lockstep("restate", "numbers", *bounds(days[0], days[2]), *SAID, "--spark", "none", "--jobs", 1)
+    assert half.exit_code != 0
+    assert [world.shown_in_warehouse(day) == right(day) for day in days] == [True, False, True]
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    done = told(lockstep, *bounds(days[0], days[2]), *SAID, "--spark", "none", "--jobs", 1)
+    assert [one["already_published"] for one in done] == [True, False, True]
+    for day in days:
+        world.require_exactly_once(day)
+    again = told(lockstep, *bounds(days[0], days[2]), *SAID, "--spark", "none")
+    assert [one["epoch"] for one in again] == [one["epoch"] for one in done]
+    assert all(one["already_published"] for one in again)
+    world.require_tidy()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 2, "either --epoch"),
+        (("--epoch", 1, "--from", "2013-01-01T00:00:00Z"), 2, "either --epoch"),
+        (("--from", "2013-01-01T00:00:00Z"), 2, "go together"),
+        (("--from", "yesterday", "--to", "2013-01-02T00:00:00Z"), 2, "no ISO 8601"),
+        (("--from", "2013-01-01T00:00:00", "--to", "2013-01-02T00:00:00"), 1, "no time zone"),
+        (("--from", "2013-01-01T12:00:00Z", "--to", "2013-01-03T00:00:00Z"), 1, "only a part of"),
+        (("--from", "2014-01-01T00:00:00Z", "--to", "2014-01-02T00:00:00Z"), 1, "shows nothing of"),
+        (("--epoch", 7), 1, "no epoch 7"),
+        (("--epoch", 1, "--reason", " "), 1, "say why"),
+        (("--epoch", 1), 1, "say where Spark is"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, arguments: tuple[Any, ...], code: int, said: str
+) -> None:
+    monkeypatch.delenv("LOCKSTEP_SPARK", raising=False)
+    publish_wrong(world)
+    spark = ("--spark", "none") if "--reason" in arguments else ()
+    result = lockstep("restate", "numbers", *SAID, *arguments, *spark)
+    assert result.exit_code == code, result.output
+    assert said in result.output.replace("\n", " ")
+    assert world._looking.last_epoch("numbers").id == 1  # type: ignore[union-attr]

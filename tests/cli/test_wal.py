@@ -1,0 +1,189 @@
+"""`lockstep wal list`, `wal show` and `diff`: the rows of epochs under way, and of those that are kept."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.cli._row_lines import row_lines
+from lockstep.epoch import RunKey
+from lockstep.roles.stage import stage
+from lockstep.wal.staging import Staging
+from tests.cli.conftest import Lockstep
+from tests.crash.test_kept_wals import pass_time
+from tests.crash.world import ROWS, World, rows_of_day, write_parquet
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def kept(world: World) -> World:
+    """Two epochs that are cleaned up and kept, and one that is staged."""
+    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=7 * DAY))
+    for _ in range(2):
+        run(keeping)
+    day = next(keeping.days)
+    keeping.run_until(RunKey("wal", f"run {day}"), day, "stage")
+    return keeping
+
+
+def run(world: World) -> None:
+    day = next(world.days)
+    world.run(RunKey("wal", f"run {day}"), day)
+
+
+def objects(day: int) -> list[dict[str, Any]]:
+    return [dict(zip(("day", "number", "label"), row, strict=True)) for row in rows_of_day(day)]
+
+
+def lines(output: str) -> list[Any]:
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_the_list_names_what_is_there_and_how_long_it_stays(kept: World, lockstep: Lockstep) -> None:
+    found = json.loads(lockstep("wal", "list", "numbers", "--json").stdout)
+    assert found["keep_wal"] == {"time": 7 * 86400.0, "epochs": None}
+    assert [(one["epoch"], one["state"], one["kept"] is not None) for one in found["wals"]] == [
+        (3, "staged", False),
+        (2, "cleaned", True),
+        (1, "cleaned", True),
+    ]
+    assert all(one["outputs"]["numbers"]["rows"] == ROWS for one in found["wals"])
+    shown = lockstep("wal", "list", "numbers").output
+    assert "staged" in shown and "kept for 7 days" in shown
+    assert lockstep("wal", "list", "nobody").exit_code == 1
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 3])
+def test_rows_of_kept_and_of_pending_epochs_are_shown(kept: World, lockstep: Lockstep, epoch: int) -> None:
+    shown = lockstep("wal", "show", "numbers", epoch, "numbers", "--limit", 0, "--json")
+    assert shown.exit_code == 0, shown.output
+    assert lines(shown.stdout) == objects(epoch - 1)
+    assert (
+        lines(lockstep("wal", "show", "numbers", epoch, "numbers", "--limit", 3, "--json").stdout)
+        == objects(epoch - 1)[:3]
+    )
+    assert "row 0 of day" in lockstep("wal", "show", "numbers", epoch, "numbers").output
+
+
+def test_a_filter_is_an_sql_expression_and_nothing_more(kept: World, lockstep: Lockstep) -> None:
+    def show(where: str) -> Any:
+        return lockstep("wal", "show", "numbers", 1, "numbers", "--where", where, "--json")
+
+    assert lines(show("number IN (3, 5) AND label LIKE 'row%'").stdout) == [objects(0)[3], objects(0)[5]]
+    assert lines(show("number < 0").stdout) == []
+    for refused in (
+        "nosuch = 1",
+        "number = 'x'",
+        "1; DROP TABLE numbers",
+        "true) UNION ALL SELECT * FROM read_text('/etc/passwd')",
+        "EXISTS (SELECT * FROM read_text('/etc/passwd'))",
+        "EXISTS (SELECT * FROM refused)",
+    ):
+        result = show(refused)
+        assert result.exit_code == 1
+        assert json.loads(result.stderr)["error"] == "QueryRefused", result.stderr
+
+
+def test_what_is_not_kept_is_told_with_what_keeps_it(kept: World, lockstep: Lockstep) -> None:
+    pass_time(kept, 1, 8 * DAY)
+    assert kept.recover().problems == []
+    gone = lockstep("wal", "show", "numbers", 1, "numbers")
+    assert gone.exit_code == 1
+    assert "WalGone" in gone.stderr and "keep_wal" in gone.stderr and "lockstep wal list numbers" in gone.stderr
+    unknown = lockstep("wal", "show", "numbers", 2, "nothing")
+    assert unknown.exit_code == 1
+    assert "no output 'nothing'" in unknown.stderr
+
+
+def test_a_flipped_bit_is_found_before_a_row_of_its_file_is_shown(kept: World, lockstep: Lockstep) -> None:
+    [path] = (kept.staging_folder).glob("*/*/epoch=2/*/numbers/part-00000.parquet")
+    data = path.read_bytes()
+    path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+    shown = lockstep("wal", "show", "numbers", 2, "numbers", "--json")
+    assert shown.exit_code == 1
+    assert shown.stdout == ""
+    assert json.loads(shown.stderr)["error"] == "WalCorrupt"
+    filtered = lockstep("wal", "show", "numbers", 2, "numbers", "--where", "true", "--json")
+    assert json.loads(filtered.stderr)["error"] == "WalCorrupt"
+    compared = lockstep("diff", "numbers", 1, 2, "numbers", "--json")
+    assert json.loads(compared.stderr)["error"] == "WalCorrupt"
+
+
+def test_a_difference_is_told_as_rows_of_one_and_of_the_other(kept: World, lockstep: Lockstep) -> None:
+    result = lockstep("diff", "numbers", 1, 2, "numbers", "--by", "number", "--json")
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    assert found["rows"] == found["only"] == [ROWS, ROWS]
+    assert found["changed"] == ROWS - 1  # two rows are equal
+    assert [(one["epoch"], one["times"]) for one in found["examples"][:2]] == [(1, 2), (2, 2)]
+    assert found["examples"][0]["row"] == objects(0)[0]
+    shown = lockstep("diff", "numbers", 1, 2, "numbers", "--limit", 2).output
+    assert "20 of 20 rows only in epoch 1" in shown and "… and 37 more rows" in shown
+    assert lockstep("diff", "numbers", 1, 2, "numbers", "--by", "nosuch").exit_code == 1
+
+
+def test_only_what_differs_is_a_difference_and_rows_count_as_often_as_they_stand(
+    kept: World, lockstep: Lockstep
+) -> None:
+    day = next(kept.days)
+    run_key = RunKey("wal", f"run {day}")
+    kept.run_task("begin", run_key, day)
+    stage(kept.runtime(), run_key, as_the_first_day_but_one)
+    found = json.loads(lockstep("diff", "numbers", 1, 4, "numbers", "--json").stdout)
+    assert found["only"] == [1, 1]
+    assert [one["row"]["number"] for one in found["examples"]] == [0, 0]
+    assert {one["times"] for one in found["examples"]} == {1}
+
+
+def as_the_first_day_but_one(request_uri: str) -> None:
+    """The first epoch's rows, one of the two equal ones changed."""
+    write_parquet(request_uri)
+    folder = Path(request_uri.removeprefix("file://")).parent / "numbers"
+    rows = [*rows_of_day(0)[:-1], (0, 0, "changed")]
+    columns = list(zip(*rows, strict=True))
+    schema = pq.read_schema(folder / "part-00000.parquet")
+    table = pa.table([pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema)
+    for number, name in enumerate(("part-00000.parquet", "part-00001.parquet")):
+        pq.write_table(table.slice(number * ROWS // 2, ROWS // 2), folder / name)
+
+
+def test_what_is_equal_by_digest_is_not_read(kept: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Staging, "open", None)
+    result = lockstep("diff", "numbers", 1, 1, "numbers", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["by_digest"] is True
+
+
+def test_prune_lets_go_of_what_is_due(kept: World, lockstep: Lockstep) -> None:
+    pass_time(kept, 1, 8 * DAY)
+    told = json.loads(lockstep("prune", "--dry-run", "--json").stdout)
+    assert [one["epoch"] for one in told["wals"]["numbers"]] == [1]
+    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 3
+    assert "1 kept WALs of numbers" in lockstep("prune").output
+    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 2
+
+
+def test_status_and_doctor_tell_how_much_is_kept(kept: World, lockstep: Lockstep) -> None:
+    assert "kept after cleanup: 2 WALs" in lockstep("status", "numbers").output
+    pass_time(kept, 1, 8 * DAY)
+    found = [one for one in json.loads(lockstep("doctor", "--json").stdout) if one["check"] == "wal"]
+    assert [one["severity"] for one in found] == ["fine", "warning"]
+    assert "kept for 7 days" in found[0]["says"]
+    assert found[1]["command"] == "`lockstep recover numbers`"
+
+
+def test_what_json_has_no_word_for_is_text() -> None:
+    batch = pa.record_batch({"f": [1.5, float("nan"), float("-inf")], "l": [[1.0], [float("inf")], None]})
+    assert lines("\n".join(row_lines([batch]))) == [
+        {"f": 1.5, "l": [1.0]},
+        {"f": "nan", "l": ["inf"]},
+        {"f": "-inf", "l": None},
+    ]
