@@ -11,7 +11,10 @@ from lockstep.extras import import_lazily
 
 if TYPE_CHECKING:
     from lockstep.compute.enrich import enrich
+    from lockstep.conservation import rows_of
     from lockstep.keyed_state import KeyedState
+    from lockstep.operations.as_of import as_of
+    from lockstep.orchestration.compaction import compaction_dag
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.orchestration.recovery import recovery_dag
     from lockstep.pipeline import Pipeline
@@ -27,11 +30,14 @@ __all__ = [
     "Pipeline",
     "Windows",
     "__version__",
+    "as_of",
+    "compaction_dag",
     "enrich",
     "epoch_dag",
     "files",
     "recover",
     "recovery_dag",
+    "rows_of",
     "run_epoch",
     "run_epochs",
 ]
@@ -42,11 +48,14 @@ _HOMES = {
     "Pipeline": "lockstep.pipeline",
     "Windows": "lockstep.windows",
     "__version__": "lockstep.version",
+    "as_of": "lockstep.operations.as_of",
+    "compaction_dag": "lockstep.orchestration.compaction",
     "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.orchestration.dag",
     "files": "lockstep.sinks.files",
     "recover": "lockstep.run",
     "recovery_dag": "lockstep.orchestration.recovery",
+    "rows_of": "lockstep.conservation",
     "run_epoch": "lockstep.run",
     "run_epochs": "lockstep.run",
 }

@@ -89,6 +89,14 @@ class PublishBusy(PublishBlocked):
     """Somebody else is publishing the epoch at this moment."""
 
 
+class CompactionBusy(Retryable):
+    """Somebody else compacts the table at this moment."""
+
+
+class CompactionOvertaken(Retryable):
+    """Others have changed the files that a compaction was to replace; the table is as they left it."""
+
+
 class PackUnfinished(Retryable):
     """Some epochs of a pack didn't get to the end, and trying again may help; the message names each with its cause."""
 
@@ -118,6 +126,18 @@ class IllegalTransition(Terminal):
 
 class NotPrepared(Terminal):
     """The ledger lacks a vote of this attempt for a sink of the plan, whatever Airflow's task state says."""
+
+
+class NotAudited(NotPrepared):
+    """The plan has audits, and the sealed WAL has no verdict of theirs yet: no sink may vote, nobody may decide."""
+
+
+class EpochHeld(NotAudited):
+    """Rows of the sealed WAL offend an audit: a person releases the epoch, replans it or gives it up."""
+
+
+class AuditFailed(Terminal):
+    """An audit can't be asked: its SQL doesn't fit the output, or gives no number where one is compared."""
 
 
 class PlanMismatch(Terminal):
@@ -164,6 +184,18 @@ class WalCorrupt(Terminal):
     """The sealed WAL is not what its manifest and the ledger say it is."""
 
 
+class WalGone(Terminal):
+    """The sealed WAL of a finished epoch isn't kept, or no longer."""
+
+
+class QueryRefused(Terminal):
+    """A filter or a comparison of rows that can't be made; the message names the column, the type or the place."""
+
+
+class RestateRefused(Terminal):
+    """What is published can't be replaced; nothing was planned."""
+
+
 class RestageRefused(Terminal):
     """A decided epoch can't go on from rows that were staged again: others came out, or their order counts."""
 
@@ -173,7 +205,7 @@ class FormatUnknown(Terminal):
 
 
 class StoreRefused(Terminal):
-    """An object store's address or login can't be used, or it can't do what Lockstep needs of it."""
+    """An object store's or HDFS's address or login can't be used, or it can't do what Lockstep needs of it."""
 
 
 class StagingRefused(Terminal):
@@ -226,6 +258,14 @@ class TargetChanged(Terminal):
 
 class SinkRejected(Terminal):
     """A sink refuses the epoch's rows (constraint, type, value); nothing of it is shown."""
+
+
+class CompactionRefused(Terminal):
+    """What a compaction has written isn't what it read; the table is as it was."""
+
+
+class ExpiryRefused(Terminal):
+    """Nobody can tell any more which files of a table readers may still need; none was deleted."""
 
 
 class StateRejected(Terminal):

@@ -29,6 +29,7 @@ from lockstep.errors import (
     TargetFull,
 )
 from lockstep.roles.abort import abort
+from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin_unless_idle
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit_together
@@ -228,6 +229,8 @@ class _Pack:
 
     def _stage(self, runtime: Runtime, member: Member) -> None:
         member.epoch = stage(runtime, member.run, self._launch, self._reference)
+        if member.undecided and member.epoch.plan.audits:
+            audit(runtime, member.run)
 
     # --- who started it: everything after ---
 

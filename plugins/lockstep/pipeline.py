@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from lockstep.epoch import Identity, require_name
+from lockstep.audits.audit import Audit, Conserved, require_sound
+from lockstep.conservation import Conservation, require_known
+from lockstep.epoch import Identity, Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.keyed_state import KeyedState
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import Source
+from lockstep.wal_retention import WalRetention
 
 #: (inputs) -> outputs, or with state (inputs, state) -> (outputs, changes); each a mapping of DataFrames by name
 Transform: TypeAlias = Callable[..., Any]
@@ -30,6 +33,9 @@ class Pipeline:
     state goes once `keep_state` further epochs are published. `drop_state`: names that earlier epochs had and that may
     go; a state that is simply no longer declared is refused.
 
+    `keep_wal`: how long sealed WALs stay after cleanup, a time or a number of epochs; None: cleanup deletes them.
+    `audits` (see `lockstep.audits`) are asked of the sealed output before any sink takes part.
+
     `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long `recover` leaves an undecided
     attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
     """
@@ -43,8 +49,12 @@ class Pipeline:
     state: Mapping[str, KeyedState] = field(default_factory=dict)
     keep_state: int = 10
     drop_state: Sequence[str] = ()
+    keep_wal: timedelta | int | None = None
+    audits: Sequence[Audit] = ()
     version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
+    conservation: Sequence[Conservation] = ()  #: how rows travel through the transform; the seal proves it
     identity: Identity = field(init=False)
+    wal_retention: WalRetention = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         require_name("pipeline", self.name)
@@ -63,18 +73,31 @@ class Pipeline:
             )
         if self.max_in_flight < 1:
             raise InvalidPipeline(f"pipeline {self.name}: max_in_flight must be at least 1, is {self.max_in_flight}")
+        object.__setattr__(self, "wal_retention", WalRetention.of(self.name, self.keep_wal))
         identities = {source.identity for source in self.sources.values()}
         if len(identities) != 1:
             raise InvalidPipeline(
                 f"pipeline {self.name}: its sources mix intervals and cursors; an epoch is named by one of them"
             )
         object.__setattr__(self, "identity", identities.pop())
+        require_known(self.name, self.conservation, list(self.sources), self.outputs)
+        self._require_conserved()
         self._require_sound_state()
+        require_sound(self.name, self.audits, self.outputs)
         holding = [sink.name for sink in self.sinks if sink.holds_keys]
         if self.identity is Identity.INTERVAL and len(holding) > 1:
             raise InvalidPipeline(
                 f"pipeline {self.name}: sinks {holding} upsert with protocol='two_phase': two epochs could each hold "
                 "keys in one that the other one waits for; say protocol='write_ahead' in all of them but one"
+            )
+
+    def _require_conserved(self) -> None:
+        spoken = {output for one in self.conservation for output in one.outputs}
+        asked = {output for one in self.audits if isinstance(one, Conserved) for output in one.outputs}
+        if silent := sorted(asked - spoken):
+            raise InvalidPipeline(
+                f"pipeline {self.name}: an audit asks whether rows were conserved into {silent}: say in conservation= "
+                "how they travel there"
             )
 
     def _require_sound_state(self) -> None:
@@ -90,6 +113,9 @@ class Pipeline:
         if both := sorted(set(self.state) & set(self.drop_state)):
             raise InvalidPipeline(f"pipeline {self.name}: states {both} are declared and dropped at once")
 
+    def __str__(self) -> str:
+        return self.name  # Airflow keeps an argument of a mapped task as text: with addresses each parse is a new DAG
+
     @property
     def outputs(self) -> tuple[str, ...]:
         """Every output that some sink takes, in a stable order."""
@@ -98,6 +124,10 @@ class Pipeline:
     def sink_specs(self) -> dict[str, object]:
         """What a plan freezes of the sinks."""
         return {sink.name: sink.spec() for sink in self.sinks}
+
+    def audit_specs(self) -> tuple[Json, ...]:
+        """What a plan freezes of the audits."""
+        return tuple(one.spec() for one in self.audits)
 
     def reads_from(self) -> dict[str, str]:
         """What a plan freezes of what each source reads."""

@@ -8,6 +8,8 @@ from lockstep.epoch import PACKED
 
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
+COMMAND = "lockstep restate"  #: and where a person restates
+OF_NO_DAG = frozenset({NOTEBOOK, COMMAND})
 
 
 def clear(dag_id: str | None, run_id: str | None) -> str:
@@ -16,6 +18,8 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
+    if dag_id == COMMAND:
+        return "run `lockstep restate` again with the same reason"
     run_id = run_id.partition(PACKED)[0]  # a run that moves a pack has an id for each of its epochs
     return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
 
@@ -23,6 +27,11 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
 def recover(pipeline: str) -> str:
     """Publishes what is decided, and goes on with whatever else is left."""
     return f"`lockstep recover {pipeline}`"
+
+
+def rebuild(pipeline: str) -> str:
+    """Shows what an empty ledger could be told of a pipeline that ran with one that was lost."""
+    return f"`lockstep rebuild {pipeline} --plan`"
 
 
 def void(pipeline: str, epoch: int) -> str:
@@ -33,6 +42,16 @@ def void(pipeline: str, epoch: int) -> str:
 def replan(pipeline: str, epoch: int) -> str:
     """Freezes an undecided epoch anew."""
     return f"`lockstep replan {pipeline} {epoch} --reason 'planned anew'`"
+
+
+def verify(pipeline: str, epoch: int) -> str:
+    """Reads an epoch back from its sinks and compares it with what was sealed."""
+    return f"`lockstep verify {pipeline} {epoch}`"
+
+
+def release(pipeline: str, epoch: int) -> str:
+    """Lets an epoch go on that its audits hold."""
+    return f"`lockstep release {pipeline} {epoch} --reason 'I looked'`"
 
 
 def history(pipeline: str, epoch: int) -> str:

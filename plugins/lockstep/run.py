@@ -18,6 +18,7 @@ from lockstep.pack import move_pack, require_all_moved, require_size
 from lockstep.pipeline import Pipeline
 from lockstep.remedies import NOTEBOOK
 from lockstep.roles.abort import abort
+from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
@@ -30,6 +31,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.kept import KeptSinks
 from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.early_load import EarlyLoads
+from lockstep.steps.generations import require_reason
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 
@@ -66,17 +68,19 @@ def run_epoch(
     spark: SparkSession | str,
     connections: Mapping[str, str],
     run_id: str | None = None,
+    restate: str | None = None,
 ) -> EpochReport:
     """Move one epoch from its source into every sink, and return what became of it.
 
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
     id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
+    `restate`: why an interval that is published shall be read again, and its rows be replaced in every sink.
     An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
     `lockstep` at DEBUG.
     """
     span = Interval(*interval) if interval is not None else None
-    run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span)
+    run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span, require_reason(restate))
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         if pipeline.identity is Identity.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it
@@ -102,17 +106,18 @@ def run_epochs(
     spark: SparkSession | str,
     connections: Mapping[str, str],
     run_id: str | None = None,
+    restate: str | None = None,
     jobs: int | None = None,
 ) -> list[EpochReport]:
     """Move many epochs as `run_epoch` moves one, faster: on one Spark session and one connection to each place, with
     `jobs` epochs (default: one a core) staged side by side, and decided together.
 
     `intervals`: of an interval pipeline, in any order. `most`: of a cursor pipeline, at most so many, until there is
-    nothing left to read. Each epoch stays one of its own: what fails is one epoch, and the others go on. Raises
-    `PackUnfinished` then, or `PackFailed`, which names each that failed; call it again for them, with the same `run_id`
-    or none. The reports of the epochs, in the order of `intervals`.
+    nothing left to read. `restate`: as for `run_epoch`. Each epoch stays one of its own: what fails is one epoch, and
+    the others go on. Raises `PackUnfinished` then, or `PackFailed`, which names each that failed; call it again for
+    them, with the same `run_id` or none. The reports of the epochs, in the order of `intervals`.
     """
-    run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}")
+    run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}", restate=require_reason(restate))
     runs = _members(pipeline, run, intervals, most)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         members = move_pack(runtime, runs, in_process(pipeline, spark, connections), jobs=jobs)
@@ -180,6 +185,7 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
         rows={name: output["rows"] for name, output in summary.get("outputs", {}).items()},
         sources=summary.get("sources", {}),
         publications={name: found.publication or "" for name, found in participants.items()},
+        verdict=runtime.ledger.verdict(epoch.pipeline, epoch.id) if epoch.plan.audits else None,
     )
 
 
@@ -187,6 +193,8 @@ def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
     try:
         with EarlyLoads() as early:
             epoch = stage(runtime, run, launch, early=early)
+            if epoch.plan.audits:
+                audit(runtime, run)
             for sink in epoch.plan.sinks:
                 prepare(runtime, run, sink, early)
         commit(runtime, run)

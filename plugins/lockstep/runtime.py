@@ -16,7 +16,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink, current_type
 from lockstep.sinks.kept import KeptSinks
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
+from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.reading import SealedWal
@@ -160,7 +160,13 @@ class Runtime:
 
     def sink_epoch(self, epoch: Epoch, token: int) -> SinkEpoch:
         """What a sink is told of a sealed epoch."""
-        return SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
+        told = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
+        if epoch.generation is None:
+            return told
+        before = self.ledger.epoch(epoch.pipeline, epoch.generation.replaces)
+        sealed = {name: output["rows"] for name, output in before.summary["outputs"].items()} if before.summary else {}
+        replaced = (Replaced(before.id, before.manifest_hash or "", sealed),)
+        return replace(told, replaced=replaced, generation=epoch.generation.number)
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""

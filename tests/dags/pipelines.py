@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lockstep.epoch import Identity, Interval, Position
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.files import FileSink
+from lockstep.sinks.kafka import KafkaSink
 from lockstep.sources import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
@@ -54,3 +55,12 @@ def pipeline_of(source: Source, *, hold: timedelta = timedelta(hours=2)) -> Pipe
 
 
 ORDERS = pipeline_of(Days())
+SHARDED = Pipeline(
+    name="sharded",
+    sources={"orders": Days()},
+    transform=unchanged,
+    sinks=[
+        FileSink("raw", output="orders", path="out/raw"),
+        KafkaSink("totals", output="orders", topic="totals", connection="kafka", shards=3),
+    ],
+)

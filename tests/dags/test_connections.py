@@ -19,8 +19,8 @@ from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
 if TYPE_CHECKING:
-    from lockstep.orchestration._connections import AirflowConnections
     from lockstep.orchestration._launching import Launcher
+    from lockstep.orchestration.connections import AirflowConnections
 
 text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -29,14 +29,14 @@ def dsn_of(**fields: Any) -> str:
     """What libpq is given for an Airflow Connection with these fields."""
     from airflow.sdk import Connection
 
-    from lockstep.orchestration import _connections as connections
+    from lockstep.orchestration import connections
 
     return connections.dsn_of(Connection(conn_id="w", conn_type="postgres", **fields))
 
 
 @pytest.fixture
 def connections() -> AirflowConnections:
-    from lockstep.orchestration._connections import AirflowConnections
+    from lockstep.orchestration.connections import AirflowConnections
 
     return AirflowConnections()
 
@@ -97,7 +97,7 @@ def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: Ai
 
 
 def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration._connections import staging_uri
+    from lockstep.orchestration.connections import staging_uri
 
     monkeypatch.delenv("LOCKSTEP_STAGING", raising=False)
     monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "host": "s3://wal/all"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ import pytest
 
 import lockstep
 from lockstep import errors
+from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
-from tests.dags.pipelines import ORDERS, Days, Numbers, pipeline_of
+from tests.dags.pipelines import ORDERS, SHARDED, Days, Numbers, pipeline_of
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -59,6 +61,23 @@ def test_the_phases_follow_each_other(dag: DAG) -> None:
         "cleanup": {"publish.raw", "publish.copy"},
         "abort": {"begin", "stage", "prepare.raw", "prepare.copy", "commit"},
     }
+
+
+def test_audits_are_one_task_before_prepare_and_change_no_other() -> None:
+    from lockstep.orchestration.operators import AuditOperator
+
+    plain = {task.task_id: task.upstream_task_ids for task in epoch_dag(ORDERS, schedule="@daily").tasks}
+    audited = replace(ORDERS, audits=(row_count("orders"),))
+    made = epoch_dag(audited, schedule="@daily", dag_id="audited")
+    for sink in ("raw", "copy"):
+        plain[f"prepare.{sink}"] = plain[f"prepare.{sink}"] - {"stage"} | {"audit"}
+    plain["abort"] = plain["abort"] | {"audit"}
+    plain["audit"] = {"stage"}
+    assert {task.task_id: task.upstream_task_ids for task in made.tasks} == plain
+    task = made.get_task("audit")
+    assert isinstance(task, AuditOperator) and task.trigger_rule == "none_failed" and task.doc_md
+    labels = {edge["label"] for edges in made.edge_info.values() for edge in edges.values()}
+    assert {"a sealed WAL", "nothing offends"} <= labels
 
 
 def test_abort_fires_on_the_first_failure_before_the_commit_and_every_other_task_on_none(dag: DAG) -> None:
@@ -188,14 +207,63 @@ def test_each_sink_publishes_an_asset_of_its_own(dag: DAG) -> None:
     assert assets == {"publish.raw": [asset_of("orders", "raw")], "publish.copy": [asset_of("orders", "copy")]}
 
 
+@pytest.fixture
+def mapped() -> DAG:
+    return epoch_dag(SHARDED, schedule="@daily", start_date=START, map_shards=True)
+
+
+def test_shards_are_mapped_before_publish_which_looks_for_all_of_them(mapped: DAG) -> None:
+    plain = {task.task_id: task.upstream_task_ids for task in epoch_dag(SHARDED, dag_id="plain").tasks}
+    plain["publish.totals"] |= {"publish_shards.totals"}
+    plain["publish_shards.totals"] = {"commit"}
+    assert {task.task_id: task.upstream_task_ids for task in mapped.tasks} == plain
+    assert mapped.get_task("publish_shards.totals").downstream_task_ids == {"publish.totals"}
+    assert mapped.edge_info["commit"]["publish_shards.upstream_join_id"]["label"] == "decided"
+
+
+def test_each_shard_is_a_task_instance_by_its_name(mapped: DAG) -> None:
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+    from lockstep.orchestration.operators import PublishShardOperator
+
+    task = mapped.get_task("publish_shards.totals")
+    assert isinstance(task, MappedOperator)
+    assert task.expand_input.value == {"shard": [0, 1, 2]}
+    assert task.map_index_template == "shard {{ task.shard }}"
+    one = task.unmap({"shard": 2})
+    assert isinstance(one, PublishShardOperator)
+    assert (one.shard, one.sink, one.pipeline) == (2, "totals", SHARDED)
+    assert (one.trigger_rule, one.weight_rule, one.outlets) == ("none_failed", "upstream", [])
+
+
+def test_a_dag_of_mapped_shards_is_the_same_at_each_parse(mapped: DAG) -> None:
+    """An address in it would make each parse a new version of the DAG."""
+    again = Pipeline(SHARDED.name, SHARDED.sources, lambda inputs: inputs, SHARDED.sinks)
+    other = epoch_dag(again, schedule="@daily", start_date=START, map_shards=True)
+    assert json.dumps(serialized(other)) == json.dumps(serialized(mapped))
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "arguments", "why"),
+    [(ORDERS, {}, "no sink has more than one shard"), (SHARDED, {"pack": 3}, "leave one of them away")],
+    ids=["one shard", "a pack"],
+)
+def test_shards_are_not_mapped_where_there_is_nothing_to_map(
+    pipeline: Pipeline, arguments: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidPipeline, match=why):
+        epoch_dag(pipeline, schedule="@daily", start_date=START, map_shards=True, **arguments)
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda: epoch_dag(ORDERS, schedule="@daily", start_date=START),
         lambda: epoch_dag(pipeline_of(Numbers())),
+        lambda: epoch_dag(SHARDED, schedule="@daily", start_date=START, map_shards=True),
         lambda: lockstep.recovery_dag(),
     ],
-    ids=["interval", "cursor", "recovery"],
+    ids=["interval", "cursor", "mapped shards", "recovery"],
 )
 def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(make: Callable[[], DAG]) -> None:
     made = make()

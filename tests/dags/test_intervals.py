@@ -10,7 +10,7 @@ import pendulum
 import pytest
 
 from lockstep.epoch import Interval, RunKey
-from lockstep.errors import IntervalMissing, InvalidPipeline
+from lockstep.errors import IntervalMissing, InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -85,3 +85,39 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
     for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z", ti=task), run("yesterday", ti=task)):
         operators.CommitOperator(task_id="commit", pipeline=ORDERS).execute(given)
     assert [str(one.interval) for one in seen] == ["[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)", "None"]
+
+
+def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration import operators
+
+    seen: list[str | None] = []
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+    monkeypatch.setattr(operators, "migrate", lambda _: None)
+    monkeypatch.setattr(operators, "connection", lambda _: None)
+    monkeypatch.setattr(operators, "dsn_of", lambda _: "")
+    monkeypatch.setattr(operators, "_summarize", lambda _: {})
+    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run.restate))
+    task = SimpleNamespace(dag_id="orders", run_id="manual 1")
+    for given in ({}, {"lockstep_restate": None}, {"lockstep_restate": " a corrected file "}):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(given)
+        operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    assert seen == [None, None, "a corrected file"]
+    for nonsense in (
+        True,
+        "",
+        " ",
+        {"$ne": None},
+        ["a"],
+        7,
+        "x" * 2000,
+        "nul\0",
+        "two\nlines",
+        "\x1b[31mred",
+        "\ud800",
+    ):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update({"lockstep_restate": nonsense})
+        with pytest.raises(RestateRefused, match="to restate what is published say why"):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    assert len(seen) == 3

@@ -99,14 +99,17 @@ class AirflowApi:
         wanted = set(states)
         wait_for(lambda: self.states(dag_id, run_id).get(task_id) in wanted, f"{task_id} of {run_id} to be {wanted}")
 
-    def mark_task(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
-        self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{task_id}", {"new_state": state})
+    def mark_task(self, dag_id: str, run_id: str, task_id: str, state: str, index: int | None = None) -> None:
+        """`index`: of a mapped one this instance alone."""
+        instance = task_id if index is None else f"{task_id}/{index}"
+        self._call("PATCH", f"{_run(dag_id, run_id)}/taskInstances/{instance}", {"new_state": state})
 
-    def clear(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool) -> None:
+    def clear(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool, index: int | None = None) -> None:
+        """`index`: of a mapped one this instance alone."""
         body = {
             "dry_run": False,
             "dag_run_id": run_id,
-            "task_ids": [task_id],
+            "task_ids": [task_id if index is None else [task_id, index]],
             "include_downstream": downstream,
             "only_failed": False,
         }
@@ -118,8 +121,9 @@ class AirflowApi:
 
     def log_entries(self, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
         """What the task's last try has logged, each line with its fields."""
-        tried = self.tasks(dag_id, run_id)[task_id]["try_number"]
-        answer = self._call("GET", f"{_run(dag_id, run_id)}/taskInstances/{task_id}/logs/{tried}?full_content=true")
+        found = self.tasks(dag_id, run_id)[task_id]
+        where = f"{_run(dag_id, run_id)}/taskInstances/{found['task_id']}/logs/{found['try_number']}"
+        answer = self._call("GET", f"{where}?full_content=true&map_index={found['map_index']}")
         return list(answer["content"])
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:

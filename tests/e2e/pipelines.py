@@ -1,4 +1,6 @@
-"""Small pipelines for a running scheduler: a CSV file a day goes into a table and into a folder of Parquet files."""
+"""Small pipelines for a running scheduler: a CSV file a day goes into a table and a folder of Parquet files, or into a
+topic.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockstep import Pipeline
+from lockstep import Pipeline, crash
+from lockstep.crash import CrashPoint
 from lockstep.home import absolute
 from lockstep.pipeline import Transform
-from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sinks import FileSink, KafkaSink, PostgresSink
 from lockstep.sources import FileSource
 
 if TYPE_CHECKING:
@@ -51,6 +54,23 @@ def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     return hold
 
 
+def hold_publisher(point: CrashPoint) -> None:
+    """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists; say so."""
+    gate = Path(absolute("gates"), "publisher")
+    if point is not CrashPoint.PUBLISH_AFTER_WRITE or not gate.exists():
+        return
+    try:
+        held = gate.rename(gate.with_suffix(".held"))
+    except FileNotFoundError:  # somebody else was the first
+        return
+    deadline = time.monotonic() + GATE_SECONDS
+    while held.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+crash.observe(hold_publisher)
+
+
 def pipeline_of(name: str, transform: Transform = unchanged, *, files: str = DAILY) -> Pipeline:
     return Pipeline(
         name=name,
@@ -72,3 +92,9 @@ mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")
 packed = pipeline_of("packed", gated)
+sharded = Pipeline(
+    name="sharded",
+    sources={"orders": FileSource(f"landing/sharded/{DAILY}", format="csv", schema=SCHEMA)},
+    transform=unchanged,
+    sinks=[KafkaSink("events", output="orders", topic="sharded", connection="kafka", shards=3)],
+)

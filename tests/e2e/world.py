@@ -158,6 +158,17 @@ class World:
     def open_gate(self, day: str) -> None:
         (self.home / "gates" / day).unlink(missing_ok=True)
 
+    def hold_publisher(self) -> None:
+        """Hold the next publisher up that has rows in an open transaction."""
+        (self.home / "gates").mkdir(exist_ok=True)
+        (self.home / "gates" / "publisher").touch()
+
+    def wait_for_held_publisher(self) -> None:
+        wait_for((self.home / "gates" / "publisher.held").exists, "a publisher to be held up")
+
+    def release_publisher(self) -> None:
+        (self.home / "gates" / "publisher.held").unlink(missing_ok=True)
+
     def kill_task(self, pipeline: str, run_id: str, task_id: str) -> None:
         """kill -9 of the process that executes the task."""
         os.kill(int(self.api.tasks(pipeline, run_id)[task_id]["pid"]), signal.SIGKILL)

@@ -78,12 +78,18 @@ class _RecordProducer(ABC):
         sizes = {"batch.size": min(_BATCH_BYTES, most_bytes), "message.max.bytes": max(1000, most_bytes)}
         always = {"message.timeout.ms": int(route.timeout * 1000), "delivery.report.only.error": True}
         settings = client(route.settings)
+        self._further: Mapping[str, bytes] = {}
         self._producer = Producer({**_TUNING, **sizes, **settings, "partitioner": route.partitioner, **own, **always})
+
+    def add_headers(self, headers: Mapping[str, bytes]) -> None:
+        """Of every record of the route's topic from now on, besides its own."""
+        self._further = headers
 
     def _produce(self, records: Iterable[Record], topic: str) -> int:
         """How many were handed over: all. Waits while too much is under way."""
         produce, count = self._producer.produce, 0
-        header: dict[str, bytes] = {}  # one for all: the client copies what stands in it
+        # one for all: the client copies what stands in it
+        header: dict[str, bytes] = dict(self._further) if topic == self._route.topic else {}
         try:
             for key, value, partition, milliseconds, name in records:
                 if name is not None:

@@ -22,9 +22,9 @@ from airflow.sdk.exceptions import AirflowException
 from lockstep.environment import variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
-from lockstep.orchestration._connections import AirflowConnections, connection
 from lockstep.orchestration._shipping import file_of, ship
 from lockstep.orchestration._telling import DriverLog
+from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import planned_source
 from lockstep.wal.request import read_error, read_request

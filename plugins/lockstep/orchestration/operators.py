@@ -6,6 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,19 +30,23 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
-from lockstep.orchestration._connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
+from lockstep.operations.compact import compact, compactable_sinks
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
+from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
+from lockstep.orchestration.page import EpochLink
+from lockstep.orchestration.restating import reason_of
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
+from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
+from lockstep.roles.publish import publish, publish_shard
 from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
@@ -52,7 +57,8 @@ from lockstep.wal.staging import Staging
 def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
     task = context["ti"]
-    actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}#{task.try_number}"
+    instance = f"[{task.map_index}]" if task.map_index is not None and task.map_index >= 0 else ""
+    actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}{instance}#{task.try_number}"
     with closing(Ledger(dsn_of(connection(LEDGER)), actor)) as ledger:
         yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
 
@@ -60,6 +66,7 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
 class EpochOperator(TellingOperator):
     """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
 
+    operator_extra_links = (EpochLink(),)
     #: What passes when others have done their part: waited for, and no failure.
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
 
@@ -93,6 +100,7 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        run = replace(run, restate=reason_of(context))
         return _summarize(begin(runtime, run, interval_of(self.pipeline, context)))
 
 
@@ -114,6 +122,17 @@ class StageOperator(EpochOperator):
         the code that it interrupts may hold the client's locks."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
+
+
+class AuditOperator(EpochOperator):
+    """Ask the sealed WAL what the plan froze, before any sink takes part."""
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        verdict = audit(runtime, run)
+        if verdict is None:
+            return {"outcome": "planned without audits"}
+        offending = {one.name: one.offending for one in verdict.results}
+        return {"outcome": verdict.outcome.value, "offending": offending}
 
 
 class PrepareOperator(EpochOperator):
@@ -152,6 +171,18 @@ class PublishOperator(EpochOperator):
     @property
     def _outputs(self) -> tuple[str, ...]:
         return next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
+
+
+class PublishShardOperator(EpochOperator):
+    """Make one shard of the decided epoch visible in one sink; what `publish` finds then it needn't do."""
+
+    def __init__(self, *, sink: str, shard: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.sink = sink
+        self.shard = shard
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return {**_summarize(publish_shard(runtime, run, self.sink, self.shard)), "sink": self.sink}
 
 
 class CleanupOperator(EpochOperator):
@@ -213,7 +244,7 @@ class PackOperator(EpochOperator):
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = RunKey(context["ti"].dag_id, context["ti"].run_id)
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id, restate=reason_of(context))
         span = interval_of(self.pipeline, context)
         if span is None:
             return [run.member(None, number) for number in range(1, self.most + 1)]
@@ -238,13 +269,15 @@ class PackOperator(EpochOperator):
 
 
 class ListPipelinesOperator(TellingOperator):
-    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not."""
+    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
+    asks for alone."""
 
     def perform(self, context: Context) -> list[str]:
         dsn = dsn_of(connection(LEDGER))
         migrate(dsn)
+        only = context["params"].get("pipeline")
         with closing(Report(dsn)) as report:
-            return report.recoverable()
+            return [name for name in report.recoverable() if only in (None, name)]
 
 
 class RecoverOperator(TellingOperator):
@@ -261,6 +294,55 @@ class RecoverOperator(TellingOperator):
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
+
+
+class ListCompactableOperator(TellingOperator):
+    """Pipeline and name of every sink whose table `lockstep compact` takes."""
+
+    def perform(self, context: Context) -> list[dict[str, str]]:
+        with closing(Report(dsn_of(connection(LEDGER)))) as report:
+            pipelines = report.recoverable()
+        found = []
+        for pipeline in pipelines:
+            with open_runtime(pipeline, None, context) as runtime:
+                found += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
+        return found
+
+
+class CompactOperator(TellingOperator):
+    """Compact the table of one sink, by names alone."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        sink: str,
+        target_bytes: int,
+        min_files: int,
+        expire: timedelta | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+        self.sink = sink
+        self.target_bytes = target_bytes
+        self.min_files = min_files
+        self.expire = expire
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        with open_runtime(self.pipeline, None, context) as runtime:
+            found = compact(
+                runtime,
+                self.sink,
+                target_bytes=self.target_bytes,
+                min_files=self.min_files,
+                expire=self.expire,
+                progress=self._tell,
+            )
+        return asdict(found)
+
+    def _tell(self, done: int, of: int) -> None:
+        self.log.info("%s of %s small files are written anew", done, of)
 
 
 class NothingStuckOperator(TellingOperator):

@@ -1,4 +1,4 @@
-"""Registers Lockstep's timetables, and has its modules imported once, where tasks are forked from.
+"""Registers Lockstep's timetables and pages, and has its modules imported once, where tasks are forked from.
 
 Without that every task would import the same modules again: half a second of CPU, and three seconds for one that talks
 to Spark Connect, whose client needs pandas. Nothing is connected here: what is forked is code.
@@ -12,6 +12,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 from airflow.sdk import Asset
 
+from lockstep.orchestration.page import MOUNT, LazyApplication, external_views
 from lockstep.orchestration.timetables import CronIntervals, DeltaIntervals
 from lockstep.version import __version__
 
@@ -46,3 +47,5 @@ class LockstepPlugin(AirflowPlugin):
     name = "lockstep"
     version = __version__
     timetables: list[Any] = [CronIntervals, DeltaIntervals]  # noqa: RUF012 Airflow declares it so
+    fastapi_apps: list[Any] = [{"app": LazyApplication(), "url_prefix": MOUNT, "name": "Lockstep"}]  # noqa: RUF012
+    external_views: list[Any] = external_views()

@@ -10,6 +10,11 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator
 
+RECOVERY_TAG = "lockstep recovery"  #: by it the pages find the DAG, whatever it is called
+
+_PIPELINE = Param(
+    None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
+)
 _HOLD = Param(
     None,
     type=["null", "integer"],
@@ -32,8 +37,8 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         schedule=CronTriggerTimetable(schedule, timezone="UTC"),
         start_date=datetime(2024, 1, 1, tzinfo=UTC),
         default_args={"owner": OWNER, "retries": 0},
-        params={"hold_minutes": _HOLD},
-        tags={TAG},
+        params={"hold_minutes": _HOLD, "pipeline": _PIPELINE},
+        tags={TAG, RECOVERY_TAG},
         doc_md=__doc__,
         **{**defaults, **dag_args},
     ) as dag:

@@ -139,13 +139,11 @@ def _tag(token: int) -> str:
 
 @contextmanager
 def tag_operations(spark: SparkSession, token: int) -> Iterator[None]:
-    """Tag what this thread asks of Spark, so that `cancel` can find it, and make `spark` its active session.
-
-    The Connect client takes the session of a checkpoint's answer from there, whichever session asked for it.
-    """
+    """Tag what this thread asks of Spark, so that `cancel` can find it, and make `spark` its active session: a
+    transform that asks for that one gets its own."""
     spark.addTag(_tag(token))
     try:
-        with _active(spark):
+        with active(spark):
             yield
     finally:
         spark.removeTag(_tag(token))
@@ -254,7 +252,8 @@ def _close(spark: SparkSession, url: str) -> None:
 
 
 @contextmanager
-def _active(spark: SparkSession) -> Iterator[None]:
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make `spark` this thread's active session; pyspark has no call for that at Spark Connect."""
     if not is_remote(spark):
         yield
         return

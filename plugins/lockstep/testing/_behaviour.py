@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
-from lockstep.errors import LedgerConflict, TargetChanged, Terminal
+from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, Terminal
 from lockstep.sinks.base import Sink
-from lockstep.sinks.values import Guarantee, Publication
+from lockstep.sinks.values import Guarantee, Publication, SinkEpoch
 from lockstep.testing import _crash_sweep as crash_sweep
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
@@ -27,6 +28,7 @@ from lockstep.testing._under_test import (
     SinkUnderTest,
     epoch,
     expect_proof,
+    expect_replaced,
     expect_rows,
     expect_settled,
     opened,
@@ -41,17 +43,19 @@ Behaviour = Callable[[SinkUnderTest], None]
 BEHAVIOURS: list[Behaviour] = []  #: for every sink that remembers what it has published
 UNREMEMBERED: list[Behaviour] = []  #: those of them that hold without a marker, too
 VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
-CRASHES: list[Behaviour] = []  #: those of both that fork a process for each crash point, and take seconds
+REPLACING_BEHAVIOURS: list[Behaviour] = []  #: for sinks in which an epoch can take the place of another one
+CRASHES: list[Behaviour] = []  #: those of all that fork a process for each crash point, and take seconds
 
 ROWS = 1000
 CRASH_ROWS = 500
 
 
 def behaviours(kind: type[SinkUnderTest] | SinkUnderTest) -> list[Behaviour]:
-    """What a sink of this kind must do, by its `guarantee` and `votes_with_data`."""
+    """What a sink of this kind must do, by its `guarantee`, `votes_with_data` and `replaceable`."""
     if kind.guarantee is Guarantee.NONE:
         return list(UNREMEMBERED)
-    return [*BEHAVIOURS, *(VOTING_BEHAVIOURS if kind.votes_with_data else [])]
+    voting = VOTING_BEHAVIOURS if kind.votes_with_data else []
+    return [*BEHAVIOURS, *voting, *(REPLACING_BEHAVIOURS if kind.replaceable else [])]
 
 
 def every_sink(behaviour: Behaviour) -> Behaviour:
@@ -77,6 +81,16 @@ def every_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
 def every_voting_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
     CRASHES.append(behaviour)
     return every_voting_sink(behaviour)
+
+
+def every_replacing_sink(behaviour: Behaviour) -> Behaviour:
+    REPLACING_BEHAVIOURS.append(behaviour)
+    return behaviour
+
+
+def every_replacing_sink_in_a_crash(behaviour: Behaviour) -> Behaviour:
+    CRASHES.append(behaviour)
+    return every_replacing_sink(behaviour)
 
 
 # --- visibility ------------------------------------------------------------------------------------------------------
@@ -250,6 +264,141 @@ def a_larger_token_prepares_past_a_smaller_one_that_voted(target: SinkUnderTest)
     expect_settled(target)
 
 
+# --- in the place of another epoch ----------------------------------------------------------------------------------
+
+
+@every_sink
+def a_sink_says_whether_its_epochs_can_be_replaced(target: SinkUnderTest) -> None:
+    with opened(target) as sink:
+        sink.preflight(None)
+        if target.replaceable:
+            sink.require_replaceable()
+            return
+        with refused(PreflightRefused):
+            sink.require_replaceable()
+
+
+@every_replacing_sink
+def a_replacement_shows_its_rows_in_the_place_of_the_replaced(target: SinkUnderTest) -> None:
+    old, other, new = sealed(ROWS), sealed(300, start=ROWS), sealed(700, start=5 * ROWS)
+    first = _published(target, epoch(1, token=10), old)
+    _published(target, epoch(2, token=20, manifest="b"), other)
+    at = epoch(3, token=30, manifest="c", replaced=[first])
+    vote = prepare(target, at, new)
+    expect_rows(target, old, other)
+    assert publish(target, at, vote, new) in (Publication.COMMITTED, Publication.SENT)
+    expect_rows(target, other, new)
+    expect_proof(target, at, new)
+    expect_replaced(target, first)
+    assert publish(target, at, vote, new) is Publication.FOUND
+    expect_rows(target, other, new)
+    expect_settled(target)
+
+
+@every_replacing_sink
+def a_replacement_is_replaced_in_its_turn(target: SinkUnderTest) -> None:
+    wals = [sealed(100 + number, start=1000 * number) for number in range(3)]
+    first = _published(target, epoch(1, token=10), wals[0])
+    second = _published(target, epoch(2, token=20, manifest="b", replaced=[first]), wals[1])
+    third = _published(target, epoch(3, token=30, manifest="c", replaced=[second]), wals[2])
+    expect_rows(target, wals[2])
+    expect_proof(target, third, wals[2])
+    for one in (first, second):
+        expect_replaced(target, one)
+
+
+@every_replacing_sink
+def one_epoch_takes_the_place_of_several(target: SinkUnderTest) -> None:
+    wals = [sealed(100 + number, start=1000 * number) for number in range(4)]
+    tokens = {number: epoch(number, token=10 * number, manifest=f"{number}") for number in (1, 2, 3)}
+    several = [_published(target, at, wals[number]) for number, at in tokens.items()]
+    _published(target, epoch(4, token=40, manifest="d", replaced=several[1:]), wals[0])
+    expect_rows(target, wals[1], wals[0])
+    for one in several[1:]:
+        expect_replaced(target, one)
+
+
+@every_replacing_sink
+def an_epoch_without_rows_replaces_and_is_replaced(target: SinkUnderTest) -> None:
+    first = _published(target, epoch(1, token=10), sealed(ROWS))
+    second = _published(target, epoch(2, token=20, manifest="b", replaced=[first]), sealed(0))
+    expect_rows(target)
+    _published(target, epoch(3, token=30, manifest="c", replaced=[second]), sealed(50))
+    expect_rows(target, sealed(50))
+    expect_settled(target)
+
+
+@every_replacing_sink
+def the_same_rows_replace_themselves(target: SinkUnderTest) -> None:
+    wal = sealed(ROWS)
+    first = _published(target, epoch(1, token=10), wal)
+    _published(target, epoch(2, token=20, manifest="b", replaced=[first]), wal)
+    expect_rows(target, wal)
+    expect_settled(target)
+
+
+@every_replacing_sink
+def who_publishes_a_replaced_epoch_again_finds_its_marker(target: SinkUnderTest) -> None:
+    old, new = sealed(ROWS), sealed(300, start=ROWS)
+    first = epoch(1, token=10)
+    vote = prepare(target, first, old)
+    publish(target, first, vote, old)
+    _published(target, epoch(2, token=20, manifest="b", replaced=[first]), new)
+    for token in (10, 30):
+        assert publish(target, replace(first, token=token), vote, old) is Publication.FOUND
+    expect_rows(target, new)
+    expect_settled(target)
+
+
+@every_replacing_sink
+def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTest) -> None:
+    first, other = epoch(1, token=10), epoch(1, token=10, manifest="another life")
+    with refused(LedgerConflict):
+        prepare(target, epoch(2, token=20, manifest="b", replaced=[first]), sealed(50))
+    sweep(target)
+    _published(target, first, sealed(ROWS))
+    with refused(LedgerConflict):
+        prepare(target, epoch(2, token=21, manifest="b", replaced=[other]), sealed(50))
+    sweep(target)
+    expect_rows(target, sealed(ROWS))
+    expect_settled(target)
+
+
+@every_replacing_sink
+def processes_that_replace_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
+    new = sealed(300, start=ROWS)
+    first = _published(target, epoch(1, token=10), sealed(ROWS))
+    at = epoch(2, token=20, manifest="b", replaced=[first])
+    vote = prepare(target, at, new)
+    children = [fork(lambda: publish(target, at, vote, new)) for _ in range(4)]
+    assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
+    expect_rows(target, new)
+    expect_proof(target, at, new)
+    expect_replaced(target, first)
+    expect_settled(target)
+
+
+@every_replacing_sink
+def who_counts_throughout_sees_the_old_rows_or_the_new(target: SinkUnderTest) -> None:
+    wals = [sealed(200 + number, start=1000 * number) for number in range(6)]
+    at = _published(target, epoch(1, token=10), wals[0])
+    for number, wal in enumerate(wals[1:], start=2):
+        at = epoch(number, token=10 * number, manifest=f"{number}", replaced=[at])
+        vote = prepare(target, at, wal)
+        publisher, seen = fork(partial(publish, target, at, vote, wal)), list[int]()
+        while publisher.is_running():
+            seen.append(target.visible().num_rows)
+        assert publisher.wait() == 0, "the publisher failed"
+        assert set(seen) <= {198 + number, 199 + number}, f"a reader counted {seen}"
+        assert seen == sorted(seen), f"a reader saw the new rows and then the old ones: {seen}"
+        expect_rows(target, wal)
+
+
+def _published(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> SinkEpoch:
+    publish(target, at, prepare(target, at, wal), wal)
+    return at
+
+
 # --- abort -----------------------------------------------------------------------------------------------------------
 
 
@@ -392,10 +541,31 @@ def a_zombie_that_repairs_doubles_nothing(target: SinkUnderTest) -> None:
     _sweep(target, crash_sweep.repairs_what_was_lost, signal.SIGSTOP)
 
 
+@every_replacing_sink_in_a_crash
+def a_kill_at_any_point_of_a_replacement_shows_the_old_rows_or_the_new(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_publishes, signal.SIGKILL, crash_sweep.REPLACEMENT)
+
+
+@every_replacing_sink_in_a_crash
+def a_zombie_of_a_replacement_doubles_nothing(target: SinkUnderTest) -> None:
+    _sweep(target, crash_sweep.prepares_and_publishes, signal.SIGSTOP, crash_sweep.REPLACEMENT)
+
+
+@every_replacing_sink_in_a_crash
+def a_zombie_of_a_replaced_epoch_brings_no_row_back(target: SinkUnderTest) -> None:
+    story = crash_sweep.repairs_what_was_lost if target.votes_with_data else crash_sweep.prepares_and_publishes
+    _sweep(target, story, signal.SIGSTOP, crash_sweep.REPLACED)
+
+
 #: of every sweep here; a suite without the time for all may set another one. Each story is swept by kills and by stops
 select: crash_sweep.Select = crash_sweep.all_steps
 
 
-def _sweep(target: SinkUnderTest, story: crash_sweep.Story, action: signal.Signals) -> None:
-    steps = crash_sweep.sweep_every_step(target, story, crash_sweep.reached_points, action, CRASH_ROWS, select)
+def _sweep(
+    target: SinkUnderTest,
+    story: crash_sweep.Story,
+    action: signal.Signals,
+    plot: crash_sweep.Plot = crash_sweep.ALONE,
+) -> None:
+    steps = crash_sweep.sweep_every_step(target, story, crash_sweep.reached_points, action, CRASH_ROWS, select, plot)
     assert CrashPoint.PREPARE_AFTER_PRE_COMMIT in steps, f"only {steps} were reached"

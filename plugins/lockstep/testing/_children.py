@@ -25,6 +25,12 @@ class Child:
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.code
 
+    def is_running(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is None
+
     def wait_until_stopped(self) -> bool:
         """True once it has stopped itself, False if it ended."""
         _, status = os.waitpid(self.pid, os.WUNTRACED)

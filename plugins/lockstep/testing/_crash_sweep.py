@@ -30,12 +30,14 @@ from lockstep.testing._under_test import (
     SinkUnderTest,
     epoch,
     expect_proof,
+    expect_replaced,
     expect_rows,
     expect_settled,
     opened,
     pending,
     prepare,
     publish,
+    shows,
     sweep,
 )
 
@@ -43,6 +45,7 @@ OnStep = Callable[[str], None]
 END = "the end"  #: a story's last step
 Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
 Select = Callable[[list[str], signal.Signals], list[int]]  #: at which steps to take an action
+_REPLACEMENTS = 1000  #: what their numbers are above those of the replaced
 
 
 # --- the ledger's part -----------------------------------------------------------------------------------------------
@@ -70,19 +73,28 @@ class Decision:
 
 @dataclass(frozen=True)
 class Round:
-    """One epoch of a sweep: the first process's token, the WAL, and what was decided."""
+    """One epoch of a sweep: the first process's token, the WAL, and what was decided. `replaced`: the one whose place
+    it takes."""
 
     target: SinkUnderTest
     number: int
     rows: int
     decision: Decision
+    replaced: Round | None = None
+
+    def replacement(self) -> Round:
+        """The epoch that is to take this one's place."""
+        number = _REPLACEMENTS + self.number
+        decision = Decision(self.decision.path.with_name(f"decision-{number}"))
+        return Round(self.target, number, self.rows, decision, self)
 
     @property
     def wal(self) -> list[SealedRows]:
         return sealed(self.rows, start=self.number * 100_000)
 
     def epoch(self, token: int) -> SinkEpoch:
-        return epoch(self.number, token=token, manifest=f"round {self.number}")
+        replaced = [self.replaced.epoch(self.replaced.first_token)] if self.replaced else []
+        return epoch(self.number, token=token, manifest=f"round {self.number}", replaced=replaced)
 
     @property
     def first_token(self) -> int:
@@ -153,6 +165,37 @@ def _prepare_in_turn(round: Round) -> None:
             time.sleep(PAUSE)
 
 
+# --- what comes before a story, and after it --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plot:
+    """How a story is one of several epochs. `begin`: what is there before it; gives the round that the story is of.
+    `end`: what a second process does; gives the round whose rows are to be seen in the end."""
+
+    begin: Callable[[Round], Round]
+    end: Callable[[Round], Round]
+    watched: bool = False  #: whether a reader looks between them: all is to be as it was, or as it will be
+
+
+def _finish_round(round: Round) -> Round:
+    finish(round)
+    return round
+
+
+def _publish_then_replace(round: Round) -> Round:
+    return _finish_round(round).replacement()
+
+
+def _finish_then_replace(round: Round) -> Round:
+    return _finish_round(_publish_then_replace(round))
+
+
+ALONE = Plot(lambda round: round, _finish_round)
+REPLACEMENT = Plot(_publish_then_replace, _finish_round, watched=True)  #: the story is of the one that replaces
+REPLACED = Plot(lambda round: round, _finish_then_replace)  #: of the one that is replaced
+
+
 # --- the sweep -------------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +217,7 @@ def sweep_every_step(
     action: signal.Signals,
     rows: int,
     select: Select = all_steps,
+    plot: Plot = ALONE,
 ) -> list[str]:
     """Run `story` once for each of its steps, take `action` there, finish in a second process, and compare.
 
@@ -182,16 +226,15 @@ def sweep_every_step(
     """
     with tempfile.TemporaryDirectory() as folder:
         rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
-        done = [next(rounds), next(rounds)]
-        finish(done[0])  # whatever is made once for a target
-        steps = steps_of(story, trace, done[1], Path(folder, "steps"))
-        finish(done[1])
+        done = [plot.end(plot.begin(next(rounds)))]  # whatever is made once for a target
+        dry = plot.begin(next(rounds))
+        steps = steps_of(story, trace, dry, Path(folder, "steps"))
+        done.append(plot.end(dry))
         for index in select(steps, action):
-            round = next(rounds)
+            round = plot.begin(next(rounds))
             try:
-                _interrupted(round, story, trace, index, action)
-                done.append(round)
-                _compare(round, done)
+                done.append(_interrupted(round, story, trace, index, action, plot, done))
+                _compare(done[-1], done)
             except AssertionError as error:
                 at = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
                 raise AssertionError(f"{at}: {error}") from error
@@ -215,17 +258,35 @@ def steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
     return log.read_text().split("\n")[:-1]
 
 
-def _interrupted(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> None:
+def _interrupted(
+    round: Round,
+    story: Story,
+    trace: Trace,
+    index: int,
+    action: signal.Signals,
+    plot: Plot,
+    done: Sequence[Round],
+) -> Round:
+    """The round whose rows are to be seen now."""
     with child_at_step(round, story, trace, index, action) as child:
         if action is signal.SIGKILL:
             assert child.wait() == -signal.SIGKILL, "the child did not come to the step"
-            finish(round)
-        else:
-            assert child.wait_until_stopped(), "the child did not come to the step"
-            second = fork(lambda: finish(round))
-            assert second.wait() == 0, "the second process could not finish"
-            child.release()
-            assert child.wait() in (0, 1), f"the released process ended by {child.code}"
+            _watch(round, plot, done)
+            return plot.end(round)
+        assert child.wait_until_stopped(), "the child did not come to the step"
+        _watch(round, plot, done)
+        second = fork(lambda: plot.end(round))
+        assert second.wait() == 0, "the second process could not finish"
+        child.release()
+        assert child.wait() in (0, 1), f"the released process ended by {child.code}"
+        return round if plot.end is _finish_round else round.replacement()
+
+
+def _watch(round: Round, plot: Plot, done: Sequence[Round]) -> None:
+    if plot.watched and round.replaced:
+        others = [one.wal for one in done]
+        whole = any(shows(round.target, *others, one.wal) for one in (round.replaced, round))
+        assert whole, "a reader sees neither the replaced rows nor the new ones, or some of both"
 
 
 @contextmanager
@@ -251,8 +312,20 @@ def _compare(round: Round, done: Sequence[Round]) -> None:
     vote = round.decision.vote()
     assert vote is not None
     sweep(round.target, vote)
+    if round.replaced:
+        expect_settled(round.target)  # nobody has to publish it once more for that
     assert publish(round.target, round.epoch(vote.token), vote, round.wal) is Publication.FOUND
+    if round.replaced:
+        _require_replaced(round.replaced)
     expect_rows(round.target, *(one.wal for one in done))
     expect_proof(round.target, round.epoch(vote.token), round.wal)
     assert pending(round.target) == [], "something is pending"
     expect_settled(round.target)
+
+
+def _require_replaced(round: Round) -> None:
+    """Whoever publishes it once more finds its marker."""
+    vote = round.decision.vote()
+    assert vote is not None
+    assert publish(round.target, round.epoch(round.publishing_token), vote, round.wal) is Publication.FOUND
+    expect_replaced(round.target, round.epoch(vote.token))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -16,7 +17,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, Retryable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Batches, Guarantee, Publication, SinkContext, SinkEpoch, Txn
+from lockstep.sinks.values import Batches, Guarantee, Publication, Replaced, SinkContext, SinkEpoch, Txn
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
 
@@ -34,6 +35,8 @@ class SinkUnderTest(ABC):
     votes_with_data: bool = True
     #: whether the sink can `read` what it has published; a sink that can't refuses with `PreflightRefused`
     reads_back: bool = True
+    #: whether an epoch can take the place of one that is shown; a sink that can't says so in `require_replaceable`
+    replaceable: bool = False
 
     @abstractmethod
     def sink(self, *, shared: bool = False) -> Sink:
@@ -78,9 +81,13 @@ class SinkUnderTest(ABC):
         return SinkContext(deployment, pipeline, self.connections())
 
 
-def epoch(id: int = 1, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
-    """`manifest` stands for what the WAL holds: another one, another hash."""
-    return SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+def epoch(id: int = 1, *, token: int = 10, manifest: str = "a", replaced: Sequence[SinkEpoch] = ()) -> SinkEpoch:
+    """`manifest` stands for what the WAL holds: another one, another hash. `replaced`: whose place it is to take."""
+    found = SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+    if not replaced:
+        return found
+    named = tuple(Replaced(one.id, one.manifest_hash) for one in replaced)
+    return dataclasses.replace(found, replaced=named, generation=replaced[0].generation + 1)
 
 
 @contextmanager
@@ -135,7 +142,7 @@ def pending(target: SinkUnderTest, context: SinkContext | None = None) -> list[T
 
 def expect_rows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> None:
     """Fail unless the target shows exactly these rows, each as often as it stands here, or oftener if it may."""
-    wanted = pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
+    wanted = _together(wals)
     match target.guarantee:
         case Guarantee.EXACTLY_ONCE:
             found, expected = digest(target.visible()), digest(wanted)
@@ -144,6 +151,15 @@ def expect_rows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> None:
             _expect_at_least(target.visible(), wanted)
         case Guarantee.NONE:
             _expect_at_least(_arrived(target, wanted.num_rows), wanted)
+
+
+def shows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> bool:
+    """Whether the target shows exactly these rows now."""
+    return digest(target.visible()) == digest(_together(wals))
+
+
+def _together(wals: Iterable[Sequence[SealedRows]]) -> pa.Table:
+    return pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
 
 
 def _expect_at_least(found: pa.Table, wanted: pa.Table) -> None:
@@ -186,6 +202,15 @@ def _expect_read(target: SinkUnderTest, found: pa.Table, wanted: pa.Table) -> No
         assert digest(found) == digest(wanted), "read() gives other rows"
     else:
         _expect_at_least(found, wanted)
+
+
+def expect_replaced(target: SinkUnderTest, at: SinkEpoch) -> None:
+    """Fail unless the marker of an epoch stands whose place another one has taken, and none of its rows."""
+    with opened(target) as sink:
+        marker = sink.find_marker(at.id)
+        assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
+        left = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
+        assert not left, f"read() gives {left} rows of an epoch that was replaced"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from tests.e2e.pipelines import (
     packed,
     refused,
     scheduled,
+    sharded,
     submitted,
     watched,
 )
@@ -34,4 +35,5 @@ mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_loca
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
 packed_dag = epoch_dag(packed, pack=3, **YEAR)
+sharded_dag = epoch_dag(sharded, map_shards=True, **YEAR)
 recovery = recovery_dag(schedule="0 0 1 1 *")

@@ -1,0 +1,33 @@
+"""Times as people read them: as short as they are true."""
+
+from __future__ import annotations
+
+from datetime import time, timedelta
+
+from lockstep.epoch import Interval
+
+
+def short_interval(interval: Interval) -> str:
+    """In UTC."""
+    start, end = interval.start, interval.end
+    days = start.time() == end.time() == time.min
+    if days and end - start == timedelta(days=1):
+        return f"{start:%Y-%m-%d}"
+    if days:
+        return f"{start:%Y-%m-%d} → {end:%Y-%m-%d}"
+    if start.second or end.second:
+        return f"{start:%Y-%m-%d %H:%M:%S} → {end:%Y-%m-%d %H:%M:%S}"
+    return (
+        f"{start:%Y-%m-%d %H:%M} → {end:%H:%M}"
+        if start.date() == end.date()
+        else f"{start:%Y-%m-%d %H:%M} → {end:%Y-%m-%d %H:%M}"
+    )
+
+
+def short_age(age: timedelta) -> str:
+    """In its largest unit."""
+    seconds = int(age.total_seconds())
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,199 @@
+"""The pages as a person meets them: a browser, Airflow's own login, its frame around them, its theme.
+
+With LOCKSTEP_PICTURES=docs/pictures the tests leave the pictures of docs/ui.md there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import FrameLocator, Page, expect, sync_playwright
+
+from lockstep.ledger.report import Report
+from stack.airflow import ADMIN
+from tests.e2e.conftest import TestedStack
+from tests.e2e.world import World
+
+CHROMIUM = os.environ.get("LOCKSTEP_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+QUIETLY = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+QUIETLY += ["--disable-component-update", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+DAYS = {"2024-06-01": 20, "2024-06-02": 300, "2024-06-03": 90}
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium: Debian's package chromium, or LOCKSTEP_CHROMIUM=/its/path"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(world: World) -> dict[str, str]:
+    """Three days of `orders` that are shown, and one of `mistaken` that is stuck: {pipeline: its last run}."""
+    for day, rows in DAYS.items():
+        world.land("orders", day, rows)
+        last = world.run("orders", day)
+    world.land("mistaken", "2024-06-01")
+    stuck = world.trigger("mistaken", "2024-06-01")
+    assert world.api.wait_run("mistaken", stuck) == "failed"
+    return {"orders": last, "mistaken": stuck}
+
+
+@pytest.fixture(scope="module")
+def page(stack: TestedStack, runs: dict[str, str]) -> Iterator[Page]:
+    """Logged in as the admin, after having asked for a page of Lockstep's."""
+    password = json.loads(stack.airflow.passwords.read_text())[ADMIN]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
+        page = browser.new_context(viewport={"width": 1180, "height": 660}).new_page()
+        page.set_default_timeout(60_000)
+        page.goto(f"{stack.airflow.url}/lockstep/")
+        page.fill("input[name=username]", ADMIN)
+        page.fill("input[name=password]", password)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{stack.airflow.url}/lockstep/")
+        yield page
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def stuck(world: World, runs: dict[str, str]) -> int:
+    """The number of the epoch that waits for a person."""
+    epoch = world.epoch("mistaken", "2024-06-01")
+    assert epoch is not None
+    return epoch.id
+
+
+@pytest.fixture
+def refused(page: Page) -> Iterator[list[str]]:
+    """What the browser complains of; nothing, at the end."""
+    found: list[str] = []
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("console", lambda said: found.append(said.text) if said.type == "error" else None)
+    yield found
+    assert found == []
+
+
+def take_picture(page: Page, name: str) -> None:
+    if folder := os.environ.get("LOCKSTEP_PICTURES"):
+        page.screenshot(path=Path(folder, f"{name}.png"))
+
+
+def framed(page: Page) -> FrameLocator:
+    return page.frame_locator("iframe")
+
+
+def test_the_pages_are_in_airflows_navigation_and_lead_to_an_epoch_and_back_to_its_run(
+    page: Page, stack: TestedStack, runs: dict[str, str], refused: list[str]
+) -> None:
+    page.goto(stack.airflow.url)
+    page.get_by_role("button", name="Browse").click()
+    page.get_by_role("menuitem", name="Lockstep").click()
+    frame = framed(page)
+    mistaken = frame.get_by_role("link", name="mistaken", exact=True)  # others' names may begin with it
+    expect(frame.get_by_role("row").filter(has=mistaken)).to_contain_text("nobody is at it")
+    take_picture(page, "ui-pipelines")
+    frame.get_by_role("link", name="orders", exact=True).click()
+    expect(frame.locator("svg.timeline rect").nth(2)).to_be_visible()
+    frame.get_by_role("row").filter(has_text="2024-06-03").get_by_role("link").first.click()
+    expect(frame.get_by_role("heading", level=1)).to_contain_text("orders, epoch")
+    frame.get_by_role("link", name=runs["orders"]).click()
+    page.wait_for_url(re.compile(r"/dags/orders/runs/"))
+
+
+def test_a_run_and_a_dag_have_a_tab_and_a_task_a_link(
+    page: Page, stack: TestedStack, runs: dict[str, str], stuck: int, refused: list[str]
+) -> None:
+    run = f"{stack.airflow.url}/dags/orders/runs/{quote(runs['orders'], safe='')}"
+    page.goto(run)
+    page.get_by_role("link", name="Epoch", exact=True).click()
+    expect(framed(page).get_by_role("heading", level=1)).to_contain_text("orders, epoch")
+    expect(framed(page).get_by_text("2024-06-03 (UTC)")).to_be_visible()
+    take_picture(page, "ui-epoch")
+    page.goto(f"{stack.airflow.url}/dags/orders")
+    page.get_by_role("link", name="Epochs", exact=True).click()
+    expect(framed(page).get_by_role("heading", level=1)).to_have_text("orders")
+    links = page.request.get(
+        f"{stack.airflow.url}/api/v2/dags/mistaken/dagRuns/{quote(runs['mistaken'], safe='')}/taskInstances/stage/links"
+    ).json()["extra_links"]
+    page.goto(f"{stack.airflow.url}{links['Epoch']}")
+    assert page.url.endswith(f"/lockstep/pipelines/mistaken/epochs/{stuck}"), "of a task that failed"
+
+
+def test_the_pages_follow_airflows_theme(
+    page: Page, stack: TestedStack, runs: dict[str, str], refused: list[str]
+) -> None:
+    brightness = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((a, b) => +a + +b)"
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
+    for scheme, theme, dark in (("light", "dark", True), ("dark", "light", False), ("dark", None, True)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.evaluate("theme => theme ? localStorage.setItem('theme', theme) : localStorage.removeItem('theme')", theme)
+        page.reload()
+        assert (page.evaluate(brightness) < 200) is dark
+        if theme == "dark":
+            page.goto(f"{stack.airflow.url}/dags/orders/plugin/lockstep-epochs")
+            expect(framed(page).get_by_role("heading", level=1)).to_have_text("orders")
+            take_picture(page, "ui-pipeline-dark")
+            page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
+    page.emulate_media(color_scheme="light")
+
+
+def test_a_range_is_given_up_by_keyboard_alone(
+    page: Page, stack: TestedStack, world: World, stuck: int, refused: list[str]
+) -> None:
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/mistaken")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+    page.keyboard.press("Enter")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == f"epoch-{stuck}":
+            break
+    page.keyboard.press("Enter")
+    give_up = page.get_by_role("link", name="Give the range up…")
+    give_up.focus()
+    page.keyboard.press("Enter")
+    reason = page.get_by_label("Why?")
+    expect(reason).to_be_focused()
+    take_picture(page, "ui-give-up")
+    page.keyboard.type("the file <b>never</b> comes")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("void")
+    written = page.get_by_role("row").filter(has_text="airflow-ui:admin").last
+    expect(written).to_contain_text("the file <b>never</b> comes")
+    report = Report(world.ledger_dsn)
+    entry = [one for one in report.history("mistaken", stuck) if one.target == "void"][-1]
+    report.close()
+    assert (entry.actor, entry.reason) == ("airflow-ui:admin", "the file <b>never</b> comes")
+
+
+def test_recovery_is_a_run_of_its_dag_that_ends_well(
+    page: Page, stack: TestedStack, world: World, runs: dict[str, str], refused: list[str]
+) -> None:
+    world.api.unpause("lockstep_recovery")
+    before = world.api.runs("lockstep_recovery").keys()
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/recover")
+    page.get_by_label("Why?").fill("after the power cut")
+    page.get_by_role("button", name="Recover").click()
+    page.get_by_role("link", name="To the run").click()
+    page.wait_for_url(re.compile(r"/dags/lockstep_recovery/runs/"))
+    [run_id] = world.api.runs("lockstep_recovery").keys() - before
+    world.api.wait_run("lockstep_recovery", run_id)
+    states = world.api.states("lockstep_recovery", run_id)
+    assert [state for task, state in states.items() if task.startswith("recover")] == ["success"], states
+
+
+def test_a_list_renews_itself(page: Page, stack: TestedStack, world: World, runs: dict[str, str]) -> None:
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
+    before = page.locator("tbody tr").count()
+    world.land("orders", "2024-06-04")
+    world.run("orders", "2024-06-04")
+    expect(page.locator("tbody tr")).to_have_count(before + 1, timeout=60_000)

@@ -1,0 +1,198 @@
+"""Who gets to see and to do what: every page without a login, with a stranger's, a reader's and an operator's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lockstep.epoch import RunKey
+from lockstep.ledger import Ledger
+from lockstep.states import EpochState
+from tests.ledger.epochs import FLIGHTS, RUN, clicked, planned
+from tests.ui.conftest import GRANTS, SECRET, Browser, point_to, seal_in
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.routing import Route
+
+EPOCH = f"/lockstep/pipelines/{FLIGHTS}/epochs/1"
+READ = [
+    f"/lockstep/dag?dag_id={RUN.dag_id}",
+    f"/lockstep/run?dag_id={RUN.dag_id}&run_id={RUN.run_id}",
+    f"/lockstep/pipelines/{FLIGHTS}",
+    EPOCH,
+]
+ACT = [
+    f"{EPOCH}/abort",
+    f"{EPOCH}/restate",
+    f"{EPOCH}/release",
+    f"{EPOCH}/void",
+    f"/lockstep/pipelines/{FLIGHTS}/recover",
+]
+
+
+@pytest.fixture(autouse=True)
+def an_epoch(ledger: Ledger) -> None:
+    planned(ledger)
+
+
+def routes(application: FastAPI) -> Iterator[Route]:
+    from starlette.routing import Route
+
+    from lockstep.ui.app import app
+
+    for route in app.routes:
+        if isinstance(route, Route):
+            yield route
+
+
+def test_every_page_that_there_is_stands_in_these_tests(application: FastAPI) -> None:
+    """A new page needs a row here."""
+    tried = ["/lockstep/", *READ, *ACT]
+    for route in routes(application):
+        assert any(route.path_regex.match(path.removeprefix("/lockstep").partition("?")[0]) for path in tried), route
+
+
+@pytest.mark.parametrize("path", ["/lockstep/", *READ, *ACT])
+def test_without_a_login_every_page_leads_to_airflows(browser: Browser, path: str) -> None:
+    answer = browser(None).get(path)
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith("/api/v2/auth/login?next=%2Flockstep")
+    assert browser(None).get(path, headers={"HX-Request": "true"}).status_code == 401
+    assert browser(None).get(path, headers={"Authorization": "Bearer none"}).status_code != 200
+
+
+@pytest.mark.parametrize("path", ACT)
+def test_without_a_login_nothing_is_done(browser: Browser, ledger: Ledger, path: str) -> None:
+    seal = seal_in(browser("operator").get(f"{EPOCH}/abort").text)
+    assert browser(None).post(path, data={"reason": "why not", "seal": seal}).status_code == 401
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+
+
+@pytest.mark.parametrize("path", READ)
+def test_a_reader_of_the_dag_sees_its_pipeline_and_a_stranger_doesnt(browser: Browser, path: str) -> None:
+    assert browser("reader").get(path).status_code in (200, 303)
+    assert browser("stranger").get(path).status_code == 403
+
+
+@pytest.mark.parametrize("path", ACT)
+def test_a_reader_is_shown_nothing_to_do_and_an_operator_is(browser: Browser, ledger: Ledger, path: str) -> None:
+    assert path not in browser("reader").get(EPOCH).text
+    assert browser("reader").get(path).status_code == 403
+    assert browser("operator").get(path).status_code == 200
+    seal = seal_in(browser("operator").get(f"{EPOCH}/abort").text)
+    assert browser("reader").post(path, data={"reason": "why not", "seal": seal}).status_code == 403
+    assert ledger.epoch(FLIGHTS, 1).state is EpochState.PLANNED and ledger.epoch(FLIGHTS, 1).reason is None
+
+
+@pytest.mark.parametrize("path", ACT)
+def test_a_right_that_was_taken_since_the_form_was_shown_counts_no_more(
+    browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    opened = browser("operator")
+    seal = seal_in(opened.get(f"{EPOCH}/abort").text)
+    monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET"}})
+    refused = opened.post(path, data={"reason": "why not", "seal": seal})
+    assert refused.status_code == 403 and "you may not act on" in refused.text
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+
+
+def test_the_list_has_what_a_user_may_look_at(browser: Browser, ledger: Ledger) -> None:
+    clicked(ledger, 0, RunKey("clicks", "run 1"))
+    for user, listed in {"stranger": [], "reader": [FLIGHTS], "auditor": [FLIGHTS, "clicks"]}.items():
+        page = browser(user).get("/lockstep/").text
+        assert [name for name in (FLIGHTS, "clicks") if f">{name}</a>" in page] == listed
+
+
+def test_a_pipeline_that_no_dag_moves_is_for_who_may_look_at_every_dag(browser: Browser, ledger: Ledger) -> None:
+    clicked(ledger, 0, RunKey("run_epoch", "a notebook's"))
+    assert browser("reader").get("/lockstep/pipelines/clicks").status_code == 403
+    assert browser("auditor").get("/lockstep/pipelines/clicks").status_code == 200
+
+
+def test_whoever_may_not_look_isnt_told_what_there_is(browser: Browser) -> None:
+    for path in ("/lockstep/pipelines/nothing", "/lockstep/pipelines/nothing/epochs/1"):
+        assert browser("reader").get(path).status_code == 403
+        assert browser("auditor").get(path).status_code == 404
+    assert browser("auditor").get(f"/lockstep/pipelines/{FLIGHTS}/epochs/9").status_code == 404
+    assert browser("auditor").get("/lockstep/nothing").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/lockstep/pipelines/{FLIGHTS}/epochs/99999999999999999999",
+        f"/lockstep/pipelines/{FLIGHTS}%00",
+        f"{EPOCH}/a%00",
+    ],
+)
+def test_what_no_ledger_can_hold_is_no_page(browser: Browser, path: str) -> None:
+    assert browser("admin").get(path).status_code == 404
+    assert browser("admin").get("/lockstep/dag?dag_id=a%00").status_code == 404
+
+
+def test_a_ledger_that_hangs_takes_a_few_of_airflows_threads_and_no_more(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.ui import app
+
+    monkeypatch.setattr(app, "PATIENCE_SECONDS", 0.0)
+    opened = browser("admin")
+    with ExitStack() as hanging:
+        for _ in range(app.AT_ONCE):
+            hanging.enter_context(app.open_report())
+        answer = opened.get(EPOCH)
+        assert answer.status_code == 503 and "others are asking the ledger" in answer.text
+    assert opened.get(EPOCH).status_code == 200, "each gives its place back"
+
+
+def test_a_login_that_airflow_doesnt_know_is_none(browser: Browser) -> None:
+    opened = browser(None)
+    opened.cookies.set("_token", "forged")
+    assert opened.get(EPOCH).status_code != 200
+    assert opened.post(f"{EPOCH}/abort", data={"reason": "x", "seal": "y"}).status_code in (401, 403)
+
+
+def test_a_ledger_that_is_down_is_one_sentence(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = browser("admin")
+    point_to("host=127.0.0.1 port=1 user=postgres dbname=gone", monkeypatch, SECRET)
+    answer = opened.get("/lockstep/")
+    assert answer.status_code == 503
+    assert "the ledger can&#39;t be reached" in answer.text and SECRET not in answer.text
+    monkeypatch.delenv("AIRFLOW_CONN_LOCKSTEP_LEDGER")
+    answer = opened.get("/lockstep/")
+    assert answer.status_code == 503 and "has no Connection" in answer.text
+
+
+def test_nothing_may_be_framed_or_run_but_what_is_served_here(browser: Browser) -> None:
+    for user, path in (("reader", EPOCH), ("stranger", EPOCH), (None, EPOCH), (None, "/lockstep/static/page.js")):
+        headers = browser(user).get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'self'" in policy and "unsafe" not in policy
+    assert headers["content-type"].startswith("text/javascript") and "cache-control" not in headers
+
+
+def test_the_plugin_tells_airflow_where_the_pages_are(browser: Browser) -> None:
+    from airflow import plugins_manager
+
+    views, _ = plugins_manager._get_ui_plugins()
+    found = {view["destination"]: view["href"] for view in views if view["url_route"].startswith("lockstep")}
+    assert found == {
+        "nav": "/lockstep/",
+        "dag": "/lockstep/dag?dag_id={DAG_ID}",
+        "dag_run": "/lockstep/run?dag_id={DAG_ID}&run_id={RUN_ID}",
+    }
+
+
+def test_no_dag_file_and_no_task_waits_for_what_serves_pages() -> None:
+    script = (
+        "import sys, lockstep.orchestration.plugin, lockstep.orchestration.dag, lockstep.orchestration.recovery; "
+        "print([name for name in sys.modules if name.startswith('lockstep.ui')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,275 @@
+"""What a person does from a page: told before, with a reason, in that person's name, and by nobody else's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lockstep.epoch import AuditResult, Outcome
+from lockstep.ledger import Ledger
+from lockstep.ledger.report import Report
+from lockstep.states import EpochState, Role
+from tests.ledger.epochs import FLIGHTS, HASH, RUN, attempt_of, cleaned, committed, planned, voted
+from tests.ledger.epochs import seal as sealed
+from tests.ui.conftest import GRANTS, Browser, seal_in
+
+EPOCH = f"/lockstep/pipelines/{FLIGHTS}/epochs/1"
+ABORT, VOID, RELEASE, RECOVER = (
+    f"{EPOCH}/abort",
+    f"{EPOCH}/void",
+    f"{EPOCH}/release",
+    f"/lockstep/pipelines/{FLIGHTS}/recover",
+)
+RESTATE = f"{EPOCH}/restate"
+
+
+def answer(browser: Browser, path: str, user: str = "operator", **said: str) -> Any:
+    """Opens the form and sends it, with `said` instead of what is said there."""
+    opened = browser(user)
+    form = {"reason": "the disk was full", "seal": seal_in(opened.get(path).text), **said}
+    return opened.post(path, data=form)
+
+
+def last_entry(report: Report) -> tuple[str, str, str | None]:
+    entry = [one for one in report.history(FLIGHTS, 1) if one.sink is None][-1]
+    return entry.target, entry.actor, entry.reason
+
+
+@pytest.fixture
+def report(dsn: str) -> Report:
+    return Report(dsn)
+
+
+def test_an_attempt_is_aborted_with_a_reason_in_the_users_name(
+    browser: Browser, ledger: Ledger, report: Report
+) -> None:
+    before = voted(ledger, planned(ledger))
+    shown = browser("operator").get(ABORT).text
+    for effect in (f"run {RUN.run_id} of {RUN.dag_id}", "votes of delays, warehouse are void", "sealed WAL stays"):
+        assert effect in shown, effect
+    assert ledger.epoch(FLIGHTS, 1) == before, "looking changes nothing"
+    done = answer(browser, ABORT)
+    assert (done.status_code, done.headers["location"]) == (303, EPOCH)
+    epoch = ledger.epoch(FLIGHTS, 1)
+    assert epoch.attempt > before.attempt and epoch.wal == before.wal
+    assert last_entry(report)[1:] == ("airflow-ui:operator", "the disk was full")
+    assert not [one for one in ledger.participants(FLIGHTS, 1).values() if one.state == "prepared"]
+    assert ABORT not in browser("operator").get(EPOCH).text, "there is nobody's attempt to abort"
+
+
+def test_a_range_is_given_up_with_a_reason_in_the_users_name(browser: Browser, ledger: Ledger, report: Report) -> None:
+    planned(ledger)
+    assert "The range 2013-01-01 of landing is given up, for good" in browser("operator").get(VOID).text
+    assert answer(browser, VOID, user="<b>Eve</b>").status_code == 303
+    assert ledger.epoch(FLIGHTS, 1).state is EpochState.VOID
+    assert last_entry(report) == ("void", "airflow-ui:<b>Eve</b>", "the disk was full")
+    assert "airflow-ui:&lt;b&gt;Eve" in browser("operator").get(EPOCH).text
+
+
+def test_what_audits_hold_is_shown_and_released_with_a_reason_in_the_users_name(
+    browser: Browser, ledger: Ledger
+) -> None:
+    epoch = sealed(ledger, planned(ledger))
+    results = [AuditResult("unique <id>", 3, blocking=True), AuditResult("fresh", 0, blocking=False)]
+    ledger.record_verdict(attempt_of(epoch), HASH, results)
+    for path in (EPOCH, "/lockstep/", f"/lockstep/pipelines/{FLIGHTS}"):
+        assert "unique &lt;id&gt; (3 rows)" in browser("reader").get(path).text
+    assert "Audit unique &lt;id&gt; (3 rows) holds it no longer." in browser("operator").get(RELEASE).text
+    assert answer(browser, RELEASE, reason="a strike, the day is right").status_code == 303
+    verdict = ledger.verdict(FLIGHTS, epoch.id)
+    assert verdict is not None and verdict.outcome is Outcome.RELEASED
+    assert (verdict.actor, verdict.reason) == ("airflow-ui:operator", "a strike, the day is right")
+    shown = browser("operator").get(EPOCH).text
+    assert "released by airflow-ui:operator: a strike" in shown and RELEASE not in shown
+    assert "Not now: no audit holds it" in browser("operator").get(RELEASE).text
+
+
+@pytest.mark.parametrize("path", [ABORT, VOID])
+def test_what_is_decided_is_refused(browser: Browser, ledger: Ledger, path: str) -> None:
+    epoch = planned(ledger)
+    opened = browser("operator")
+    seal = seal_in(opened.get(path).text)
+    committed(ledger, epoch)
+    assert opened.post(path, data={"reason": "too late", "seal": seal}).status_code == 403
+    assert ledger.epoch(FLIGHTS, 1).state is EpochState.COMMITTED
+    assert "seal" not in opened.get(path).text and "Not now: it is committed" in opened.get(path).text
+
+
+def test_a_form_that_was_shown_for_another_attempt_does_nothing(browser: Browser, ledger: Ledger) -> None:
+    planned(ledger)
+    opened = browser("operator")
+    seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
+    ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="somebody else was quicker")
+    again = ledger.take_over(FLIGHTS, 1, RUN)
+    for path, seal in seals.items():
+        refused = opened.post(path, data={"reason": "the disk was full", "seal": seal})
+        assert refused.status_code == 403 and "it has moved" in refused.text
+    assert ledger.epoch(FLIGHTS, 1) == again
+
+
+def test_an_attempt_that_begins_between_the_look_and_the_deed_isnt_voided(ledger: Ledger) -> None:
+    from lockstep.errors import IllegalTransition
+
+    old = planned(ledger)
+    ledger.raise_attempt(FLIGHTS, 1, Role.ABORT)
+    new = ledger.take_over(FLIGHTS, 1, RUN)
+    with pytest.raises(IllegalTransition, match="another attempt began"):
+        ledger.void_epoch(FLIGHTS, 1, "given up", only=old.attempt)
+    assert ledger.epoch(FLIGHTS, 1) == new
+
+
+@pytest.mark.parametrize("reason", ["", "   ", "two\nlines", "a nul \0", "x" * 501])
+def test_a_reason_is_one_line_of_text(browser: Browser, ledger: Ledger, reason: str) -> None:
+    planned(ledger)
+    assert answer(browser, ABORT, reason=reason).status_code in (403, 422)
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}]
+)
+def test_a_form_from_elsewhere_does_nothing(browser: Browser, ledger: Ledger, headers: dict[str, str]) -> None:
+    planned(ledger)
+    opened = browser("operator")
+    seal = seal_in(opened.get(ABORT).text)
+    form = {"reason": "the disk was full", "seal": seal}
+    assert opened.post(ABORT, data=form, headers=headers).status_code == 403
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+    assert opened.post(ABORT, data=form, headers={"Origin": "http://testserver"}).status_code == 303
+
+
+def test_a_seal_is_one_users_for_one_deed(browser: Browser, ledger: Ledger) -> None:
+    planned(ledger)
+    mine = seal_in(browser("operator").get(ABORT).text)
+    for path, user, seal in (
+        (VOID, "operator", mine),
+        (ABORT, "admin", mine),
+        (ABORT, "operator", ""),
+        (ABORT, "operator", "x"),
+    ):
+        assert browser(user).post(path, data={"reason": "why not", "seal": seal}).status_code == 403
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+
+
+def test_an_old_form_does_nothing(browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned(ledger)
+    opened = browser("operator")
+    seal = seal_in(opened.get(ABORT).text)
+    monkeypatch.setattr("lockstep.ui._forms.VALID_SECONDS", -1)
+    refused = opened.post(ABORT, data={"reason": "why not", "seal": seal})
+    assert refused.status_code == 403 and "too old" in refused.text
+    assert ledger.epoch(FLIGHTS, 1).reason is None
+
+
+def test_nothing_is_done_by_get(browser: Browser, ledger: Ledger) -> None:
+    before = planned(ledger)
+    opened = browser("operator")
+    for path in (ABORT, VOID, RECOVER):
+        seal = seal_in(opened.get(ABORT).text)
+        opened.get(path, params={"reason": "by a link", "seal": seal})
+    assert ledger.epoch(FLIGHTS, 1) == before
+    assert opened.get(f"{EPOCH}/explode").status_code == 404
+
+
+@pytest.fixture
+def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What Airflow was asked to run; it knows two recovery DAGs, one of which is somebody else's."""
+    import lockstep.ui._actions
+    import lockstep.ui.app
+
+    found: list[dict[str, Any]] = []
+
+    class Run:
+        dag_id, run_id = "lockstep_recovery", "manual <1>"
+
+    def trigger(dag_id: str, **arguments: Any) -> type[Run]:
+        found.append({"dag_id": dag_id, **arguments})
+        return Run
+
+    monkeypatch.setattr(lockstep.ui.app, "recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
+    monkeypatch.setattr(lockstep.ui._actions, "trigger_dag", trigger)
+    return found
+
+
+def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    committed(ledger, planned(ledger, 1))
+    planned(ledger, 2)
+    shown = browser("operator").get(RECOVER).text
+    assert "Epoch 1 is published, in order." in shown and "attempts of" not in shown
+    assert triggered == []
+    done = answer(browser, RECOVER)
+    assert done.status_code == 200 and 'href="/dags/lockstep_recovery/runs/manual%20%3C1%3E"' in done.text
+    [run] = triggered
+    assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
+    assert (run["conf"], run["note"]) == ({"pipeline": FLIGHTS}, "the disk was full")
+
+
+def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(ledger)
+    assert "Not now: it is planned" in browser("operator").get(RESTATE).text and RESTATE not in answered(browser)
+    cleaned(ledger, planned(ledger, 2))
+    path = RESTATE.replace("/epochs/1/", "/epochs/2/")
+    assert "that needs the right to trigger its DAG" in browser("operator").get(path).text
+    monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
+    assert "takes the place of epoch 2 in every sink" in browser("operator").get(path).text and triggered == []
+    assert answer(browser, path, reason="a late file").status_code == 200
+    [run] = triggered
+    assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a late file")
+    span = {"interval_start": "2013-01-02T00:00:00+00:00", "interval_end": "2013-01-03T00:00:00+00:00"}
+    assert run["conf"] == {**span, "lockstep_restate": "a late file"}
+    seal = seal_in(browser("operator").get(path).text)
+    assert browser("<b>Eve</b>").post(path, data={"reason": "me too", "seal": seal}).status_code == 403
+    assert triggered == [run]
+
+
+def answered(browser: Browser) -> str:
+    return str(browser("operator").get(EPOCH).text)
+
+
+def test_recovery_needs_the_right_to_trigger_its_dag_too(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    planned(ledger)
+    shown = browser("<b>Eve</b>").get(RECOVER)
+    assert shown.status_code == 200 and "no recovery DAG that you may trigger" in shown.text
+    seal = seal_in(browser("operator").get(RECOVER).text)
+    assert browser("<b>Eve</b>").post(RECOVER, data={"reason": "x", "seal": seal}).status_code == 403
+    assert triggered == []
+
+
+def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: Ledger, browser: Browser) -> None:
+    from airflow.models.dag import DagModel, DagTag
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    from lockstep.orchestration.recovery import recovery_dag
+    from lockstep.ui._actions import recovery_dags
+
+    tags = {"by_another_name": recovery_dag("by_another_name").tags, "flights": {"lockstep"}, "gone": set[str]()}
+    tags["gone"] = tags["by_another_name"]
+    with create_session() as session:
+        session.add(DagBundleModel(name="dags"))
+        session.flush()
+        for dag_id, of in tags.items():
+            known = DagModel(dag_id=dag_id, is_stale=dag_id == "gone", bundle_name="dags")  # type: ignore[no-untyped-call]
+            session.add(known)
+            session.add_all(DagTag(dag_id=dag_id, name=name) for name in of)
+    try:
+        assert recovery_dags() == ["by_another_name"]
+    finally:
+        with create_session() as session:
+            for dag_id in tags:
+                session.delete(session.get(DagModel, dag_id))
+
+
+def test_a_round_of_recovery_may_be_one_pipelines_alone(ledger: Ledger, browser: Browser) -> None:
+    from lockstep.orchestration.operators import ListPipelinesOperator
+
+    task = ListPipelinesOperator(task_id="pipelines")
+    for asked, found in ((None, ["clicks", FLIGHTS]), (FLIGHTS, [FLIGHTS]), ("nobody's; DROP", [])):
+        assert task.execute({"params": {"pipeline": asked}}) == found

@@ -1,0 +1,203 @@
+"""What the pages tell: what `lockstep status` tells, by page, and as text whatever it is called."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from datetime import timedelta
+from html import unescape
+from html.parser import HTMLParser
+
+import psycopg2
+import pytest
+
+from lockstep.epoch import Plan, RunKey, SourceRange
+from lockstep.ledger import Ledger
+from lockstep.ledger.report import Report
+from lockstep.states import Role
+from tests.ledger.epochs import (
+    CLICKS,
+    FLIGHTS,
+    RUN,
+    Sql,
+    a_plan,
+    cleaned,
+    committed,
+    planned,
+    published,
+    show,
+)
+from tests.ui.conftest import GRANTS, Browser
+
+PIPELINE = f"/lockstep/pipelines/{FLIGHTS}"
+HOSTILE = "<img src=x onerror=alert(1)>\"' &amp; </script><script>alert(2)</script> {{ 7 * 7 }} .."
+
+
+def page(browser: Browser, path: str, user: str = "admin") -> str:
+    answer = browser(user).get(path)
+    assert answer.status_code == 200, answer.text
+    return str(answer.text)
+
+
+def elements_of(text: str) -> list[tuple[str, dict[str, str | None]]]:
+    """As a browser finds them: tag and attributes."""
+    found: list[tuple[str, dict[str, str | None]]] = []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, dict(attrs)))
+
+    Reader().feed(text)
+    return found
+
+
+def rows_of(text: str) -> list[int]:
+    """The numbers of the epochs in the first table, from above."""
+    table = text.partition("<tbody>")[2].partition("</tbody>")[0]
+    return [int(number) for number in re.findall(r'id="epoch-(\d+)"', table)]
+
+
+def test_the_list_tells_counts_lag_and_what_is_stuck(browser: Browser, ledger: Ledger) -> None:
+    cleaned(ledger, planned(ledger, 1))
+    ledger.raise_attempt(FLIGHTS, planned(ledger, 2).id, Role.ABORT, reason="disk full")
+    text = page(browser, "/lockstep/")
+    assert "1 cleaned" in text and "1 planned" in text and ">epoch 1</a>" in text
+    assert "disk full" in text and f"{PIPELINE}/epochs/2" in text
+    assert "nothing yet" in text.partition(f">{CLICKS}</a>")[2].partition("</tr>")[0]
+
+
+def test_what_is_stuck_is_told_in_the_words_of_the_command_line(browser: Browser, ledger: Ledger, dsn: str) -> None:
+    ledger.raise_attempt(FLIGHTS, planned(ledger, 1).id, Role.ABORT, reason="disk full")
+    with closing(Report(dsn)) as report:
+        found = report.pipeline(FLIGHTS)
+    assert found is not None and found.stuck[0].stuck
+    told = found.stuck[0].stuck.replace("`", "")
+    for path in ("/lockstep/", PIPELINE, f"{PIPELINE}/epochs/1"):
+        assert told in unescape(re.sub(r"</?code>", "", page(browser, path)))
+
+
+def test_epochs_are_turned_page_by_page_and_the_unfinished_stand_on_the_first(browser: Browser, ledger: Ledger) -> None:
+    for number in range(1, 36):
+        epoch = planned(ledger, number)
+        if number != 3:
+            cleaned(ledger, epoch)
+    first = page(browser, f"{PIPELINE}?limit=10")
+    assert rows_of(first) == list(range(35, 25, -1)) and "Older and not finished" in first and 'id="epoch-3"' in first
+    assert first.count("<rect") == 10
+    second = page(browser, f"{PIPELINE}?limit=10&before=26")
+    assert rows_of(second) == list(range(25, 15, -1)) and "Older and not finished" not in second
+    assert f"{PIPELINE}?before=16&amp;limit=10" in second
+    last = page(browser, f"{PIPELINE}?limit=10&before=6")
+    assert rows_of(last) == [5, 4, 3, 2, 1] and 'rel="next"' not in last
+    assert "There is no epoch before 1" in page(browser, f"{PIPELINE}?before=1")
+
+
+@pytest.mark.parametrize("query", ["before=0", "before=x", "before=99999999999999999999", "limit=9", "limit=1001"])
+def test_a_page_that_cant_be_is_refused(browser: Browser, query: str) -> None:
+    assert browser("admin").get(f"{PIPELINE}?{query}").status_code == 422
+
+
+def test_an_epoch_tells_its_sinks_plan_history_and_run(browser: Browser, ledger: Ledger) -> None:
+    show(ledger, committed(ledger, planned(ledger, 1)), "warehouse")
+    text = page(browser, f"{PIPELINE}/epochs/1")
+    for told in ("2013-01-01", "warehouse", "delays", "landing", "staged → committed", "tester", "handle "):
+        assert told in text, told
+    assert 'href="/dags/flights/runs/scheduled%201"' in text
+    assert "lockstep resolve flights 1 delays applied" in text and "resolve flights 1 warehouse" not in text
+    assert "<code>lockstep" not in page(browser, f"{PIPELINE}/epochs/1", "reader")
+
+
+def test_an_epoch_that_takes_anothers_place_tells_which_and_why(browser: Browser, ledger: Ledger) -> None:
+    old = cleaned(ledger, planned(ledger, 1))
+    new = ledger.plan_generation(old, a_plan(), {}, RunKey("flights", "manual 2"), "a <late> file")
+    assert new is not None
+    for number in (old.id, new.id):
+        text = page(browser, f"{PIPELINE}/epochs/{number}")
+        assert (
+            "a &lt;late&gt; file" in text
+            and text.count('scope="row"><a href="/lockstep/pipelines/flights/epochs/') == 2
+        )
+    assert "</span> for 1" in page(browser, PIPELINE)
+    assert "Nothing takes the place of epoch 1: its rows stay." in page(browser, f"{PIPELINE}/epochs/{new.id}/void")
+    cleaned(ledger, new)
+    text = page(browser, PIPELINE)
+    assert "1 replaced" in text and 'every sink shows <a href="/lockstep/pipelines/flights/epochs/2"' in text
+
+
+def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser, ledger: Ledger) -> None:
+    planned(ledger, 1)
+    opened = browser("reader")
+    asked = {"dag_id": RUN.dag_id, "run_id": RUN.run_id}
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == f"{PIPELINE}/epochs/1"
+    asked["run_id"] = "a pack's, which has many"
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == PIPELINE
+    assert opened.get("/lockstep/dag", params={"dag_id": RUN.dag_id}).headers["location"] == PIPELINE
+    strange = browser("admin")
+    assert "No run of this DAG" in strange.get("/lockstep/dag?dag_id=another").text
+    assert "no epoch" in strange.get("/lockstep/run?dag_id=another&run_id=x").text
+    assert strange.get("/lockstep/run?dag_id=another").status_code == 422
+
+
+def test_whatever_the_ledger_holds_is_text(
+    browser: Browser, ledger: Ledger, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that no version of Lockstep takes, as a hand on the ledger's tables may leave them."""
+    monkeypatch.setitem(GRANTS, "reader", {HOSTILE: {"GET", "PUT"}})
+    ranges = {HOSTILE: SourceRange(None, {HOSTILE: HOSTILE})}
+    plan = Plan(ranges, {HOSTILE: {"type": HOSTILE, "password": "hunter2"}}, {HOSTILE: HOSTILE})
+    run = RunKey(HOSTILE, HOSTILE)
+    epoch = ledger.plan_epoch(CLICKS, plan, {}, run, interval=None, after=0)
+    assert epoch is not None
+    ledger.raise_attempt(CLICKS, epoch.id, Role.ABORT, reason=HOSTILE)
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES (%s, 'cursor', 1)", HOSTILE)
+            for table in ("epoch", "participant", "run", "transition"):
+                sql(f"UPDATE lockstep.{table} SET pipeline = %s WHERE pipeline = %s", HOSTILE, CLICKS)
+            sql("UPDATE lockstep.epoch SET code_version = %s", HOSTILE)
+    paths = re.findall(r'href="(/lockstep/pipelines/[^"]+)"', page(browser, "/lockstep/", "reader"))
+    [to] = {path for path in paths if "/epochs/" not in path}
+    for path in (to, f"{to}/epochs/1", f"{to}/epochs/1/void", f"{to}/recover", "/lockstep/"):
+        text = page(browser, path, "reader")
+        assert "&lt;img src=x" in text, "it is there, as text"
+        elements = elements_of(text)
+        assert "img" not in dict(elements)
+        assert [attributes.keys() - {"defer"} for tag, attributes in elements if tag == "script"] == [{"src"}] * 2
+        assert not [one for _, attributes in elements for one in attributes if one.startswith("on")]
+        assert "hunter2" not in text and "{{ 7 * 7 }}" in text
+
+
+def test_a_thousand_epochs_are_one_page_of_few_questions(
+    browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.ledger._connection import LedgerConnection, Row
+
+    for number in range(1, 13):
+        cleaned(ledger, planned(ledger, number))
+    asked: list[str] = []
+    read = LedgerConnection.read
+
+    def counted(self: LedgerConnection, name: str, **parameters: object) -> list[Row]:
+        asked.append(name)
+        return read(self, name, **parameters)
+
+    monkeypatch.setattr(LedgerConnection, "read", counted)
+    page(browser, f"{PIPELINE}?limit=1000")
+    many = sorted(asked)
+    asked.clear()
+    page(browser, f"{PIPELINE}?limit=10")
+    assert sorted(asked) == many and len(set(many)) == len(many), many
+
+
+def test_intervals_out_of_order_have_a_lag_from_the_latest(browser: Browser, ledger: Ledger) -> None:
+    for number in (9, 2):
+        published(ledger, planned(ledger, number))
+    with closing(Report(ledger._connection.dsn)) as report:
+        found = report.pipeline(FLIGHTS)
+    assert found is not None and found.shown is not None
+    assert f"lag {found.shown.lag // timedelta(days=1)} d" in page(browser, PIPELINE)
+
+
+def test_a_pipeline_without_an_epoch_says_so(browser: Browser, ledger: Ledger) -> None:
+    assert "There is no epoch yet" in page(browser, PIPELINE)
