@@ -13,7 +13,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka up down status check test test-all test-again tier kafka s3 delta lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier kafka s3 delta readers hdfs lint wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ demo: setup ## run a real backfill of the flights DAG from nothing, and reconcil
 demo-kafka: kafka ## sum real flights by hour from Kafka to Kafka and a table while they come in, and compare (DAYS=14)
 	@$(BIN)/python -m stack demo-kafka --days $(DAYS)
 
+demo-lake: s3 ## move real flights into Delta and Iceberg tables on S3 and Postgres, kill two runs, and compare (DAYS=14)
+	@$(BIN)/python -m stack demo-lake --days $(DAYS)
+
 up: setup ## start PostgreSQL, Spark Connect and Airflow, and print where they are
 	@$(BIN)/python -m stack up
 
@@ -79,8 +82,14 @@ kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connecto
 s3: setup ## fetch what lets Spark reach an S3 server, for the tests
 	@$(BIN)/python -m stack.s3
 
+readers: setup ## fetch polars and DuckDB, by which the tests read Delta and Iceberg tables
+	@$(BIN)/python -m stack.outside_readers
+
 delta: setup ## fetch Delta's connector for Spark, by which the tests read Delta tables
 	@$(BIN)/python -m stack.delta
+
+hdfs: setup ## fetch an HDFS of one node for the tests
+	@$(BIN)/python -m stack.hdfs
 
 lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""`python -m stack up | down | status | env | demo | demo-kafka | clean`: what the Makefile calls."""
+"""`python -m stack up | down | status | env | demo | demo-kafka | demo-lake | clean`: what the Makefile calls."""
 
 from __future__ import annotations
 
@@ -86,6 +86,17 @@ def demo_kafka(
     from stack.demo_kafka import run_demo_kafka
 
     raise typer.Exit(run_demo_kafka(days, seconds, as_json))
+
+
+@app.command()
+def demo_lake(
+    days: Annotated[int, typer.Option(min=3, max=365, help="Days of 2013, from January 1.")] = 14,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON; progress goes to stderr.")] = False,
+) -> None:
+    """Move flights into Delta and Iceberg tables on S3 and Postgres; kill two runs. Exit code 0 if readers agree."""
+    from stack.demo_lake import run_demo_lake
+
+    raise typer.Exit(run_demo_lake(days, as_json))
 
 
 @app.command()

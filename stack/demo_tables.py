@@ -84,9 +84,9 @@ def _cells(row: EpochRow, outputs: Sequence[str]) -> list[str]:
     return [str(row.epoch), row.day.isoformat(), row.state, *counts, str(row.attempts), seconds]
 
 
-def show_checks(console: Console, checks: Sequence[Check]) -> None:
+def show_checks(console: Console, checks: Sequence[Check], title: str = _RECONCILED) -> None:
     """One line a comparison, then what differs."""
-    table = Table(title=_RECONCILED, title_justify="left", show_header=False, box=box.SIMPLE)
+    table = Table(title=title, title_justify="left", show_header=False, box=box.SIMPLE)
     for _ in range(6):
         table.add_column()
     table.columns[2].justify = table.columns[4].justify = "right"

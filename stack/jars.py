@@ -81,7 +81,13 @@ def _complaint(said: str) -> str:
 
 
 def _ivy() -> Path:
+    return spark_jars("ivy-")[0]
+
+
+def spark_jars(*beginnings: str) -> list[Path]:
+    """Those of the jars that come with pyspark whose names begin so. Raises `StackError`."""
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
         raise StackError("pyspark is not installed: run `make setup`")
-    return next((Path(found.origin).parent / "jars").glob("ivy-*.jar"))
+    jars = sorted((Path(found.origin).parent / "jars").glob("*.jar"))
+    return [jar for jar in jars if jar.name.startswith(beginnings)]

@@ -11,8 +11,7 @@ import subprocess
 import sys
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from stack.jars import Jars
 from stack.java import find_java
 from stack.postgres import HOST, free_port, listens
 from stack.processes import Processes, Started, wait_until
+from stack.throwaway import ThrowawayServer
 
 BROKER = Jars(
     "kafka",
@@ -83,7 +83,7 @@ class Quorum:
         return ",".join(f"{node}@{HOST}:{port}" for node, port in self.controllers.items())
 
 
-class KafkaBroker:
+class KafkaBroker(ThrowawayServer):
     """One broker with data, log and settings under `folder`."""
 
     def __init__(
@@ -152,15 +152,6 @@ class KafkaBroker:
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    @contextmanager
-    def for_a_while(self) -> Iterator[KafkaBroker]:
-        """Started now; stopped, with its data, at the end."""
-        try:
-            self.start()
-            yield self
-        finally:
-            self.remove()
 
     def run_tool(self, main: str, arguments: Sequence[str]) -> str:
         """What one of Kafka's own programs prints, for instance org.apache.kafka.tools.ProducerPerformance."""

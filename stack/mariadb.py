@@ -13,10 +13,10 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psutil
 import pymysql
@@ -25,6 +25,7 @@ from stack.errors import StackError
 from stack.postgres import HOST, free_port
 from stack.secret_file import write_secret
 from stack.system_user import SystemUser
+from stack.throwaway import ThrowawayServer
 
 LOGIN = "lockstep"
 START_SECONDS = 60
@@ -53,7 +54,7 @@ def mariadbd() -> str | None:
     return shutil.which("mariadbd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
-class MariaDbServer:
+class MariaDbServer(ThrowawayServer):
     """One server with data, log and settings under `home`, which the system user has to be able to enter."""
 
     def __init__(self, home: Path, *, port: int = 0, settings: Mapping[str, Setting] | None = None) -> None:
@@ -160,15 +161,6 @@ class MariaDbServer:
         """Stop the server and delete everything it has."""
         self.kill()
         shutil.rmtree(self.home, ignore_errors=True)
-
-    @contextmanager
-    def for_a_while(self) -> Iterator[Self]:
-        """Started now, stopped and deleted at the end."""
-        try:
-            self.start()
-            yield self
-        finally:
-            self.remove()
 
     @property
     def pid(self) -> int | None:

@@ -16,11 +16,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import psutil
 import psycopg2
@@ -29,6 +29,7 @@ from psycopg2 import sql
 from stack.errors import PortInUse, StackError
 from stack.secret_file import write_secret
 from stack.system_user import SystemUser
+from stack.throwaway import ThrowawayServer
 
 _USER = SystemUser("lockstep_postgres", "PostgreSQL")
 SUPERUSER = "postgres"
@@ -49,7 +50,7 @@ DEFAULTS: Mapping[str, Setting] = {
 }
 
 
-class PostgresServer:
+class PostgresServer(ThrowawayServer):
     """One server with data, log and settings under `home`; its login stands in `passfile` (0600), never in a DSN."""
 
     def __init__(
@@ -155,15 +156,6 @@ class PostgresServer:
         while any(_lives(process) for process in family):
             time.sleep(0.005)
         (self.data / "postmaster.pid").unlink()  # safe: all are dead; a zombie that nobody has reaped looks alive
-
-    @contextmanager
-    def for_a_while(self) -> Iterator[Self]:
-        """Started now, stopped and deleted at the end."""
-        try:
-            self.start()
-            yield self
-        finally:
-            self.remove()
 
     def remove(self) -> None:
         """Stop the server and delete everything it has."""

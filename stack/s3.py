@@ -15,8 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from stack.jars import Jars
 from stack.postgres import HOST, free_port, listens
 from stack.processes import Processes, Started, wait_until
 from stack.secret_file import write_secret
+from stack.throwaway import ThrowawayServer
 
 REGION = "us-east-1"
 START_SECONDS = 60
@@ -69,7 +70,7 @@ def weed() -> Path | None:
     return found if found.exists() else None
 
 
-class S3Server:
+class S3Server(ThrowawayServer):
     """One server with data, login, log and settings under `folder`."""
 
     def __init__(self, folder: Path, *, port: int = 0) -> None:
@@ -209,15 +210,6 @@ class S3Server:
         if self._settings.exists():
             shutil.rmtree(self._sockets, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    @contextmanager
-    def for_a_while(self) -> Iterator[S3Server]:
-        """Started now; stopped, with its data, at the end."""
-        try:
-            self.start()
-            yield self
-        finally:
-            self.remove()
 
     # --- how it is set up ---
 
