@@ -26,7 +26,7 @@ _err = Console(stderr=True)
 
 #: What is measured: given a broker, an empty folder and the number of rows, its ways while their servers run.
 Part = Callable[[KafkaBroker, Path, int], AbstractContextManager[list[Way]]]
-PARTS = ("source", "sink")
+PARTS = ("source", "sink", "shards")
 
 
 @app.command()
@@ -42,7 +42,8 @@ def main(
         raise typer.BadParameter(f"{only!r} is none of {', '.join(PARTS)}", param_hint="--only")
     folder = Home.from_environment().root / f"bench-kafka-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
-    parts: dict[str, Part] = {"source": partial(kafka_source.ways, partitions=partitions), "sink": kafka_sink.ways}
+    source = partial(kafka_source.ways, partitions=partitions)
+    parts: dict[str, Part] = {"source": source, "sink": kafka_sink.ways, "shards": kafka_sink.shards}
     try:
         with ExitStack() as stack:
             broker = stack.enter_context(KafkaBroker(folder / "broker", optimised=True).for_a_while())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,13 @@ import pyarrow as pa
 
 from benchmarks.paths import DEPLOYMENT, START
 from benchmarks.ways import Way
-from lockstep.epoch import Interval
+from lockstep.epoch import Interval, Vote
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from lockstep.sinks import KafkaSink
-from lockstep.sinks.values import SinkContext, SinkEpoch
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
+from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from stack.kafka import KafkaBroker
 
@@ -31,6 +36,18 @@ SIZE = 100  #: bytes of a record's value, but for JSON, where it is about that
 PARTITIONS = 3
 BATCHES = ("batch.size=1000000", "linger.ms=20", "buffer.memory=67108864", "compression.type=lz4")
 AT_LEAST = "at_least_once"
+
+
+@dataclass(frozen=True)
+class Voted:
+    """An epoch that is decided, and the sink that it goes to. `begun`: when its check began, by the clock."""
+
+    sink: KafkaSink
+    live: OpenSink
+    epoch: SinkEpoch
+    vote: Vote
+    sealed: SealedWal
+    begun: float
 
 
 @dataclass(frozen=True)
@@ -58,8 +75,30 @@ class Place:
         rate = float(told.strip().splitlines()[-1].split("sent, ")[1].split(" ")[0])
         return self.rows / rate
 
-    def sink(self, wal: str, *, prepare: bool = False, **more: Any) -> float:
-        """Seconds of publication, every check included; with `prepare` also of the check before the decision."""
+    def sink(self, wal: str, *, prepare: bool = False, apart: Executor | None = None, **more: Any) -> float:
+        """Seconds of publication, every check included; with `prepare` also of the check before the decision. `apart`:
+        whose processes send a shard each, before who publishes looks for them."""
+        with self._voted(wal, more) as voted:
+            decided = time.perf_counter()
+            if apart is not None:
+                self._send_apart(voted, wal, apart)
+            voted.live.publish(voted.epoch, voted.vote, voted.sealed.outputs(voted.sink.outputs))
+            return time.perf_counter() - (voted.begun if prepare else decided)
+
+    def busiest(self, wal: str, apart: Executor, **more: Any) -> float:
+        """CPU seconds of that process which takes the most of them, where each shard has one of its own."""
+        with self._voted(wal, more) as voted:
+            return max(self._send_apart(voted, wal, apart))
+
+    def _send_apart(self, voted: Voted, wal: str, apart: Executor) -> list[float]:
+        send = partial(
+            _send_shard, voted.sink, self.broker.bootstrap, self.folder, voted.epoch, voted.vote, self.wals[wal]
+        )
+        return list(apart.map(send, range(voted.sink.shards)))
+
+    @contextmanager
+    def _voted(self, wal: str, more: dict[str, Any]) -> Iterator[Voted]:
+        """A new topic, an epoch that was voted for to be sent there, and its sink, open."""
         if more.get("guarantee") == AT_LEAST:
             more["committer"] = str(self.folder / "sent")
         sink = KafkaSink("rows", output="flights", topic=self.topic(), connection="to", **more)
@@ -71,9 +110,7 @@ class Place:
             live.preflight({name: sealed.manifest.outputs[name].schema for name in sink.outputs})
             begun = time.perf_counter()
             vote = live.prepare(epoch, sealed.outputs(sink.outputs))
-            voted = time.perf_counter()
-            live.publish(epoch, vote, sealed.outputs(sink.outputs))
-            return time.perf_counter() - (begun if prepare else voted)
+            yield Voted(sink, live, epoch, vote, sealed, begun)
 
 
 @contextmanager
@@ -95,6 +132,50 @@ def ways(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
         Way(GROUP, "at_least_once, JSON", lambda: here.sink("objects", guarantee=AT_LEAST)),
         Way(GROUP, "exactly_once, with prepare", lambda: here.sink("values", prepare=True, value="value")),
     ]
+
+
+@contextmanager
+def shards(broker: KafkaBroker, folder: Path, rows: int) -> Iterator[list[Way]]:
+    """One transaction, and two shards: both by one process, and each by one of its own that is there already."""
+    from benchmarks.epochs import seal
+
+    tables = {name: table for name, table in _tables(rows).items() if name != "values"}
+    wals = {name: seal(table, folder, number) for number, (name, table) in enumerate(tables.items(), 1)}
+    here = Place(broker, folder, rows, wals)
+    columns: dict[str, Any] = {"key": "key", "value": "value"}
+    keyed, objects = partial(here.sink, "keyed", **columns), partial(here.sink, "objects")
+    kinds = [
+        ("shards, keys", keyed, partial(here.busiest, "keyed", **columns)),
+        ("shards, JSON", objects, partial(here.busiest, "objects")),
+    ]
+    with ProcessPoolExecutor(2, get_context("spawn")) as apart:
+        for kind in (keyed, objects):
+            kind(shards=2, apart=apart)  # they import what they need
+        yield [way for name, kind, busiest in kinds for way in _shard_ways(name, kind, busiest, apart)]
+
+
+def _shard_ways(name: str, publish: Callable[..., float], busiest: Callable[..., float], apart: Executor) -> list[Way]:
+    cpu = f"{name}: CPU s of the busiest process"
+    return [
+        Way(name, "one transaction", publish),
+        Way(name, "two shards by one process", partial(publish, shards=2)),
+        Way(name, "two shards by two processes", partial(publish, shards=2, apart=apart)),
+        Way(cpu, "one transaction", partial(busiest, apart=apart)),
+        Way(cpu, "two shards by two processes", partial(busiest, apart=apart, shards=2)),
+    ]
+
+
+def _send_shard(
+    sink: KafkaSink, bootstrap: str, folder: Path, epoch: SinkEpoch, vote: Vote, wal: tuple[str, str], shard: int
+) -> float:
+    """What `publish_shard` does with a sink; CPU seconds of all threads."""
+    before = time.process_time()
+    sealed = Staging(str(folder / "staging")).open(*wal)
+    with sink.opened(SinkContext(DEPLOYMENT, "bench", {"to": bootstrap})) as live:
+        for batches in sealed.outputs(sink.outputs):
+            batches.check()
+        assert live.publish_shard(epoch, vote, sealed.outputs(sink.outputs), shard) is Publication.SENT
+    return time.process_time() - before
 
 
 def letters(rows: int, each: int) -> pa.Array:

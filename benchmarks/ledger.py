@@ -149,7 +149,7 @@ class Bench:
         file = self.folder / name / f"{start:%Y-%m-%dT%H-%M}.csv"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("id\n1\n")
-        return name, file, RunKey(name, f"run {ordinal}", interval), interval
+        return name, file, RunKey(name, f"run {ordinal} of {os.getpid()}", interval), interval
 
     def _last(self, name: str) -> int:
         ledger = Ledger(self.dsn, "bench")
@@ -181,7 +181,8 @@ def seal(ledger: Ledger, attempt: Attempt) -> None:
     """What stage tells the ledger."""
     token = ledger.take_token(attempt, Role.STAGE)
     summary = {"outputs": {"rows": {"rows": 7, "digest": "0" * 32}}, "sources": {SOURCE: {"rows": 7}}}
-    ledger.seal_epoch(attempt, f"wal/{token}", _HASH, summary, "bench")
+    folder = f"bench/{attempt.pipeline}/epoch={attempt.epoch}/{token}"
+    ledger.seal_epoch(attempt, folder, _HASH, summary, "bench")
 
 
 def vote_of(ledger: Ledger, attempt: Attempt) -> Vote:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import psycopg2
@@ -69,6 +70,7 @@ SELECT %(pipeline)s, %(source)s, '/landing/' || %(pipeline)s || '/' || n || '.cs
        1 + (n - 1) %% %(each)s, 100, 1700000000000000000 + n
 FROM generate_series(1, %(claims)s) n
 """
+_COUNT = (resources.files("lockstep.ledger") / "sql" / "count_finished.sql").read_text()
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
     values: dict[str, Any] = {"each": size.each, "pipelines": size.pipelines, "history": size.history}
     values |= {"day": FIRST_DAY, "interval_plan": interval_plan, "cursor_plan": cursor_plan, "every": "1 min"}
     values["summary"] = Json({"outputs": {"rows": {"rows": 7, "digest": "0" * 32}}, "sources": {SOURCE: {"rows": 7}}})
-    cursor.execute("ALTER TABLE lockstep.epoch DROP CONSTRAINT epoch_pipeline_span_excl")
+    cursor.execute("ALTER TABLE lockstep.epoch DROP CONSTRAINT an_interval_has_one_root")
     started = time.monotonic()
     for first in range(1, size.each + 1, _AT_ONCE):
         part = {**values, "first": first, "last": min(first + _AT_ONCE - 1, size.each)}
@@ -139,8 +141,12 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
         cursor.execute(_CLAIMS, of)
     say("the exclusion constraint …")
     cursor.execute(
-        "ALTER TABLE lockstep.epoch ADD EXCLUDE USING gist (pipeline WITH =, span WITH &&) WHERE (span IS NOT NULL)"
+        "ALTER TABLE lockstep.epoch ADD CONSTRAINT an_interval_has_one_root"
+        " EXCLUDE USING gist (pipeline WITH =, span WITH &&) WHERE (span IS NOT NULL AND generation = 0)"
     )
+    say("what is finished, as cleanups count it …")
+    for number in range(1, size.pipelines + 1):
+        cursor.execute(_COUNT, {"pipeline": size.name(number)})
     cursor.execute("SELECT setval('lockstep.token', %s)", (size.epochs + 1,))
     cursor.execute("VACUUM (ANALYZE)")
     cursor.execute("CHECKPOINT")

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from psycopg2.extensions import parse_dsn
 
 from benchmarks.data import SPARK_SCHEMA, TABLE
 from lockstep import Pipeline, run_epoch, run_epochs
+from lockstep.audits import Audit
 from lockstep.epoch import Interval
 from lockstep.sinks import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
@@ -104,13 +105,13 @@ def publish_from_wal(warehouse: str, folder: Path, wal: tuple[str, str], sink: P
     return sum(vote.rows.values())
 
 
-def whole_epoch(place: Place, file: Path, rows: int, table: str = "epoch_rows") -> Timing:
+def whole_epoch(place: Place, file: Path, rows: int, table: str = "epoch_rows", audits: Sequence[Audit] = ()) -> Timing:
     """(c) A whole warm epoch by run_epoch: source, Spark, WAL, seal, prepare, decision, publication, cleanup."""
     fresh_table(place.warehouse, table)
-    return _checked(timed(lambda: one_epoch(place, file, table)), rows)
+    return _checked(timed(lambda: one_epoch(place, file, table, audits=audits)), rows)
 
 
-def one_epoch(place: Place, file: Path, table: str, spark: Any = None) -> int:
+def one_epoch(place: Place, file: Path, table: str, spark: Any = None, audits: Sequence[Audit] = ()) -> int:
     """Run the next day's epoch from `file`, CSV or Parquet by its name, linked under that day's.
 
     `spark`: another than the place's session.
@@ -122,7 +123,7 @@ def one_epoch(place: Place, file: Path, table: str, spark: Any = None) -> int:
         read.unlink()  # a second name of one file would be refused
     (landing / f"{day:%Y-%m-%d}{file.suffix}").hardlink_to(file)
     report = run_epoch(
-        _pipeline(table, landing, file.suffix),
+        replace(_pipeline(table, landing, file.suffix), audits=audits),
         interval=(day, day + timedelta(days=1)),
         ledger=place.ledger,
         staging=str(place.folder / "staging"),
