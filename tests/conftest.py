@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from stack.hdfs import HDFS, HdfsServer
 from stack.kafka import BROKER, KafkaBroker
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import PostgresServer
@@ -149,6 +150,22 @@ def s3_environment(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Se
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server
+
+
+@pytest.fixture(scope="session")
+def hdfs_server(memory_folder: Path) -> Iterator[HdfsServer]:
+    """An HDFS of one node on loopback. A test that stops it starts it again."""
+    if not HDFS.present:
+        pytest.skip("HDFS is not here: `make hdfs` fetches it")
+    with HdfsServer(memory_folder / "hdfs").for_a_while() as server:
+        yield server
+
+
+@pytest.fixture
+def hdfs_uri(hdfs_server: HdfsServer) -> str:
+    """Where nothing is yet, `hdfs://…`."""
+    hdfs_server.start()
+    return f"{hdfs_server.uri}/tests/{next(_numbers)}"
 
 
 @pytest.fixture

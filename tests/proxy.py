@@ -5,7 +5,8 @@
         proxy.cut(after=b"COMMIT PREPARED")       # it arrives and is answered, the answer is lost
         proxy.cut(after_bytes=100_000)            # in mid-stream, counted from now on, client to server
 
-A cut happens once; connections made later pass. Requests are seen only when they travel in the clear.
+A cut happens once, or as often as is said; other connections pass. Requests are seen only when they travel in the
+clear.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class CuttingProxy:
         self._before: bytes | None = None
         self._after: bytes | None = None
         self._left: int | None = None
+        self._times = 1
         self._open: set[socket.socket] = set()
 
     def __enter__(self) -> CuttingProxy:
@@ -41,15 +43,31 @@ class CuttingProxy:
         for one in list(self._open):
             self._close(one)
 
-    def cut(self, *, before: bytes | None = None, after: bytes | None = None, after_bytes: int | None = None) -> None:
-        """Break the connection on which this is seen next; see the module."""
-        self._before, self._after, self._left = before, after, after_bytes
+    def cut(
+        self,
+        *,
+        before: bytes | None = None,
+        after: bytes | None = None,
+        after_bytes: int | None = None,
+        times: int = 1,
+    ) -> None:
+        """Break the connection on which this is seen next, and with a request the next `times`; see the module."""
+        self._before, self._after, self._left, self._times = before, after, after_bytes, times
+
+    def cut_around(self, when: str, request: str, times: int = 1) -> None:
+        """`cut` with `when` "before" or "after"."""
+        found = request.encode()
+        self.cut(before=found if when == "before" else None, after=found if when == "after" else None, times=times)
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._upstream)
+                try:
+                    server = socket.create_connection(self._upstream)
+                except OSError:  # down for now: so is the proxy
+                    client.close()
+                    continue
                 self._open |= {client, server}
                 threading.Thread(target=self._relay, args=(client, server), daemon=True).start()
 
@@ -75,8 +93,7 @@ class CuttingProxy:
     def _request(self, data: bytes, server: socket.socket) -> bool:
         """False where the connection is to break."""
         if self._before is not None and self._before in data:
-            self._before = None
-            self.cuts += 1
+            self._count_cut()
             return False
         if self._left is not None and (left := self._left - len(data)) < 0:
             server.sendall(data[: self._left])
@@ -86,11 +103,16 @@ class CuttingProxy:
         self._left = None if self._left is None else left
         server.sendall(data)
         if self._after is not None and self._after in data:
-            self._after = None
             server.recv(_CHUNK)  # the answer: done, and lost
-            self.cuts += 1
+            self._count_cut()
             return False
         return True
+
+    def _count_cut(self) -> None:
+        self.cuts += 1
+        self._times -= 1
+        if not self._times:
+            self._before = self._after = None
 
     def _close(self, one: socket.socket) -> None:
         self._open.discard(one)

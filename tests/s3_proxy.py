@@ -11,6 +11,7 @@ Signatures hold: requests keep their Host header. `hits` counts what was done to
 from __future__ import annotations
 
 import http.client
+import queue
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -31,6 +32,8 @@ class Fault(StrEnum):
     LOST_ANSWER = "lost answer"  #: done; the connection breaks before the answer
     CUT_UPLOAD = "cut upload"  #: the connection breaks in the middle of the body
     SLOW = "slow answer"  #: done; the answer comes when `release` is called
+    LATE = "late"  #: the connection breaks; done when `release` is called, see `late`
+    UNCONDITIONAL = "unconditional"  #: a refusal by its condition is told as success, as by a store that knows none
 
 
 @dataclass
@@ -49,6 +52,7 @@ class S3Proxy:
         self.upstream = urlsplit(upstream).netloc
         self.hits: Counter[Fault] = Counter()
         self.requests: list[tuple[str, str]] = []  #: method and path of each, in order
+        self.late: queue.Queue[int] = queue.Queue()  #: what was answered to requests that came late
         self._plans: list[_Planned] = []
         self._lock = threading.Lock()
         self._released = threading.Event()
@@ -112,7 +116,14 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in (Fault.ERROR, Fault.SLOW_DOWN):
             self._refuse(*((500, "InternalError") if fault is Fault.ERROR else (503, "SlowDown")))
             return
+        if fault is Fault.LATE:
+            self._break()
+            self.proxy.wait_for_release()
+            self.proxy.late.put(self._ask(body)[0])
+            return
         status, headers, answer = self._ask(body)
+        if fault is Fault.UNCONDITIONAL and status in (409, 412):
+            status, headers, answer = 200, [("ETag", '"0"')], b""
         match fault:
             case Fault.LOST_ANSWER:
                 self._break()

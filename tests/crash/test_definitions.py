@@ -12,6 +12,7 @@ from lockstep.errors import PlanMismatch, SourceChanged
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
+from lockstep.roles.publish import publish_shard
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sources import OpenSource, SourceContext
@@ -32,6 +33,17 @@ def test_a_sink_that_came_later_is_no_business_of_a_decided_epoch(world: World) 
     assert later.state_of(day) == "cleaned"
     later.require_exactly_once(day)
     assert not (world.folder / "more").exists()
+
+
+def test_the_shards_of_a_sink_that_had_none_when_it_voted_are_left_to_publish(world: World) -> None:
+    day = next(world.days)
+    run = RunKey("old", f"{day}")
+    world.run_until(run, day, "commit")
+    for sink in ("warehouse", "files"):  # as the instances of a mapped task that was deployed meanwhile
+        publish_shard(world.runtime(), run, sink, 2)
+    world.require_nothing_shown(day)
+    world.run(run, day, "publish.warehouse")
+    world.require_exactly_once(day)
 
 
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)

@@ -49,11 +49,15 @@ def world(
     name = f"delta_{folder.parent.name.replace('-', '_')}"
     ledger_server.create_database(name)
     warehouse_server.create_database(name)
+    yield make_delta_world(ledger_server.dsn(name), warehouse_server.dsn(name), folder)
+
+
+def make_delta_world(ledger_dsn: str, warehouse_dsn: str, folder: Path) -> DeltaWorld:
     log = Log(folder / "table")
     sink = DeltaSink(SINK, output=OUTPUT, path=str(log.root), create=True)
     table = Table(sink, log.root, lambda: log.rows(ROWS), lambda: log.files)
-    made = make_adopting_world(ledger_server.dsn(name), warehouse_server.dsn(name), folder, table)
-    yield DeltaWorld(made.ledger_dsn, made.warehouse_dsn, folder, made.pipeline, made.staging_folder, table=table)
+    made = make_adopting_world(ledger_dsn, warehouse_dsn, folder, table)
+    return DeltaWorld(ledger_dsn, warehouse_dsn, folder, made.pipeline, made.staging_folder, table=table)
 
 
 def _run(day: int) -> RunKey:

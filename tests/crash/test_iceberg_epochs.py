@@ -24,28 +24,30 @@ from tests.crash.victims import Action
 EMPTY = pa.table({"day": [], "number": [], "label": []})
 
 
-def _iceberg_table(dsn: str, folder: Path) -> Table:
+@contextmanager
+def loaded_table(dsn: str) -> Iterator[LoadedTable | None]:
+    """As its catalog has it, without the sink."""
+    catalog = SqlCatalog("warehouse", uri=dsn.replace("postgresql://", "postgresql+psycopg2://"))
+    try:
+        yield catalog.load_table("db.numbers")
+    except NoSuchTableError:
+        yield None
+    finally:
+        catalog.engine.dispose()
+
+
+def iceberg_table(dsn: str, folder: Path) -> Table:
     sink = IcebergSink(
         SINK, output=OUTPUT, table="db.numbers", catalog="warehouse", warehouse=str(folder / "lake"), create=True
     )
     root = folder / "lake" / "db" / "numbers"
 
-    @contextmanager
-    def loaded() -> Iterator[LoadedTable | None]:
-        catalog = SqlCatalog("warehouse", uri=dsn.replace("postgresql://", "postgresql+psycopg2://"))
-        try:
-            yield catalog.load_table("db.numbers")
-        except NoSuchTableError:
-            yield None
-        finally:
-            catalog.engine.dispose()
-
     def rows() -> pa.Table:
-        with loaded() as table:
+        with loaded_table(dsn) as table:
             return table.scan().to_arrow() if table else EMPTY
 
     def files() -> list[str]:
-        with loaded() as table:
+        with loaded_table(dsn) as table:
             paths = table.inspect.files()["file_path"].to_pylist() if table else []
         return [path.removeprefix(f"file://{root}/") for path in paths]
 
@@ -60,7 +62,7 @@ def world(
     name = f"iceberg_{folder.parent.name.replace('-', '_')}"
     ledger_server.create_database(name)
     warehouse = warehouse_server.create_database(name)
-    yield make_adopting_world(ledger_server.dsn(name), warehouse, folder, _iceberg_table(warehouse, folder))
+    yield make_adopting_world(ledger_server.dsn(name), warehouse, folder, iceberg_table(warehouse, folder))
 
 
 @pytest.mark.timeout(1200)  # each commit takes a catalog a while, and the whole is some eighty strikes

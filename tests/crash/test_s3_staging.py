@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,16 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import SinkUnavailable, StagingUnavailable
+from lockstep.ledger import migrate
+from lockstep.operations.rebuild import rebuild
+from lockstep.operations.wal_log import open_output, read_rows
 from stack.postgres import PostgresServer
 from stack.s3 import S3Server
 from tests.cover import Cover
 from tests.crash.s3_victim import S3World
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Hit, hits_of
+from tests.crash.world import rows_of_day
 from tests.s3_proxy import Fault, S3Proxy
 
 
@@ -79,7 +84,7 @@ def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_is_on_s3
 DISTURBED = [
     (fault, method, part)
     for fault in Fault
-    if fault is not Fault.SLOW
+    if fault not in (Fault.SLOW, Fault.LATE, Fault.UNCONDITIONAL)
     for method, part in [
         ("PUT", "/.folder"),
         ("PUT", "_request.json"),
@@ -118,4 +123,46 @@ def test_an_epoch_outlives_a_killed_store(world: S3World, s3_server: S3Server) -
         s3_server.start()
     world.run(run, day, start="prepare.warehouse")
     world.require_exactly_once(day)
+    world.require_tidy()
+
+
+def test_wals_on_s3_are_kept_read_and_let_go_of(world: S3World) -> None:
+    world = replace(world, pipeline=replace(world.pipeline, keep_wal=1))
+    days = [next(world.days) for _ in range(2)]
+    for day in days:
+        world.run(RunKey("kept", f"day {day}"), day)
+    runtime = world.runtime()
+    [kept] = runtime.ledger.kept_wals("numbers")
+    assert kept.epoch == world.epoch_of(days[1]).id
+    assert {path.partition(kept.wal)[0] for path in world.left_in_staging()} == {""}
+    found = [tuple(row.values()) for batch in open_output(runtime, kept.epoch, "numbers") for row in batch.to_pylist()]
+    assert Counter(found) == Counter(rows_of_day(days[1]))
+    filtered = [
+        row
+        for batch in read_rows(open_output(runtime, kept.epoch, "numbers"), "number < 2")
+        for row in batch.to_pylist()
+    ]
+    assert len(filtered) == 3  # two of them are equal
+    runtime.ledger.close()
+    for day in days:
+        world.require_exactly_once(day)
+
+
+def test_a_lost_ledger_is_rebuilt_from_manifests_and_a_wal_on_s3(
+    world: S3World, ledger_server: PostgresServer, ledger_dsn: str
+) -> None:
+    days = [next(world.days) for _ in range(2)]
+    world.run(RunKey("rebuilt", "whole"), days[0])
+    world.run_until(RunKey("rebuilt", "half"), days[1], "publish.warehouse")
+    empty = ledger_server.create_database(f"{ledger_dsn.rpartition('/')[2]}_rebuilt")
+    migrate(empty)
+    world = replace(world, ledger_dsn=empty)
+    runtime = world.runtime()
+    found = rebuild(runtime, "its disk is gone")
+    runtime.ledger.close()
+    assert [one.published for one in found.epochs] == [True, False]
+    assert world.recover().problems == []
+    for day in days:
+        world.run(RunKey("rebuilt", f"again {day}"), day)
+        world.require_exactly_once(day)
     world.require_tidy()

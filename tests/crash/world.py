@@ -25,8 +25,11 @@ import pyarrow.parquet as pq
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger, migrate
+from lockstep.object_store.address import from_hadoop
+from lockstep.object_store.store import ObjectStore
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
+from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
@@ -147,15 +150,27 @@ def _write_parquet(folder: Path, changed: Callable[[list[Row]], list[Row]] = lis
         {"day": pa.array(columns[0], pa.int64()), "number": pa.array(columns[1], pa.int32()), "label": columns[2]}
     )
     for output in request.outputs:
-        place, rows, half = folder / output, table, ROWS // 2
         if home := request.homes.get(output):
-            place = Path(home.folder.removeprefix("file://")) / output
             rows = table.append_column(home.home.epoch_column, pa.array([request.epoch] * ROWS, pa.int64()))
-        place.mkdir(parents=bool(home))
-        pq.write_table(rows.slice(0, half), place / "part-00000.parquet")
-        pq.write_table(rows.slice(half), place / "part-00001.parquet")
+            _write_halves(f"{home.folder}/{output}", rows, parents=True)
+        else:
+            _write_halves(str(folder / output), table, parents=False)
     result = StageResult(dict.fromkeys(request.outputs, ROWS), {"numbers": SourceCount(ROWS, 0)}, "test")
     (folder / RESULT).write_text(json.dumps(result.to_json()))
+
+
+def _write_halves(folder: str, rows: pa.Table, parents: bool) -> None:
+    halves = {"part-00000.parquet": rows.slice(0, ROWS // 2), "part-00001.parquet": rows.slice(ROWS // 2)}
+    if folder.startswith("s3a://"):
+        store = ObjectStore.at(from_hadoop(folder, ""))
+        for name, half in halves.items():
+            pq.write_table(half, buffer := pa.BufferOutputStream())
+            store.replace(name, buffer.getvalue().to_pybytes())
+        return
+    place = Path(folder.removeprefix("file://"))
+    place.mkdir(parents=parents)
+    for name, half in halves.items():
+        pq.write_table(half, place / name)
 
 
 @cache
@@ -191,6 +206,7 @@ class World:
         return (
             "begin",
             "stage",
+            *(["audit"] if self.pipeline.audits else []),
             *(f"prepare.{s}" for s in sinks),
             "commit",
             *(f"publish.{s}" for s in sinks),
@@ -210,6 +226,8 @@ class World:
                 begin(runtime, run, interval_of(day))
             case "stage":
                 stage(runtime, run, job)
+            case "audit":
+                audit(runtime, run)
             case "prepare":
                 prepare(runtime, run, sink)
             case "commit":

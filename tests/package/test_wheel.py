@@ -76,6 +76,7 @@ def test_the_wheel_has_all_of_the_package_and_nothing_else(wheel: Path) -> None:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     package = ROOT / "plugins" / "lockstep"
     kept = {path for path in package.rglob("*") if path.suffix in (".py", ".sql", ".typed")}
+    kept |= {path for folder in ("templates", "static") for path in (package / "ui" / folder).iterdir()}
     assert names == {path.relative_to(package.parent).as_posix() for path in kept}
     assert "lockstep/py.typed" in names
 
@@ -134,6 +135,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
 NEEDS = {
     "from lockstep.sinks import HttpSink": "http",
     "from lockstep.sinks import DeltaSink; DeltaSink('t', output='o', path='/t').open(None)": "delta",
+    "from lockstep.duckdb.engine import engine; engine().__enter__()": "duckdb",
     "from lockstep.sinks import IcebergSink": "iceberg",
     "from lockstep.sinks import KafkaSink": "kafka",
     "from lockstep.sources import KafkaSource": "kafka",

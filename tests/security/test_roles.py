@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg2
@@ -16,6 +16,7 @@ from psycopg2.extensions import make_dsn, parse_dsn
 from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import migrate
+from lockstep.ledger.rebuilding import adopt_deployment
 from lockstep.ledger.report import Report
 from lockstep.operations.verify import verify
 from lockstep.pipeline import Pipeline
@@ -132,6 +133,17 @@ def test_the_tasks_role_can_neither_rewrite_history_nor_change_the_schema(grante
             execute(granted.dsn("lockstep_tasks"), statement)
 
 
+def test_only_the_owner_gives_an_empty_ledger_the_id_of_a_lost_one(granted: Granted) -> None:
+    lost = "0b2f9c1e-1111-4222-8333-444455556666"
+    with pytest.raises(LedgerRefused, match="rebuild as the owner"):
+        adopt_deployment(granted.dsn("lockstep_tasks"), lost)
+    adopt_deployment(granted.dsn("lockstep_owner"), lost)
+    with closing(Report(granted.dsn("lockstep_reader"))) as report:
+        assert report.deployment() == lost
+    with pytest.raises(psycopg2.Error, match="stays"):
+        execute(granted.dsn("lockstep_owner"), "UPDATE lockstep.deployment SET id = gen_random_uuid()")
+
+
 def test_the_reading_role_shows_status_and_changes_nothing(granted: Granted) -> None:
     granted.world().run(RUN, 0)
     reader = granted.dsn("lockstep_reader")
@@ -141,6 +153,22 @@ def test_the_reading_role_shows_status_and_changes_nothing(granted: Granted) -> 
     for statement in ("UPDATE lockstep.epoch SET reason = 'x'", "SELECT nextval('lockstep.token')"):
         with pytest.raises(errors.InsufficientPrivilege):
             execute(reader, statement)
+
+
+def test_the_reading_role_may_verify_and_what_it_finds_is_not_kept(granted: Granted) -> None:
+    world = granted.world()
+    world.run(RUN, 0)
+    execute(granted.warehouse, "DELETE FROM public.orders WHERE number = 3")
+    reading = replace(world, ledger_dsn=granted.dsn("lockstep_reader")).runtime()
+    assert not all(found.agrees for found in verify(reading, world.epoch_of(0)))
+    reading.ledger.close()
+    with closing(Report(granted.dsn("lockstep_reader"))) as report:
+        assert [found.verified_through for found in report.pipelines()] == [1]
+    runtime = world.runtime()
+    verify(runtime, world.epoch_of(0))
+    runtime.ledger.close()
+    with closing(Report(granted.dsn("lockstep_reader"))) as report:
+        assert [found.verified_through for found in report.pipelines()] == [0]
 
 
 def test_a_reader_sees_published_rows_and_changes_nothing(granted: Granted) -> None:

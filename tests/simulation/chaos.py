@@ -55,6 +55,7 @@ class Chaos:
     living: list[Living] = field(default_factory=list)
     runs: list[DagRun] = field(default_factory=list)
     packs: bool = False  #: whether the epochs of runs that are about to decide are decided together
+    restates: bool = False  #: whether some runs are to replace what is published
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -74,7 +75,8 @@ class Chaos:
     def begin_run(self) -> None:
         interval = day(self._chance.randrange(DAYS)) if self.world.pipeline.identity is Identity.INTERVAL else None
         self.runs = [run for run in self.runs if not run.over or self._chance.random() < 0.5]
-        self.runs.append(DagRun(self._next(), interval, self.world.sink_names))
+        why = self._chance.choice([None, "a late file", "a bug"]) if self.restates else None
+        self.runs.append(DagRun(self._next(), interval, self.world.sink_names, why))
 
     def start(self, task: str, run: DagRun) -> None:
         run.start(task)
@@ -186,7 +188,8 @@ class Chaos:
 
     def _run_through(self, number: int) -> None:
         epoch = self.world.looking.epoch(self.world.pipeline.name, number)
-        run = DagRun(self._next(), epoch.interval, self.world.sink_names)
+        why = epoch.generation.because if epoch.generation else None
+        run = DagRun(self._next(), epoch.interval, self.world.sink_names, why)
         self._tell(f"{run.name} goes through epoch {number} alone")
         self.world.expire_leases()
         while ready := run.ready():

@@ -14,7 +14,7 @@ from lockstep.errors import IllegalTransition
 from lockstep.operations.verify import verify
 from lockstep.sinks.files import files
 from lockstep.sinks.values import Publication
-from lockstep.states import DECIDED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState
+from lockstep.states import DECIDED, FINISHED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState
 from tests.simulation.servers import Row, Server, Shown
 from tests.simulation.world import PIPELINE, World, positions
 
@@ -38,6 +38,8 @@ class Watch:
         self._require(shown.marker.manifest_hash == epoch.manifest_hash, f"I4: {server.name} shows another {epoch}")
         times = sum(other.epoch == shown.epoch for other in server.shown)
         self._require(times == 1, f"I6: {server.name} shows {epoch} {times} times")
+        lives = [one.id for one in self._world.looking.generations(epoch) if one.id in {o.epoch for o in server.shown}]
+        self._require(lives == [epoch.id], f"I6: {server.name} shows the lives {lives} of one range")
         if epoch.interval is None:
             order = [other.epoch for other in server.shown]
             self._require(order == sorted(order), f"I9: {server.name} shows epochs in the order {order}")
@@ -102,7 +104,7 @@ def false_alarm(error: BaseException | None, problems: Iterable[str] = ()) -> st
 def require_resolved(world: World, servers: dict[str, Server]) -> None:
     """After a round of recovery: nothing decided is unfinished, nothing undecided left a trace, nothing lies around."""
     for epoch in world.epochs():
-        _require(epoch.state in UNDECIDED | {EpochState.CLEANED, EpochState.VOID}, f"I15: {epoch} is {epoch.state}")
+        _require(epoch.state in UNDECIDED | FINISHED, f"I15: {epoch} is {epoch.state}")
     left = [handle for server in servers.values() for handle in server.prepared]
     _require(not left, f"I13: prepared transactions are left: {left}")
     sealed = {epoch.wal for epoch in world.epochs() if epoch.state in UNDECIDED}
@@ -134,7 +136,7 @@ def require_shown_once(world: World, servers: dict[str, Server]) -> None:
 
 
 def _expected(epoch: Epoch) -> Iterable[Row]:
-    if epoch.state not in DECIDED or epoch.wal is None:
+    if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED or epoch.wal is None:
         return []
     return [(position, int(epoch.wal.rpartition("/")[2])) for position in positions(epoch.plan.sources["source"])]
 
@@ -149,7 +151,7 @@ def _rows_of_files(world: World) -> dict[int, list[Row]]:
 
 
 def _are_joined(world: World) -> bool:
-    ranges = [positions(epoch.plan.sources["source"]) for epoch in world.epochs()]
+    ranges = [positions(epoch.plan.sources["source"]) for epoch in world.epochs() if epoch.generation is None]
     if world.pipeline.identity is Identity.CURSOR:
         return all(before.stop == after.start for before, after in pairwise(ranges))
     return len({found.start for found in ranges}) == len(ranges)
@@ -170,7 +172,8 @@ def require_legal_history(world: World) -> None:
         }
         for sink, source, target, role, _, actor, reason in rows:
             raised = sink is None and source == target and source in UNDECIDED
-            noted = sink is not None and source == target == ParticipantState.PREPARED and role == "operator"
+            may_be_noted = (ParticipantState.PREPARED, ParticipantState.PUBLISHED)  # a person's word, what verify found
+            noted = sink is not None and source == target and source in may_be_noted and role == "operator"
             _require((source, target, role) in arrows or raised or noted, f"I1: {epoch}: {role} {source} → {target}")
             _require(bool(actor), f"I1: {epoch}: nobody did {source} → {target}")
             _require(role != "operator" or bool(reason), f"I24: {epoch}: {source} → {target} without a reason")

@@ -6,12 +6,21 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lockstep.errors import SinkRejected, SinkUnavailable
+from lockstep.errors import LedgerConflict, SinkRejected, SinkUnavailable
 from lockstep.sinks.values import Marker, SinkEpoch
 from tests.simulation.baton import Order, stand
 
 T = TypeVar("T")
 Row = tuple[int, int]  #: position in the source, token of the execution of stage that wrote it
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What readers see of one transaction."""
+
+    epoch: int
+    marker: Marker
+    rows: tuple[Row, ...]
 
 
 @dataclass(eq=False)
@@ -22,19 +31,11 @@ class Session:
     claimed: bool = False
     alive: bool = True
     rows: list[Row] = field(default_factory=list)
+    deleted: list[Shown] = field(default_factory=list)  #: what it no longer shows once it is committed
 
     @property
     def token(self) -> int:
         return self.epoch.token
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What readers see of one transaction."""
-
-    epoch: int
-    marker: Marker
-    rows: tuple[Row, ...]
 
 
 class Server:
@@ -60,6 +61,10 @@ class Server:
 
     def write(self, session: Session, rows: Sequence[Row]) -> None:
         self._call("write rows", lambda: self._alive(session).rows.extend(rows))
+
+    def delete(self, session: Session) -> None:
+        """The rows of the epochs whose place the session's takes. Raises `LedgerConflict` where one isn't shown."""
+        self._call("delete rows", lambda: self._delete(self._alive(session)))
 
     def prepare(self, session: Session, handle: str) -> None:
         self._call("PREPARE TRANSACTION", lambda: self._prepare(session, handle))
@@ -118,6 +123,13 @@ class Server:
                 self._give_way(holder, session)
         session.claimed = key not in self._markers
 
+    def _delete(self, session: Session) -> None:
+        for replaced in session.epoch.replaced:
+            marker = next(self._markers_of(replaced.id), None)
+            if marker is None or marker.manifest_hash != replaced.manifest_hash:
+                raise LedgerConflict(f"{self.name} holds {marker} of epoch {replaced.id}, which is to be replaced")
+            session.deleted += [shown for shown in self.shown if shown.epoch == replaced.id]
+
     def _give_way(self, holder: Session, to: Session) -> None:
         if holder.token >= to.token:
             raise SinkUnavailable(f"{self.name}: token {holder.token} holds the marker that {to.token} wants")
@@ -152,7 +164,7 @@ class Server:
         marker = Marker(epoch.id, epoch.token, epoch.manifest_hash)
         self._markers[self.marker_key(epoch)] = marker
         shown = Shown(epoch.id, marker, tuple(session.rows))
-        self.shown.append(shown)
+        self.shown = [*(one for one in self.shown if one not in session.deleted), shown]
         self._on_show(self, shown)
 
     def _markers_of(self, epoch: int) -> Iterator[Marker]:

@@ -20,12 +20,14 @@ class SimulationFailed(AssertionError):
     """The seed, what is broken, and how it came to that."""
 
 
-def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE, *, packs: bool = False) -> list[str]:
+def simulate(
+    dsn: str, memory: Path, seed: int, taste: Taste = NONE, *, packs: bool = False, restates: bool = False
+) -> list[str]:
     """The trace of what happened. `taste`: beside the seed's own. `packs`: epochs are decided together where they can.
-    Raises `SimulationFailed`."""
+    `restates`: of intervals, and some runs replace what is published. Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
-    identity = Identity.CURSOR if seed % 3 == 0 else Identity.INTERVAL
+    identity = Identity.CURSOR if seed % 3 == 0 and not restates else Identity.INTERVAL
     world = make_world(dsn, folder, identity, files=seed % 2 == 0)
     servers: dict[str, Server] = {}
     watch = Watch(world, servers)
@@ -33,7 +35,7 @@ def simulate(dsn: str, memory: Path, seed: int, taste: Taste = NONE, *, packs: b
     SERVERS.clear()
     SERVERS.update(servers)
     world.on_discard = watch.on_discard
-    chaos = Chaos(seed, world, servers, watch, taste, packs=packs)
+    chaos = Chaos(seed, world, servers, watch, taste, packs=packs, restates=restates)
     try:
         chaos.unfold()
     except Exception as error:

@@ -56,6 +56,9 @@ class _Simulated(OpenSink):
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
         """Its server takes everything."""
 
+    def require_replaceable(self) -> None:
+        """And gives it back."""
+
     def target_id(self) -> str:
         return self.server.target_id
 
@@ -120,6 +123,8 @@ class OpenVotingSink(_Simulated, TwoPhaseCommitSink):
         session = self.server.open(epoch)
         try:
             self.server.claim(session)
+            if session.claimed and epoch.replaced:
+                self.server.delete(session)
         except BaseException:
             self.server.drop(session)
             raise
@@ -145,6 +150,8 @@ class ServerCommitter(CheckpointCommitter):
         session = self.server.open(epoch)
         try:
             self.server.claim(session)
+            if session.claimed and epoch.replaced:
+                self.server.delete(session)
             yield session
             if session.claimed:
                 self.server.commit(session)

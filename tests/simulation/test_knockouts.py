@@ -35,17 +35,18 @@ OVERTAKEN_IN_PREPARE = Taste(
     ("prepare.after_token", "prepare.after_preflight", "prepare.before_write"),
 )
 Plant = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, tuple[Plant, int, Taste]] = {}
+BUGS: dict[str, tuple[Plant, int, Taste, bool]] = {}
 
 
-def bug(seed: int = 0, taste: Taste = NONE) -> Callable[[Plant], Plant]:
+def bug(seed: int = 0, taste: Taste = NONE, *, restates: bool = False) -> Callable[[Plant], Plant]:
     """Register a planted bug; its docstring says what is wrong.
 
     `seed`: where to look first, to save time. `taste`: the misfortunes that show it, for a bug that few seeds show.
+    `restates`: it is about ranges that are replaced.
     """
 
     def register(plant: Plant) -> Plant:
-        BUGS[plant.__name__] = plant, seed, taste
+        BUGS[plant.__name__] = plant, seed, taste, restates
         return plant
 
     return register
@@ -162,11 +163,45 @@ def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "confirm_alarm", lambda work, meanwhile: work())
 
 
-@pytest.mark.parametrize(("plant", "first", "taste"), BUGS.values(), ids=BUGS)
+@bug(taste=BETWEEN_LOOK_AND_MARKER, restates=True)
+def replaced_markers_deleted(patch: pytest.MonkeyPatch) -> None:
+    """The marker of a replaced epoch goes with its rows."""
+    real = Server._show
+
+    def show(self: Server, session: Session) -> None:
+        real(self, session)
+        for replaced in session.epoch.replaced:
+            self._markers.pop(replaced.id, None)
+
+    patch.setattr(Server, "_show", show)
+
+
+@bug(restates=True)
+def replaced_rows_stay(patch: pytest.MonkeyPatch) -> None:
+    """New rows come, old ones don't go."""
+    patch.setattr(Server, "_delete", lambda self, session: None)
+
+
+@bug(taste=LEFT_BEFORE_PUBLISH, restates=True)
+def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
+    """A replacement is planned though some sink doesn't show yet what it replaces; only the trigger is left."""
+    patch.setattr(begin, "require_restatable", lambda runtime, current: None)
+    patch.setattr(begin, "require_replaceable", lambda sink, current: None)
+    real = guards.require_state
+
+    def require_state(row: Any, state: EpochState, verb: str) -> None:
+        if verb != "replace":
+            real(row, state, verb)
+
+    patch.setattr(guards, "require_state", require_state)
+
+
+@pytest.mark.parametrize(("plant", "first", "taste", "restates"), BUGS.values(), ids=BUGS)
 def test_a_planted_bug_turns_the_simulator_red(
     plant: Plant,
     first: int,
     taste: Taste,
+    restates: bool,
     simulated_ledger: str,
     memory: Path,
     standing: None,
@@ -175,7 +210,7 @@ def test_a_planted_bug_turns_the_simulator_red(
     plant(monkeypatch)
     for seed in range(first, first + MOST_SEEDS):
         try:
-            simulate(simulated_ledger, memory, seed, taste)
+            simulate(simulated_ledger, memory, seed, taste, restates=restates)
         except SimulationFailed as failed:
             print(f"{plant.__doc__} Seed {seed}: {str(failed).splitlines()[-1]}")
             return

@@ -1,0 +1,197 @@
+"""What a sweep of compactions deletes is never a file of the table, whatever became of the table's memory of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.iceberg import IcebergSink
+from stack.postgres import PostgresServer
+from tests.apart import apart
+from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.test_compaction import compacted, dead, lose_links, publish, require_whole
+from tests.crash.test_delta import make_delta_world
+from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
+from tests.crash.test_restored_ledger import Copies
+from tests.crash.victims import Hit, overtake, sacrifice
+
+RENAMED = "lake2"
+_numbers = count(1)
+
+
+@pytest.fixture
+def copies(memory_server: PostgresServer) -> Copies:
+    return Copies(memory_server, f"swept_{next(_numbers)}")
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def world(request: pytest.FixtureRequest, copies: Copies, memory_folder: Path) -> Iterator[AdoptingWorld]:
+    folder = Path(tempfile.mkdtemp(dir=memory_folder))
+    ledger, warehouse = (copies.server.create_database(name) for name in (copies.name, f"{copies.name}_warehouse"))
+    if request.param == "delta":
+        yield make_delta_world(ledger, warehouse, folder)
+    else:
+        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+
+
+def named(world: AdoptingWorld, name: str) -> AdoptingWorld:
+    """The same pipeline and table; the sink is called so."""
+    assert isinstance(world.lake.sink, DeltaSink | IcebergSink)
+    sink = replace(world.lake.sink, name=name)
+    others = [one for one in world.pipeline.sinks if one.name != world.lake.sink.name]
+    return replace(world, pipeline=replace(world.pipeline, sinks=[*others, sink]), table=replace(world.lake, sink=sink))
+
+
+def let_go(world: AdoptingWorld) -> None:
+    """The table belongs to nobody."""
+
+    def act() -> None:
+        runtime = world.runtime()
+        with closing(runtime.ledger), runtime.opened(world.lake.sink) as opened:
+            opened.disclaim()
+
+    apart(act)
+
+
+def renamed(world: AdoptingWorld, name: str = RENAMED) -> AdoptingWorld:
+    """Once an epoch of the sink by its new name has claimed the table."""
+    let_go(world)
+    found = named(world, name)
+    publish(found)
+    return found
+
+
+def note_by_sink(world: AdoptingWorld) -> None:
+    """Have the table know its compactions as an earlier version noted them: by their sink's name."""
+    sink, deployment = world.lake.sink, world.runtime().ledger.deployment()
+    if not isinstance(sink, IcebergSink):
+        for entry in (world.lake.root / "_delta_log").glob("*.json"):
+            noted = f":{world.pipeline.name}:{{}}:compaction"
+            entry.write_text(entry.read_text().replace(noted.format("*"), noted.format(sink.name)))
+        return
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        known = {name: text for name, text in table.properties.items() if name.startswith("lockstep.compaction.")}
+        whose = hashlib.sha256(f"{deployment}:{world.pipeline.name}:{sink.name}".encode()).hexdigest()[:16]
+        with table.transaction() as change:
+            change.remove_properties(*known)
+            change.set_properties({f"lockstep.compaction.{whose}.{n.split('.')[-1]}": known[n] for n in known})
+
+
+def forget_compactions(world: AdoptingWorld) -> None:
+    """By hand; and as a table is whose compactions are known by another sink's name alone."""
+    if isinstance(world.lake.sink, IcebergSink):
+        with loaded_table(world.warehouse_dsn) as table:
+            assert table is not None
+            known = [name for name in table.properties if name.startswith("lockstep.compaction.")]
+            with table.transaction() as change:
+                change.remove_properties(*known)
+        return
+    for entry in (world.lake.root / "_delta_log").glob("*.json"):
+        lines = entry.read_text().splitlines()
+        kept = [line for line in lines if ":compaction" not in json.loads(line).get("txn", {}).get("appId", "")]
+        entry.write_text("".join(f"{line}\n" for line in kept))
+
+
+def require_kept(world: AdoptingWorld, days: list[int]) -> None:
+    """Recovery and the next compaction leave every row."""
+    for act in (lambda: world.recover(), lambda: compacted(world), lambda: world.recover()):
+        act()
+        require_whole(world, days)
+
+
+def test_a_sink_that_was_renamed_keeps_what_it_compacted_before(world: AdoptingWorld) -> None:
+    days = publish(world)
+    compacted(world)
+    [large] = world.lake.files()
+    now = renamed(world)
+    require_kept(now, [*days, *publish(now)])
+    assert dead(now) == [], "the table knows compactions by whichever name"
+    assert (world.lake.root / large).exists(), "older versions of the table consist of it"
+
+
+def test_what_an_earlier_version_compacted_stays_in_older_versions_of_the_table(world: AdoptingWorld) -> None:
+    publish(world)
+    compacted(world)
+    [old] = world.lake.files()
+    note_by_sink(world)
+    days = publish(world)
+    assert compacted(world).files_after == 1
+    require_kept(world, days)
+    assert old not in world.lake.files() and (world.lake.root / old).exists()
+
+
+@pytest.mark.parametrize("name", [SINK, RENAMED])
+def test_files_of_a_table_that_has_forgotten_its_compactions_stay(world: AdoptingWorld, name: str) -> None:
+    days = publish(world)
+    compacted(world)
+    forget_compactions(world)
+    [number] = dead(world)
+    now = renamed(world, name)
+    assert dead(now) == [number]
+    now.recover()
+    require_whole(now, [*days, *publish(now)])
+    assert now.recover().swept == 0
+
+
+@pytest.mark.parametrize("name", [SINK, RENAMED])
+def test_a_restored_ledger_takes_no_file_of_a_compaction_that_it_does_not_remember(
+    world: AdoptingWorld, copies: Copies, name: str
+) -> None:
+    days = publish(world)
+    restored = copies.of(world)
+    now = world if name == SINK else named(world, name)
+    if name != SINK:
+        let_go(world)
+        days = publish(now)
+    compacted(now)
+    restored.recover()
+    require_whole(restored, days)
+    let_go(now)
+    apart(lambda: preflight(restored))
+    require_kept(restored, days)
+
+
+def preflight(world: AdoptingWorld) -> None:
+    runtime = world.runtime()
+    with closing(runtime.ledger), runtime.opened(world.lake.sink) as opened:
+        opened.preflight(None)
+
+
+def test_what_a_dead_compaction_left_is_deleted_under_the_new_name(world: AdoptingWorld, tmp_path: Path) -> None:
+    days = publish(world)
+    struck = Hit("compact", CrashPoint.COMPACT_BEFORE_SINK_COMMIT, 1)
+    sacrifice([("compact", lambda: compacted(world))], struck, "kill", tmp_path / "victim.log")
+    assert len(dead(world)) == 1
+    now = renamed(world)
+    assert now.recover().swept == 1 and dead(now) == []
+    require_whole(now, days)
+
+
+def test_a_zombie_commits_nothing_that_was_deleted_while_its_sink_had_another_name(
+    world: AdoptingWorld, tmp_path: Path
+) -> None:
+    days = publish(world)
+    struck = Hit("compact", CrashPoint.COMPACT_BEFORE_SINK_COMMIT, 1)
+    victim = sacrifice([("compact", lambda: compacted(world))], struck, "hang", tmp_path / "victim.log")
+
+    def resumed() -> None:
+        now = renamed(world)
+        lose_links(world)
+        now.recover()
+        assert dead(now) == []
+        let_go(now)
+        apart(lambda: preflight(world))
+
+    overtake(victim, resumed, lambda: require_whole(world, days))
+    require_kept(world, days)

@@ -1,0 +1,216 @@
+"""What a table consisted of once is deleted when no reader can have a version with it, and never what anybody needs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.errors import ExpiryRefused
+from lockstep.operations.compact import compact
+from lockstep.sinks.compacting import Expiry
+from lockstep.sinks.iceberg import IcebergSink
+from stack.postgres import PostgresServer
+from tests.apart import apart
+from tests.crash.adopting_world import AdoptingWorld, make_adopting_world
+from tests.crash.test_compaction import compacted, publish, require_whole, verified
+from tests.crash.test_delta import make_delta_world
+from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
+from tests.crash.victims import Action, Hit, overtake, sacrifice
+from tests.sinks.delta_target import on_table
+
+WEEK = timedelta(days=7)
+UNTIL_NOW = timedelta(0)
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def world(
+    request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path
+) -> Iterator[AdoptingWorld]:
+    folder = Path(tempfile.mkdtemp(dir=memory_folder))
+    names = [f"{kind}_{folder.name.lower()}" for kind in ("expiry", "expiry_warehouse")]
+    ledger, warehouse = (memory_server.create_database(name) for name in names)
+    if request.param == "delta":
+        yield make_delta_world(ledger, warehouse, folder)
+    else:
+        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+
+
+def expired(world: AdoptingWorld, retention: timedelta, *, dry_run: bool = False) -> Expiry:
+    """By a compaction that finds nothing to compact."""
+
+    def work() -> Expiry:
+        runtime = world.runtime()
+        with closing(runtime.ledger):
+            done = compact(runtime, world.lake.sink.name, min_files=10_000, expire=retention, dry_run=dry_run)
+        assert done.files_after == 0 and done.expired is not None
+        return done.expired
+
+    return apart(work)
+
+
+def is_iceberg(world: AdoptingWorld) -> bool:
+    return isinstance(world.lake.sink, IcebergSink)
+
+
+def let_a_week_pass(world: AdoptingWorld) -> timedelta:
+    """After which nobody reads older versions; what `--expire` is told then."""
+    if is_iceberg(world):
+        with loaded_table(world.warehouse_dsn) as table:
+            assert table is not None
+            head = table.current_snapshot()
+            old = [one.snapshot_id for one in table.snapshots() if head and one.snapshot_id != head.snapshot_id]
+            if old:
+                table.maintenance.expire_snapshots().by_ids(old).commit()
+        return UNTIL_NOW  # snapshots can't be made older
+    for entry in (world.lake.root / "_delta_log").glob("*.json"):
+        then = entry.stat().st_mtime - timedelta(days=8).total_seconds()
+        os.utime(entry, (then, then))
+    return WEEK
+
+
+def compact_by_others(world: AdoptingWorld) -> None:
+    """Every file becomes another one, which isn't Lockstep's."""
+    if is_iceberg(world):
+        with loaded_table(world.warehouse_dsn) as table:
+            assert table is not None
+            table.overwrite(table.scan().to_arrow())
+        return
+
+    def act(found: Any) -> None:
+        found.optimize.compact()
+
+    on_table(world.lake.root, act)
+
+
+def test_what_compaction_replaced_goes_once_no_reader_has_a_version_with_it(world: AdoptingWorld) -> None:
+    days = publish(world, 3)
+    small = set(world.lake.files())
+    assert compacted(world).files_after == 1
+    found = expired(world, WEEK)
+    assert (found.files, found.kept) == (0, {}) and small <= set(world.staged_at_home())
+    now = let_a_week_pass(world)
+    planned = expired(world, now, dry_run=True)
+    assert (planned.files, planned.kept) == (6, {}) and planned.bytes > 0 and small <= set(world.staged_at_home())
+    done = expired(world, now)
+    assert (done.files, done.bytes) == (planned.files, planned.bytes)
+    assert world.left_in_sink() == [] and expired(world, now).files == 0
+    folders = [path for path in world.lake.root.glob("_lockstep/*/*/*/*") if path.is_dir()]
+    assert len(folders) == 1, "no folder is left empty"
+    days = publish(world, 2)
+    assert compacted(world).files_before == 5, "what was compacted is compacted again"
+    assert expired(world, let_a_week_pass(world)).files == 5
+    assert world.left_in_sink() == [] and world.recover().problems == []
+    require_whole(world, days)
+    assert all(one.agrees and one.compared for day in days for one in verified(world, day))
+
+
+def test_what_another_sink_has_yet_to_publish_from_stays_whoever_compacted_it(world: AdoptingWorld) -> None:
+    days, late = publish(world), next(world.days)
+    run = RunKey("expiry", "late")
+    world.run_until(run, late, "commit")
+    world.run_task("publish.lake", run, late)
+    compact_by_others(world)
+    found = expired(world, let_a_week_pass(world))
+    assert (found.files, found.kept) == (2, {"of epochs that aren't cleaned up": 2})
+    world.run(run, late, start="publish.warehouse")
+    require_whole_but_files(world, [*days, late])
+    assert expired(world, let_a_week_pass(world)).files == 2 and world.left_in_sink() == []
+    require_whole_but_files(world, [*days, late])
+
+
+def require_whole_but_files(world: AdoptingWorld, days: list[int]) -> None:
+    """Every row once, whichever files the table has."""
+    for day in days:
+        world.require_exactly_once(day)
+
+
+def test_an_undecided_epoch_keeps_its_files(world: AdoptingWorld) -> None:
+    publish(world)
+    late, run = next(world.days), RunKey("expiry", "undecided")
+    world.run_until(run, late, "prepare.lake")
+    found = expired(world, let_a_week_pass(world))
+    assert (found.files, found.kept) == (0, {"of epochs that aren't cleaned up": 2})
+    world.run(run, late, start="prepare.warehouse")
+    world.require_exactly_once(late)
+
+
+def test_a_wal_that_is_kept_keeps_its_files(world: AdoptingWorld) -> None:
+    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=1))
+    publish(keeping, 2)
+    compacted(keeping)
+    found = expired(keeping, let_a_week_pass(world))
+    assert (found.files, found.kept) == (2, {"of WALs that are kept": 2})
+
+
+def test_a_ledger_of_another_life_takes_no_file(world: AdoptingWorld) -> None:
+    publish(world, 2)
+    compacted(world)
+    now = let_a_week_pass(world)
+    sql = "UPDATE lockstep.epoch SET manifest_hash = repeat('0', 64)"
+    world.execute(world.ledger_dsn, f"SET session_replication_role = replica; {sql}")
+    found = expired(world, now)
+    assert (found.files, sum(found.kept.values())) == (0, 4)
+    assert list(found.kept) == ["of epochs that the table shows by another word than the ledger's, or doesn't show"]
+
+
+@pytest.mark.parametrize("world", ["iceberg"], indirect=True)
+def test_a_table_whose_files_others_may_have_loses_nothing(world: AdoptingWorld) -> None:
+    """Delta's clones leave no word in the table that they were made of."""
+    publish(world)
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        with table.transaction() as change:
+            change.set_properties({"gc.enabled": "false"})
+    with pytest.raises(ExpiryRefused, match=r"gc\.enabled=false"):
+        expired(world, UNTIL_NOW)
+
+
+def test_a_table_that_can_not_tell_what_readers_need_loses_nothing(world: AdoptingWorld) -> None:
+    publish(world, 2)
+    compacted(world)
+    before = world.staged_at_home()
+    if is_iceberg(world):
+        let_a_week_pass(world)  # snapshots of this very moment are expired
+    else:
+        on_table(world.lake.root, lambda found: found.create_checkpoint())
+        for entry in sorted((world.lake.root / "_delta_log").glob("*.json"))[:-1]:
+            entry.unlink()
+    with pytest.raises(ExpiryRefused, match="nobody can tell which files"):
+        expired(world, WEEK)
+    assert world.staged_at_home() == before
+
+
+@pytest.mark.parametrize(
+    ("point", "action"), [(CrashPoint.COMPACT_BEFORE_EXPIRE, "hang"), (CrashPoint.COMPACT_AFTER_EXPIRE, "kill")]
+)
+def test_a_deletion_that_is_struck_is_gone_on_with(
+    world: AdoptingWorld, point: CrashPoint, action: Action, tmp_path: Path
+) -> None:
+    days = publish(world, 2)
+    compacted(world)
+    now = let_a_week_pass(world)
+    tasks = [("compact", lambda: expired(world, now))]
+    victim = sacrifice(tasks, Hit("compact", point, 2), action, tmp_path / "victim.log")
+
+    def resumed() -> None:
+        world.execute(
+            world.ledger_dsn,
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
+        )
+        publish(world)
+        expired(world, now)
+        assert world.left_in_sink() == []
+
+    overtake(victim, resumed, lambda: require_whole(world, days))
+    assert compacted(world).files_after == 1
+    require_whole(world, days)

@@ -1,0 +1,608 @@
+"""The ledger is lost for good: what sinks and staging prove goes into an empty one, and nothing is doubled or lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import psycopg2
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused
+from lockstep.ledger import Ledger, migrate
+from lockstep.operations.rebuild import Rebuilding, look, rebuild
+from lockstep.operations.verify import verify
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.stage import stage
+from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files._open_sink import OpenFileSink
+from lockstep.sinks.values import Marker
+from lockstep.wal.staging import Staging
+from stack.postgres import PostgresServer
+from tests.apart import apart
+from tests.crash.state_world import StateWorld, add_up
+from tests.crash.test_delta import make_delta_world
+from tests.crash.victims import Hit, sacrifice
+from tests.crash.world import World, interval_of, make_world
+
+REASON = "the disk of the ledger was lost"
+_numbers = count(1)
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("rebuilt", f"{day} {next(_numbers)}")
+
+
+@dataclass(frozen=True)
+class Databases:
+    """Empty ones, on a server of this process; `folder` for whatever else there is."""
+
+    server: PostgresServer
+    folder: Path
+
+    def make(self, kind: str) -> str:
+        return self.server.create_database(f"{kind}_{self.folder.name.lower()}_{next(_numbers)}")
+
+    def ledger(self) -> str:
+        dsn = self.make("rebuilt")
+        migrate(dsn)
+        return dsn
+
+
+@pytest.fixture
+def databases(memory_server: PostgresServer, memory_folder: Path) -> Databases:
+    return Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+
+
+@pytest.fixture(params=["two_phase", "write_ahead"])
+def world(request: pytest.FixtureRequest, databases: Databases) -> World:
+    return made(databases, request.param)
+
+
+@pytest.fixture
+def two_phase(databases: Databases) -> World:
+    return made(databases, "two_phase")
+
+
+def made(databases: Databases, protocol: str) -> World:
+    """Two days are published."""
+    found = make_world(databases.make("lost"), databases.make("warehouse"), databases.folder, protocol)  # type: ignore[arg-type]
+    for _ in range(2):
+        day = next(found.days)
+        found.run(_run(day), day)
+    return found
+
+
+def lost(world: World, databases: Databases) -> World:
+    """The same world with an empty ledger. Links to the old one are dead, as its processes are."""
+    return replace(world, ledger_dsn=databases.ledger())
+
+
+def looked(world: World) -> Rebuilding:
+    runtime = world.runtime()
+    with closing(runtime.ledger):
+        return look(runtime)
+
+
+def rebuilt(world: World) -> Rebuilding:
+    runtime = world.runtime()
+    with closing(runtime.ledger):
+        return rebuild(runtime, REASON)
+
+
+def require_held(world: World) -> None:
+    """Nobody agreed: nothing is planned, and nothing is in the ledger."""
+    with pytest.raises((LedgerConflict, PreflightRefused)):
+        begin(world.runtime(), _run(50), interval_of(50))
+    assert world.execute(world.ledger_dsn, "SELECT count(*) FROM lockstep.epoch") == [(0,)]
+
+
+def require_agreeing(world: World) -> None:
+    runtime = world.runtime()
+    with closing(runtime.ledger):
+        for [number] in world.execute(world.ledger_dsn, "SELECT id FROM lockstep.epoch ORDER BY id"):
+            assert all(one.agrees for one in verify(runtime, runtime.ledger.epoch("numbers", number)))
+
+
+def roll_back(world: World) -> None:
+    """What a person does by hand to what is left of epochs that nobody shows."""
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with closing(connection), connection.cursor() as cursor:
+        for gid in world.prepared():
+            cursor.execute("ROLLBACK PREPARED %s", (gid,))
+    for folder in world.left_in_staging():
+        shutil.rmtree(world.staging_folder / folder)
+    for name in world.left_in_sink():
+        shutil.rmtree(world.folder / "out" / ".lockstep" / name)
+
+
+def test_a_pipeline_goes_on_and_no_row_is_doubled_or_lost(world: World, databases: Databases) -> None:
+    world = lost(world, databases)
+    require_held(world)
+    found = looked(world)
+    assert found.refused == () and [one.id for one in found.epochs] == [1, 2]
+    require_held(world)
+    assert rebuilt(world).epochs == found.epochs
+    days = (0, 1, *(next(world.days) for _ in range(2)))
+    for day in days:
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
+    assert [world.epoch_of(day).id for day in days] == [1, 2, 3, 4]
+    assert world.epoch_of(days[2]).attempt > found.token
+    assert world.recover().problems == []
+    require_agreeing(world)
+    world.require_tidy()
+
+
+def test_who_agreed_and_what_was_not_proven_is_kept(world: World, databases: Databases) -> None:
+    world = lost(world, databases)
+    found = rebuilt(world)
+    [(change, reason, told)] = world.execute(
+        world.ledger_dsn, "SELECT change, reason, found FROM lockstep.pipeline_change"
+    )
+    assert (change, reason, told) == ("rebuilt", REASON, found.to_json())
+    assert any("late" in one for one in told["unproven"])
+    moves = world.execute(
+        world.ledger_dsn, "SELECT target_state FROM lockstep.transition WHERE epoch = 1 AND sink IS NULL ORDER BY id"
+    )
+    assert [state for [state] in moves] == ["planned", "staged", "committed", "published", "cleaned"]
+    assert world.execute(world.ledger_dsn, "SELECT DISTINCT reason FROM lockstep.transition") == [(REASON,)]
+
+
+@pytest.mark.parametrize("first", ["warehouse", "files"])
+def test_an_epoch_that_was_half_published_is_completed_from_its_wal(
+    world: World, databases: Databases, first: str
+) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    world.run_task(f"publish.{first}", _run_of(world, day), day)
+    world = lost(world, databases)
+    found = rebuilt(world)
+    assert [(one.id, one.published) for one in found.epochs] == [(1, True), (2, True), (3, False)]
+    assert world.state_of(day) == "committed"
+    assert world.recover().problems == []
+    world.require_exactly_once(day)
+    world.run(_run(day), day)
+    world.require_exactly_once(day)
+    require_agreeing(world)
+    world.require_tidy()
+
+
+def _run_of(world: World, day: int) -> RunKey:
+    [(dag_id, run_id)] = world.execute(
+        world.ledger_dsn, "SELECT dag_id, run_id FROM lockstep.run WHERE epoch = %s", (world.epoch_of(day).id,)
+    )
+    return RunKey(dag_id, run_id)
+
+
+def _without_wal(world: World) -> None:
+    for folder in world.left_in_staging():
+        shutil.rmtree(world.staging_folder / folder)
+
+
+def _with_a_flipped_bit(world: World) -> None:
+    [path] = world.staging_folder.glob("*/*/epoch=3/*/numbers/part-00000.parquet")
+    data = path.read_bytes()
+    path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+
+
+@pytest.mark.parametrize("damage", [_without_wal, _with_a_flipped_bit])
+def test_what_can_not_be_completed_is_refused_and_nothing_is_written(
+    world: World, databases: Databases, damage: Callable[[World], None]
+) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "publish.warehouse")
+    damage(world)
+    world = lost(world, databases)
+    [why] = looked(world).refused
+    assert "epoch 3 is not shown by files, and others show it; it can't be completed" in why
+    with pytest.raises(IllegalTransition, match="can't be rebuilt: epoch 3 is not shown by files"):
+        rebuilt(world)
+    require_held(world)
+
+
+def test_what_no_sink_shows_counts_as_never_decided_and_is_named_until_a_person_took_it_away(
+    two_phase: World, databases: Databases
+) -> None:
+    day = next(two_phase.days)
+    two_phase.run_until(_run(day), day, "commit")
+    world = lost(two_phase, databases)
+    [gid] = world.prepared()
+    found = rebuilt(world)
+    assert [one.id for one in found.epochs] == [1, 2]
+    assert any(gid in one for one in found.left) and any(gid in one for one in found.unproven)
+    assert world.prepared() == [gid]
+    assert any("was the ledger restored" in one for one in world.recover().problems)
+    roll_back(world)
+    world.run(_run(day), day)
+    world.require_exactly_once(day)
+    assert world.epoch_of(day).id == found.beyond + 1 == 4
+    assert world.recover().problems == []
+
+
+STRUCK = [
+    ("begin", CrashPoint.BEGIN_AFTER_OPEN, 1),
+    ("stage", CrashPoint.STAGE_AFTER_MANIFEST, 1),
+    ("stage", CrashPoint.STAGE_AFTER_SEAL, 1),
+    ("prepare.warehouse", CrashPoint.PREPARE_AFTER_PRE_COMMIT, 1),
+    ("prepare.files", CrashPoint.PREPARE_AFTER_VOTE, 1),
+    ("commit", CrashPoint.COMMIT_AFTER_DECISION, 1),
+    ("publish.warehouse", CrashPoint.PUBLISH_BEFORE_SINK, 1),
+    ("publish.warehouse", CrashPoint.PUBLISH_BEFORE_RECORD, 1),
+    ("publish.files", CrashPoint.PUBLISH_BEFORE_SINK, 1),
+    ("publish.files", CrashPoint.PUBLISH_AFTER_RENAME, 1),
+    ("publish.files", CrashPoint.PUBLISH_BEFORE_FILE_MARKER, 1),
+    ("publish.files", CrashPoint.PUBLISH_AFTER_FILE_MARKER, 1),
+    ("publish.files", CrashPoint.PUBLISH_AFTER_RECORD, 1),
+    ("cleanup", CrashPoint.CLEANUP_AFTER_ARCHIVE, 1),
+    ("cleanup", CrashPoint.CLEANUP_AFTER_DELETE, 1),
+    ("cleanup", CrashPoint.CLEANUP_AFTER_DELETE, 3),
+    ("cleanup", CrashPoint.CLEANUP_BEFORE_RECORD, 1),
+]
+
+
+def test_wherever_a_run_dies_with_the_ledger_its_rows_are_shown_once(
+    world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for task, point, nth in STRUCK:
+        with subtests.test(f"{task}@{point}#{nth}"):
+            day = next(world.days)
+            run = _run(day)
+            tasks = [(one, lambda one=one: world.run_task(one, run, day)) for one in world.tasks()]  # noqa: B023
+            victim = sacrifice(tasks, Hit(task, point, nth), "kill", tmp_path / "log")
+            assert victim.killed
+            end_sessions(world)
+            world = lost(world, databases)
+            found = rebuilt(world)
+            assert found.refused == ()
+            world.recover()
+            if found.left:
+                roll_back(world)
+            world.run(_run(day), day)
+            assert world.recover().problems == []
+            for known in range(day + 1):
+                world.require_exactly_once(known)
+            world.require_tidy()
+
+
+def end_sessions(world: World) -> None:
+    """Of a process that was killed: its server notices."""
+    World.execute(
+        world.warehouse_dsn,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()",
+    )
+
+
+@pytest.mark.parametrize("point", [point for point in CrashPoint if point.startswith("rebuild.")])
+def test_wherever_rebuilding_dies_it_is_done_again(
+    two_phase: World, databases: Databases, point: CrashPoint, tmp_path: Path
+) -> None:
+    world = lost(two_phase, databases)
+    victim = sacrifice([("rebuild", lambda: rebuilt(world))], Hit("rebuild", point, 1), "kill", tmp_path / "log")
+    assert victim.killed
+    if point is CrashPoint.REBUILD_AFTER_RECORD:
+        with pytest.raises(IllegalTransition, match="only an empty one is rebuilt"):
+            rebuilt(world)
+    else:
+        require_held(world)
+        rebuilt(world)
+    for day in (0, 1, next(world.days)):
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
+    assert world.recover().problems == []
+
+
+def test_two_who_rebuild_at_once_write_it_once(
+    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = lost(two_phase, databases)
+    real = Ledger.rebuild_pipeline
+
+    def overtaken(ledger: Ledger, *of: object) -> None:
+        monkeypatch.setattr(Ledger, "rebuild_pipeline", real)
+        rebuilt(world)
+        real(ledger, *of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Ledger, "rebuild_pipeline", overtaken)
+    rebuilt(world)  # the same was found: as good as done by this one
+    assert world.execute(world.ledger_dsn, "SELECT count(*) FROM lockstep.epoch") == [(2,)]
+
+
+def test_a_ledger_that_ran_epochs_under_another_id_is_not_rebuilt_into(two_phase: World, databases: Databases) -> None:
+    world = lost(two_phase, databases)
+    other = replace(
+        world,
+        pipeline=replace(
+            world.pipeline,
+            name="others",
+            sinks=[FileSink("files", output="numbers", path=str(world.folder / "others"))],
+        ),
+    )
+    other.run(_run(0), 0)
+    with pytest.raises(IllegalTransition, match="epochs of its own already"):
+        rebuilt(world)
+
+
+def test_pipelines_come_in_one_after_the_other(two_phase: World, databases: Databases) -> None:
+    other = replace(
+        two_phase,
+        pipeline=replace(
+            two_phase.pipeline,
+            name="others",
+            sinks=[FileSink("files", output="numbers", path=str(two_phase.folder / "others"))],
+        ),
+    )
+    other.run(_run(0), 0)
+    for day in (2, 3):
+        two_phase.run(_run(day), day)
+    empty = databases.ledger()
+    other, world = replace(other, ledger_dsn=empty), replace(two_phase, ledger_dsn=empty)
+    rebuilt(other)
+    require_held_pipeline(world)
+    rebuilt(world)
+    for day in range(6):
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
+    assert world.recover().problems == [] == other.recover().problems
+
+
+def require_held_pipeline(world: World) -> None:
+    with pytest.raises(LedgerConflict):
+        begin(world.runtime(), _run(50), interval_of(50))
+
+
+def test_markers_that_contradict_each_other_are_refused(two_phase: World, databases: Databases) -> None:
+    two_phase.execute(
+        two_phase.warehouse_dsn, "UPDATE lockstep_marker SET manifest_hash = %s WHERE epoch = 2", ("0" * 64,)
+    )
+    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 1")
+    world = lost(two_phase, databases)
+    assert any("different manifests" in one for one in looked(world).refused)
+    require_held(world)
+
+
+def test_what_is_shown_in_part_is_refused(
+    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Kafka shows an epoch of which some shards are committed: a marker is listed, the whole isn't found."""
+    day = next(two_phase.days)
+    two_phase.run_until(_run(day), day, "publish.files")
+    world, real, real_markers = lost(two_phase, databases), OpenFileSink.find_marker, markers_of(two_phase)
+    monkeypatch.setattr(OpenFileSink, "find_marker", lambda sink, epoch: real(sink, epoch) if epoch < 3 else None)
+    monkeypatch.setattr(OpenFileSink, "markers", lambda sink: real_markers)
+    assert "files shows epoch 3 in part" in " ".join(looked(world).refused)
+
+
+def markers_of(world: World) -> list[Marker]:
+    runtime = world.runtime()
+    with closing(runtime.ledger):
+        [described] = [sink for sink in world.pipeline.sinks if isinstance(sink, FileSink)]
+        with runtime.opened(described) as sink:
+            return list(sink.markers())
+
+
+@pytest.mark.parametrize("gone", ["what is pending", "a sender's numbers"])
+def test_a_sink_of_which_nobody_knows_how_far_it_came_is_refused(
+    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    day = next(two_phase.days)
+    two_phase.run_until(_run(day), day, "publish.warehouse")
+    world = lost(two_phase, databases)
+    if gone == "what is pending":
+        for name in world.left_in_sink():
+            shutil.rmtree(world.folder / "out" / ".lockstep" / name)
+    else:
+        monkeypatch.setattr(FileSink, "numbers_rows", True)
+    [why] = looked(world).refused
+    assert ("neither shows nor holds it" if gone == "what is pending" else "what files has sent") in why
+    require_held(world)
+
+
+def test_sinks_that_came_later_and_manifests_that_are_gone_are_told_and_no_obstacle(
+    two_phase: World, databases: Databases
+) -> None:
+    [manifest] = two_phase.staging_folder.glob("*/*/manifests/epoch=1.json")
+    later = FileSink("later", output="numbers", path=str(two_phase.folder / "later"))
+    world = lost(two_phase, databases)
+    world = replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks, later]))
+    assert [one for one in looked(world).unproven if "epochs 1, 2: was cleaned up, and later shows none" in one]
+    manifest.unlink()
+    assert any("epoch 1 is not shown by later" in one for one in looked(world).refused)
+    without = replace(world, pipeline=two_phase.pipeline)
+    assert [one for one in looked(without).unproven if "epoch 1: has no kept manifest" in one]
+    rebuilt(without)
+    day = next(without.days)
+    without.run(_run(day), day)
+    assert without.recover().problems == []
+    for day in range(3):
+        without.require_exactly_once(day)
+
+
+def test_an_epoch_whose_markers_are_gone_though_every_sink_showed_it_is_refused(
+    two_phase: World, databases: Databases
+) -> None:
+    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range; DELETE FROM lockstep_marker")
+    (two_phase.folder / "out" / ".lockstep" / "epoch=2.json").unlink()
+    world = lost(two_phase, databases)
+    assert any("no sink shows epoch 2, and every one did" in one for one in looked(world).refused)
+
+
+def test_kept_wals_are_kept_again(two_phase: World, databases: Databases) -> None:
+    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+    day = next(keeping.days)
+    keeping.run(_run(day), day)
+    world = lost(keeping, databases)
+    rebuilt(world)
+    assert world.recover().problems == []
+    ledger = Ledger(world.ledger_dsn)
+    [kept] = ledger.kept_wals("numbers")
+    ledger.close()
+    assert world.left_in_staging() == [kept.wal]
+    world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize(
+    "struck", [("cleanup", CrashPoint.CLEANUP_BEFORE_ARCHIVE), ("publish.lake", CrashPoint.PUBLISH_BEFORE_SINK)]
+)
+def test_files_that_a_table_has_adopted_stay_its_own(
+    databases: Databases, struck: tuple[str, CrashPoint], tmp_path: Path
+) -> None:
+    made = make_delta_world(databases.make("lost"), databases.make("warehouse"), databases.folder)
+    apart(lambda: made.run(_run(0), 0))
+    run = _run(1)
+    tasks = [(one, lambda one=one: made.run_task(one, run, 1)) for one in made.tasks()]
+    assert sacrifice(tasks, Hit(*struck, 1), "kill", tmp_path / "log").killed
+    world = replace(made, ledger_dsn=databases.ledger())
+    found = apart(lambda: rebuilt(world))
+    assert [one.published for one in found.epochs] == [True, struck[0] == "cleanup"]
+    assert apart(lambda: world.recover()).problems == []
+    apart(lambda: world.run(_run(2), 2))
+    for day in range(3):
+        world.require_exactly_once(day)
+    assert world.lake.files() == world.staged_at_home()
+
+
+def test_a_ledger_of_several_is_named(two_phase: World, databases: Databases) -> None:
+    lost_id = two_phase._looking.deployment()
+    another = "0b2f9c1e-1111-4222-8333-444455556666"
+    shutil.copytree(two_phase.staging_folder / lost_id, two_phase.staging_folder / another)
+    world = lost(two_phase, databases)
+    with pytest.raises(LedgerRefused, match="--deployment"):
+        looked(world)
+    runtime = world.runtime()
+    assert len(rebuild(runtime, REASON, lost_id).epochs) == 2
+    assert runtime.ledger.deployment() == lost_id
+    runtime.ledger.close()
+
+
+# --- a pipeline whose epochs go on from each other --------------------------------------------------------------------
+
+
+@pytest.fixture
+def states(databases: Databases) -> Iterator[StateWorld]:
+    """Three epochs are published, in two folders."""
+    made = StateWorld.make(databases.make("lost"), databases.folder)
+    second = FileSink("second", output="totals", path=str(databases.folder / "second"), format="parquet")
+    made = replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, second]))
+    for _ in range(3):
+        run_state(made)
+    yield made
+
+
+def run_state(world: StateWorld, *, last: str | None = None) -> None:
+    run, runtime = _run(0), world.runtime()
+    with closing(runtime.ledger):
+        begin(runtime, run)
+        stage(runtime, run, add_up)
+        for sink in ("files", "second"):
+            prepare(runtime, run, sink)
+        if last == "prepare":
+            return
+        commit(runtime, run)
+        publish(runtime, run, "files")
+        if last == "publish.files":
+            return
+        publish(runtime, run, "second")
+        cleanup(runtime, run)
+
+
+def lost_state(world: StateWorld, databases: Databases) -> StateWorld:
+    return replace(world, ledger_dsn=databases.ledger())
+
+
+def rebuilt_state(world: StateWorld) -> Rebuilding:
+    runtime = world.runtime()
+    with closing(runtime.ledger):
+        return rebuild(runtime, REASON)
+
+
+def require_totals(world: StateWorld, epochs: int) -> None:
+    """State and sinks are those of so many epochs, each shown once."""
+    last = world.last()
+    assert last is not None and last.id == epochs
+    world.require_state_and_sink_agree(epochs)
+    world.require_tidy()
+    for place in ("out", "second"):
+        names = " ".join(files(str(world.folder / place)))
+        assert sorted(map(int, re.findall(r"epoch=(\d+)-", names))) == list(range(1, epochs + 1))
+
+
+def test_a_cursor_goes_on_where_the_last_epoch_ended_with_its_state(states: StateWorld, databases: Databases) -> None:
+    world = lost_state(states, databases)
+    found = rebuilt_state(world)
+    assert [one.id for one in found.epochs] == [1, 2, 3]
+    for _ in range(4):
+        run_state(world)
+    require_totals(world, 7)
+    assert world.recover().problems == []
+
+
+def test_a_half_published_epoch_of_a_cursor_is_completed_before_the_next(
+    states: StateWorld, databases: Databases
+) -> None:
+    run_state(states, last="publish.files")
+    world = lost_state(states, databases)
+    found = rebuilt_state(world)
+    assert [(one.id, one.published) for one in found.epochs][-1] == (4, False)
+    assert world.recover().problems == []
+    run_state(world)
+    require_totals(world, 5)
+
+
+def test_where_the_last_range_ended_has_to_be_known(states: StateWorld, databases: Databases) -> None:
+    [plan] = (states.folder / "staging").glob("*/adding/manifests/epoch=3.plan.json")
+    plan.unlink()
+    world = lost_state(states, databases)
+    with pytest.raises(IllegalTransition, match="where epoch 3 ended isn't known"):
+        rebuilt_state(world)
+
+
+def test_a_range_that_is_missing_in_between_is_refused(states: StateWorld, databases: Databases) -> None:
+    for path in states.folder.glob("*/.lockstep/epoch=2.json"):
+        path.unlink()
+    for path in (states.folder / "staging").glob("*/adding/manifests/epoch=2*.json"):
+        path.unlink()
+    world = lost_state(states, databases)
+    with pytest.raises(IllegalTransition, match="an epoch between 1 and 3 is lost"):
+        rebuilt_state(world)
+
+
+def test_what_could_still_be_finished_keeps_a_cursor_from_reading_it_again(
+    states: StateWorld, databases: Databases
+) -> None:
+    run_state(states, last="prepare")
+    world = lost_state(states, databases)
+    with pytest.raises(IllegalTransition, match="roll back, or delete"):
+        rebuilt_state(world)
+    for folder in ("out", "second"):
+        for pending in (world.folder / folder / ".lockstep").iterdir():
+            if pending.is_dir():
+                shutil.rmtree(pending)
+    for state in (world.folder / "staging").glob("*/adding/state/epoch=4"):
+        shutil.rmtree(state)
+    for wal in (world.folder / "staging").glob("*/adding/epoch=4"):
+        shutil.rmtree(wal)
+    rebuilt_state(world)
+    run_state(world)
+    require_totals(world, 4)
+    assert Staging(str(world.folder / "staging")).kept_epochs(_id(world), "adding") == [1, 2, 3, 4]
+
+
+def _id(world: StateWorld) -> str:
+    with closing(Ledger(world.ledger_dsn)) as ledger:
+        return ledger.deployment()

@@ -1,0 +1,119 @@
+"""A day that turned out wrong is replaced in a table that adopts, and in Postgres, by one decision: also where its rows
+were compacted with others', and wherever a process dies or stands still."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lockstep.crash import CrashPoint
+from lockstep.epoch import RunKey
+from lockstep.operations.compact import compact
+from lockstep.operations.verify import Verification, verify
+from stack.postgres import PostgresServer
+from tests.apart import apart
+from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.restating_world import wrong_rows
+from tests.crash.test_compaction import compacted, dead
+from tests.crash.test_delta import make_delta_world
+from tests.crash.test_iceberg_epochs import iceberg_table
+from tests.crash.victims import Action, Hit, overtake, sacrifice
+from tests.crash.world import Rows, rows_of_day, write_others
+
+POINTS = (
+    CrashPoint.COMPACT_BEFORE_WRITE,
+    CrashPoint.COMPACT_AFTER_WRITE,
+    CrashPoint.PUBLISH_BEFORE_SINK_COMMIT,
+    CrashPoint.PUBLISH_AFTER_SINK_COMMIT,
+)
+PUBLISH = "publish.lake"
+
+
+@pytest.fixture(scope="module", params=["delta", "iceberg"])
+def world(
+    request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path
+) -> Iterator[AdoptingWorld]:
+    folder = Path(tempfile.mkdtemp(dir=memory_folder))
+    names = [f"{kind}_{folder.name.lower()}" for kind in ("ledger", "warehouse")]
+    ledger, warehouse = (memory_server.create_database(name) for name in names)
+    if request.param == "delta":
+        yield make_delta_world(ledger, warehouse, folder)
+    else:
+        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+
+
+@pytest.fixture
+def days(world: AdoptingWorld) -> list[int]:
+    """Those that there are, all in one file; the last one shows wrong rows."""
+    right, wrong = next(world.days), next(world.days)
+    world.run(RunKey("restating", f"run {right}"), right)
+    for task in world.tasks():
+        world.run_task(task, RunKey("restating", f"wrong {wrong}"), wrong, write_others)
+    assert shown(world, wrong) == [wrong_rows(wrong)] * 2
+    compacted(world)
+    return [right, wrong]
+
+
+def shown(world: AdoptingWorld, day: int) -> list[Rows]:
+    return [days.get(day, Counter()) for days in world.shown().values()]
+
+
+def restating(day: int) -> RunKey:
+    return RunKey("restating", f"right {day}", restate="the label was wrong")
+
+
+def verified(world: AdoptingWorld, epoch: int) -> list[Verification]:
+    def look() -> list[Verification]:
+        runtime = world.runtime()
+        return verify(runtime, runtime.ledger.epoch(runtime.pipeline, epoch))
+
+    return apart(look)
+
+
+def require_swapped(world: AdoptingWorld, days: list[int], old: int) -> None:
+    for day in days:
+        assert shown(world, day) == [Counter(rows_of_day(day))] * 2
+    assert world.recover().problems == []
+    assert dead(world) == [], "files that no version of the table names"
+    new = world.epoch_of(days[-1]).id
+    assert new != old
+    for epoch, note in ((old, f"replaced by epoch {new}"), (new, None)):
+        found = verified(world, epoch)
+        assert [(one.problem, one.note) for one in found] == [(None, note)] * 2
+
+
+def test_one_decision_swaps_a_day_in_the_table_and_in_postgres(world: AdoptingWorld, days: list[int]) -> None:
+    old = world.epoch_of(days[-1]).id
+    world.run(restating(days[-1]), days[-1])
+    require_swapped(world, days, old)
+    compacted(world)
+    require_swapped(world, days, old)
+    expired = apart(lambda: compact(world.runtime(), SINK, expire=timedelta(0)).expired)
+    assert expired is not None and "of epochs that aren't cleaned up" not in expired.kept
+    require_swapped(world, days, old)
+
+
+@pytest.mark.parametrize("action", ["kill", "hang"])
+@pytest.mark.parametrize("point", POINTS)
+def test_who_publishes_in_the_place_of_compacted_rows_may_die_or_hang(
+    world: AdoptingWorld, days: list[int], point: CrashPoint, action: Action, tmp_path: Path
+) -> None:
+    day, tasks = days[-1], world.tasks()
+    old = world.epoch_of(day).id
+    for task in tasks[: tasks.index(PUBLISH)]:
+        world.run_task(task, restating(day), day)
+    publish = partial(world.run_task, PUBLISH, restating(day), day)
+    victim = sacrifice([(PUBLISH, publish)], Hit(PUBLISH, point, 1), action, tmp_path / "victim.log")
+    lake = shown(world, day)[-1]
+    assert lake in (wrong_rows(day), Counter(rows_of_day(day))), "a reader sees some of both, or none"
+    overtake(
+        victim,
+        lambda: world.run(restating(day), day, start=PUBLISH),
+        lambda: require_swapped(world, days, old),
+    )
