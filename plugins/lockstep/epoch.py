@@ -325,3 +325,4 @@ class EpochReport:
     sources: Mapping[str, Json]  #: per source: rows read, quarantined
     publications: Mapping[str, str]  #: per sink: how it was published
     verdict: Verdict | None = None  #: of the audits, where the epoch has some
+    quarantined: Mapping[str, int] = field(default_factory=dict)  #: per output: rows that audits sent to quarantine

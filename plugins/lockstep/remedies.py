@@ -54,6 +54,11 @@ def release(pipeline: str, epoch: int) -> str:
     return f"`lockstep release {pipeline} {epoch} --reason 'I looked'`"
 
 
+def quarantine(pipeline: str, epoch: int, output: str) -> str:
+    """Shows the rows of an output that audits sent to quarantine."""
+    return f"`lockstep quarantine {pipeline} {epoch} {output}`"
+
+
 def history(pipeline: str, epoch: int) -> str:
     """Shows what became of an epoch, and who did it."""
     return f"`lockstep status {pipeline} --epoch {epoch}`"

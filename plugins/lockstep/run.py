@@ -186,6 +186,7 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
         sources=summary.get("sources", {}),
         publications={name: found.publication or "" for name, found in participants.items()},
         verdict=runtime.ledger.verdict(epoch.pipeline, epoch.id) if epoch.plan.audits else None,
+        quarantined={name: found["rows"] for name, found in summary.get("quarantined", {}).items()},
     )
 
 

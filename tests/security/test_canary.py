@@ -48,6 +48,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("compact",): ("numbers", "warehouse"),
     ("wal", "list"): ("numbers",),
     ("wal", "show"): ("numbers", "2", "numbers", "--where", "number < 3"),
+    ("quarantine",): ("numbers", "2"),
     ("diff",): ("numbers", "2", "3", "numbers"),
     ("rebuild",): ("numbers", "--plan"),
     ("restate",): ("numbers", "--epoch", "1", "--plan", *REASON),

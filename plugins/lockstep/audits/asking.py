@@ -55,10 +55,11 @@ class Occasion:
 
 @dataclass(frozen=True)
 class Answer:
-    """`sample`: some of the rows that offend, or what was compared."""
+    """`sample`: some of the rows that offend, or what was compared. `away`: they all stand in quarantine."""
 
     result: AuditResult
     sample: list[dict[str, Any]] = field(default_factory=list)
+    away: bool = False
 
 
 def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Answer]:
@@ -71,6 +72,8 @@ def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Ans
 
 def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database) -> Answer:
     match audit:
+        case Query(quarantine=True):
+            return _away(audit, wal)
         case Query():
             rows, sample = database.offending(audit)
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
@@ -102,6 +105,19 @@ def _count(audit: RowCount, wal: SealedWal) -> Answer:
         f"{word} {bound:,}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
     )
     return Answer(AuditResult(audit.name, 1, audit.blocking, told=f"{rows:,} rows, {bounds} expected"))
+
+
+def _away(audit: Query, wal: SealedWal) -> Answer:
+    """Its rows were asked before the seal, and have left. Raises `AuditFailed` for a WAL of which nobody says so."""
+    [output] = audit.outputs
+    found = wal.manifest.quarantined.get(output)
+    if found is None or audit.name not in found.audits:
+        raise AuditFailed(
+            f"audit {audit.name}: the seal of {wal.folder} doesn't say that it was asked: replan the epoch"
+        )
+    rows = found.audits[audit.name]
+    told = f"{rows:,} row{'s' if rows != 1 else ''} in quarantine" if rows else None
+    return Answer(AuditResult(audit.name, rows, False, told=told), away=True)
 
 
 def _account(audit: Conserved, wal: SealedWal) -> Answer:
@@ -213,7 +229,7 @@ class _Database:
         """Those that audits of this output name, or all of them, in their order."""
         wanted: set[str] = set()
         for one in self._audits:
-            if output in one.outputs and isinstance(one, Query | Steady):
+            if output in one.outputs and isinstance(one, Query | Steady) and not one.quarantine:
                 if not isinstance(one, Query) or one.columns is None:
                     return list(known)
                 wanted.update(one.columns)

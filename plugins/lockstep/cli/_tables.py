@@ -22,6 +22,7 @@ from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
 from lockstep.operations.doctor import Finding, Severity
+from lockstep.operations.quarantine import QuarantineLog
 from lockstep.operations.rebuild import Rebuilding
 from lockstep.operations.renumber import Renumbering
 from lockstep.operations.restate import Restatable
@@ -72,6 +73,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             if one.verdict and one.verdict.warnings:
                 named = ", ".join(map(str, one.verdict.warnings))
                 _say(f"[bold yellow]warned[/]: of epoch {one.epoch.id} by {escape(named)}")
+            for output, rows in one.quarantined.items():
+                told = f"{rows:,} rows of {output}: {remedies.quarantine(found.name, one.epoch.id, output)} shows them"
+                _say(f"[bold yellow]quarantined[/]: of epoch {one.epoch.id} {escape(told)}")
             for path in one.late:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
             for changed in one.changed:
@@ -314,6 +318,21 @@ def show_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             table.add_row(*("" if value is None else escape(str(value)) for value in row))
     _out().print(table)
+
+
+def show_quarantine(found: QuarantineLog) -> None:
+    """`lockstep quarantine` of an epoch: a line for each output and source that has sent anything there."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("of", "rows", "by"):
+        table.add_column(column, overflow="fold", justify=_justified(column))
+    for output, facts in found.outputs.items():
+        audits = ", ".join(f"{name} {rows:,}" for name, rows in facts["audits"].items() if rows)
+        table.add_row(f"output {escape(output)}", f"{facts['rows']:,}", escape(audits))
+    for source, rows in found.sources.items():
+        table.add_row(f"source {escape(source)}", f"{rows:,}", "malformed")
+    if table.row_count:
+        _out().print(table)
+    _out().print(f"{found.epoch}: they stand below {escape(found.folder)}", soft_wrap=True)
 
 
 def show_diff(found: WalDiff) -> None:

@@ -52,6 +52,12 @@ class EpochStatus:
         outputs = (self.epoch.summary or {}).get("outputs", {})
         return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
 
+    @property
+    def quarantined(self) -> dict[str, int]:
+        """Rows per output that audits sent to quarantine, of outputs where some did."""
+        found = (self.epoch.summary or {}).get("quarantined", {})
+        return {name: facts["rows"] for name, facts in found.items() if facts["rows"]}
+
 
 @dataclass(frozen=True)
 class Unproven:

@@ -77,7 +77,7 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
 
 def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:
     """Some of the rows that offend, for people; where, or None if none do. They outlive the WAL."""
-    offended = [answer for answer in answers if answer.result.offending]
+    offended = [answer for answer in answers if answer.result.offending and not answer.away]
     if not offended:
         return None
     told = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}

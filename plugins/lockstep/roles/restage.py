@@ -128,11 +128,12 @@ def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
             f"{epoch} was sealed with digests of version {sealed.get('digest_version')}, this Lockstep makes "
             f"{found['digest_version']}: restage it with the version that sealed it"
         )
-    outputs = sealed.get("outputs", {})
     other = [
-        f"{name}: {_describe(found['outputs'].get(name))}, sealed were {_describe(outputs.get(name))}"
-        for name in sorted(outputs.keys() | found["outputs"].keys())
-        if _is_other(outputs.get(name), found["outputs"].get(name))
+        f"{name}{place}: {_describe(after.get(name))}, sealed were {_describe(before.get(name))}"
+        for part, place in (("outputs", ""), ("quarantined", " in quarantine"))
+        for before, after in [(sealed.get(part, {}), found.get(part, {}))]
+        for name in sorted(before.keys() | after.keys())
+        if _is_other(before.get(name), after.get(name))
     ]
     if other:
         raise RestageRefused(
@@ -144,14 +145,14 @@ def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
 def _is_other(sealed: dict[str, object] | None, found: dict[str, object] | None) -> bool:
     if sealed is None or found is None:
         return True
-    return any(found[name] != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
+    return any(found.get(name) != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
 
 
 def _describe(output: dict[str, object] | None) -> str:
     if output is None:
         return "no output"
     columns = f" and columns {output['columns']}" if "columns" in output else ""  # the seals of old don't say
-    return f"{output['rows']} rows with digest {output['digest']}{columns}"
+    return f"{output['rows']} rows with digest {output.get('digest', 'none')}{columns}"
 
 
 def _is_same(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> bool:
