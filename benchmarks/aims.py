@@ -111,6 +111,7 @@ AIMS = (
     Aim("lake", "100 files of 30,000 rows", "IcebergSink, publish", Kind.SECONDS, 0.3),
     Aim("audits", "whole epochs", "2 of what the seal counts", Kind.TIME, 1.05, "no audits"),
     Aim("audits", "whole epochs", "5 ready ones, of 3 columns", Kind.TIME, 1.1, "no audits"),
+    Aim("audits", "whole epochs", "3 that send to quarantine, none goes", Kind.TIME, 1.1, "no audits"),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 1.0, "Structured Streaming, 1 batches"),
     Aim("windows", "cut in 10", "Lockstep, 10 epochs", Kind.TIME, 1.2, "Structured Streaming, 10 batches"),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 2.0, "Flink 2.2.0, exactly once"),
