@@ -16,7 +16,7 @@ Json: TypeAlias = Any  #: None, bool, int, float, str, list and dict with string
 Position: TypeAlias = Json  #: where a source's range starts or ends; only the source can read it
 
 PLAN_FORMAT = 1
-PACKED = "/"  #: between a run's id and what names one epoch of its pack
+PACKED = "/"  #: between a run's id and what names one epoch of its pack, or one pipeline of several that it moves
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
@@ -160,6 +160,21 @@ class RunKey:
     interval: Interval | None = field(default=None, compare=False)
     #: why it is to replace what is published of its range; None: it isn't
     restate: str | None = field(default=None, compare=False)
+
+    def part(self, pipeline: str) -> RunKey:
+        """The run as far as it moves `pipeline`, one of several in its DAG. So each has its own row in the ledger."""
+        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{pipeline}", self.interval, self.restate)
+
+    @property
+    def whole(self) -> RunKey:
+        """The run as Airflow knows it."""
+        return RunKey(self.dag_id, self.run_id.partition(PACKED)[0])
+
+    @property
+    def moves(self) -> str | None:
+        """Of a `part` its pipeline. A name starts with a letter, and what names a pack's epochs with a digit."""
+        named = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
+        return named if named[:1].isalpha() else None
 
     def member(self, interval: Interval | None, number: int) -> RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the

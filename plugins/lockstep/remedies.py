@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from lockstep.epoch import PACKED
+from lockstep.epoch import RunKey
 
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
@@ -20,8 +20,11 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "call `run_epoch` for it again"
     if dag_id == COMMAND:
         return "run `lockstep restate` again with the same reason"
-    run_id = run_id.partition(PACKED)[0]  # a run that moves a pack has an id for each of its epochs
-    return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
+    run = RunKey(dag_id, run_id)
+    whole = run.whole.run_id  # what moves a pack, or several pipelines, has an id for each
+    if run.moves is not None:  # the command would clear the tasks around them, too
+        return f"in Airflow clear the tasks of {run.moves} in run {whole} of DAG {dag_id}"
+    return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(whole)}`"
 
 
 def recover(pipeline: str) -> str:

@@ -107,7 +107,7 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         True,
         "",
         " ",
-        {"$ne": None},
+        {"orders": ""},
         ["a"],
         7,
         "x" * 2000,

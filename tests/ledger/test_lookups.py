@@ -34,6 +34,7 @@ PARAMETERS: dict[str, Any] = {
     "end": day(DAYS).end,
     "dag_id": "clicks",
     "run_id": f"run {LAST}",
+    "run_ids": [f"run {LAST}", f"run {LAST}/clicks"],
     "hold": timedelta(hours=2),
     "limit": 20,
     "before": None,
@@ -70,7 +71,8 @@ HOT = [
     "list_epochs",
     "find_verified",
     "list_dags",
-    "find_pipeline_of_dag",
+    "list_pipelines_of_dag",
+    "list_epochs_of_runs",
     "find_verdict",
     "list_measured_epochs",
 ]

@@ -249,8 +249,19 @@ def test_a_pipeline_knows_the_dags_that_begin_its_epochs_and_a_dag_its_pipeline(
         assert new is not None
         old = cleaned(ledger, new)
     assert report.dags([FLIGHTS]) == {FLIGHTS: {"flights", "flights_again"}}, "whoever restates, the DAGs are whose"
-    assert report.pipeline_of_dag("flights_again") == FLIGHTS
-    assert report.pipeline_of_dag("nothing") is None
+    assert report.pipelines_of_dag("flights_again") == [FLIGHTS]
+    assert report.pipelines_of_dag("nothing") == []
+
+
+def test_a_dag_knows_every_pipeline_that_it_moves_and_a_run_the_epoch_of_each(ledger: Ledger, report: Report) -> None:
+    shop = RunKey("shop", "manual 1")
+    flown = planned(ledger, 1, shop.part(FLIGHTS))
+    seen = clicked(ledger, 0, shop.part(CLICKS))
+    planned(ledger, 2, RunKey("shop", "manual 2").part(FLIGHTS))
+    assert report.pipelines_of_dag("shop") == [CLICKS, FLIGHTS]
+    assert report.epochs_of_run(shop, [CLICKS, FLIGHTS]) == [seen, flown]
+    assert report.epochs_of_run(shop, [FLIGHTS]) == [flown]
+    assert report.epochs_of_run(RunKey("flights", "manual 1"), [FLIGHTS]) == []
 
 
 def test_an_epoch_tells_its_run_rows_and_lease(ledger: Ledger, report: Report) -> None:

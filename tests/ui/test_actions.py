@@ -227,6 +227,17 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert triggered == [run]
 
 
+def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
+    monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
+    assert "The other tasks of that DAG run for the interval, too." in browser("operator").get(RESTATE).text
+    assert answer(browser, RESTATE, reason="a late file").status_code == 200
+    [run] = triggered
+    assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
+
+
 def answered(browser: Browser) -> str:
     return str(browser("operator").get(EPOCH).text)
 

@@ -22,6 +22,7 @@ from tests.ledger.epochs import (
     Sql,
     a_plan,
     cleaned,
+    clicked,
     committed,
     planned,
     published,
@@ -136,6 +137,27 @@ def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser
     assert "No run of this DAG" in strange.get("/lockstep/dag?dag_id=another").text
     assert "no epoch" in strange.get("/lockstep/run?dag_id=another&run_id=x").text
     assert strange.get("/lockstep/run?dag_id=another").status_code == 422
+
+
+def test_a_dag_of_several_pipelines_and_its_run_list_them_and_a_task_leads_to_its_own(
+    browser: Browser, ledger: Ledger
+) -> None:
+    run = RunKey(RUN.dag_id, "of both")
+    flown = planned(ledger, 1, run.part(FLIGHTS))
+    clicked(ledger, 0, run.part(CLICKS))
+    listed = page(browser, f"/lockstep/dag?dag_id={RUN.dag_id}", "reader")
+    assert f'href="{PIPELINE}"' in listed and 'href="/lockstep/pipelines/clicks"' in listed
+    assert f'hx-get="/lockstep/dag?dag_id={RUN.dag_id}"' in listed
+    both = page(browser, f"/lockstep/run?dag_id={RUN.dag_id}&run_id=of%20both", "reader")
+    assert f'href="{PIPELINE}/epochs/{flown.id}"' in both and 'href="/lockstep/pipelines/clicks/epochs/1"' in both
+    assert 'href="/dags/flights/runs/of%20both"' in both
+    asked = {"dag_id": RUN.dag_id, "run_id": "of both", "pipeline": CLICKS}
+    opened = browser("reader")
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == "/lockstep/pipelines/clicks/epochs/1"
+    asked["run_id"] = "another"
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == "/lockstep/pipelines/clicks"
+    del asked["pipeline"]
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == f"/lockstep/dag?dag_id={RUN.dag_id}"
 
 
 def test_whatever_the_ledger_holds_is_text(

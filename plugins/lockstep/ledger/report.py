@@ -179,10 +179,15 @@ class Report(LedgerReader):
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
         return {name: frozenset(row["dag_id"] for row in found) - remedies.OF_NO_DAG for name, found in rows.items()}
 
-    def pipeline_of_dag(self, dag_id: str) -> str | None:
-        """The pipeline whose epochs the DAG's runs begin; None before the first of them."""
-        row = self._find_one("find_pipeline_of_dag", dag_id=dag_id)
-        return str(row["pipeline"]) if row else None
+    def pipelines_of_dag(self, dag_id: str) -> list[str]:
+        """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
+        return [str(row["pipeline"]) for row in self._find_all("list_pipelines_of_dag", dag_id=dag_id)]
+
+    def epochs_of_run(self, run: RunKey, pipelines: Iterable[str]) -> list[Epoch]:
+        """What one of Airflow's runs has begun: the epoch of its DAG's pipeline, or one of each of `pipelines`."""
+        names = [run.run_id, *(run.part(pipeline).run_id for pipeline in pipelines)]
+        rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
+        return [to_epoch(row) for row in rows]
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""

@@ -19,12 +19,12 @@ from sqlalchemy import select
 from lockstep import remedies
 from lockstep.brevity import short_interval
 from lockstep.disclosure import list_some
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Epoch, Json, RunKey
 from lockstep.errors import NotConfigured
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus
 from lockstep.orchestration.recovery import RECOVERY_TAG
-from lockstep.orchestration.restating import RESTATE
+from lockstep.orchestration.restating import conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 _NAMED = 10  #: epochs of a list
@@ -167,10 +167,12 @@ def refuse_restating(found: EpochStatus) -> str | None:
 
 def effects_of_restating(found: EpochStatus) -> list[str]:
     dag_id = found.last_run.dag_id if found.last_run else ""
+    others = ["The other tasks of that DAG run for the interval, too."] if _part_of(found) else []
     return [
         f"A run of DAG {dag_id} reads the interval afresh, with today's files and code, as an epoch of its own.",
         f"With its decision it takes the place of epoch {found.epoch.id} in every sink: readers see old rows or new.",
         "Until then nothing changes. A sink that can't replace refuses before anything is read.",
+        *others,
     ]
 
 
@@ -179,7 +181,13 @@ def restate(found: EpochStatus, user: str, reason: str) -> RunKey:
     epoch = found.epoch
     assert epoch.interval is not None and found.last_run is not None
     span = {"interval_start": epoch.interval.start.isoformat(), "interval_end": epoch.interval.end.isoformat()}
-    return _trigger(found.last_run.dag_id, {**span, RESTATE: reason}, user, reason)
+    return _trigger(found.last_run.dag_id, {**span, **conf_of(reason, _part_of(found))}, user, reason)
+
+
+def _part_of(found: EpochStatus) -> str | None:
+    """The pipeline, where it is one of those that its DAG moves."""
+    name = found.epoch.pipeline
+    return name if found.last_run is not None and found.last_run.moves == name else None
 
 
 def recovery_dags() -> list[str]:
@@ -194,7 +202,7 @@ def trigger_recovery(dag_id: str, pipeline: str, user: str, reason: str) -> RunK
     return _trigger(dag_id, {"pipeline": pipeline}, user, reason)
 
 
-def _trigger(dag_id: str, conf: dict[str, str], user: str, note: str) -> RunKey:
+def _trigger(dag_id: str, conf: dict[str, Json], user: str, note: str) -> RunKey:
     by = DagRunTriggeredByType.UI
     try:
         run = trigger_dag(dag_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lockstep.brevity import short_age, short_interval
-from lockstep.epoch import PACKED, Json, RunKey
+from lockstep.epoch import Json, RunKey
 from lockstep.ledger.report import EpochStatus
 from lockstep.orchestration.page import MOUNT
 from lockstep.remedies import OF_NO_DAG
@@ -75,10 +75,10 @@ class Links:
         return f"{self._airflow}/dags/{quote(dag_id, safe='')}"
 
     def run(self, run: RunKey) -> str | None:
-        """A run that moves a pack has a name for each of its epochs. None: it was no run of Airflow's."""
+        """What moves a pack, or several pipelines, has a name for each. None: it was no run of Airflow's."""
         if run.dag_id in OF_NO_DAG:
             return None
-        return f"{self.dag(run.dag_id)}/runs/{quote(run.run_id.partition(PACKED)[0], safe='')}"
+        return f"{self.dag(run.dag_id)}/runs/{quote(run.whole.run_id, safe='')}"
 
     @property
     def _airflow(self) -> str:

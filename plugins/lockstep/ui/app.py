@@ -7,7 +7,7 @@ whatever changes something the right to change them. Nothing is changed by GET.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated, TypeAlias
 from urllib.parse import quote
@@ -162,36 +162,52 @@ def require_pipeline(report: Report, pipeline: str, limit: int = 0, before: int 
 def show_pipelines(request: Request, user: User) -> Response:
     """All that the user may look at."""
     with open_report() as report:
-        every = report.pipelines(limit=1, unfinished=UNFINISHED)
-        dags = report.dags([one.name for one in every])
+        return _list_pipelines(request, user, report, _links(request)(""))
+
+
+def _list_pipelines(
+    request: Request, user: BaseUser, report: Report, here: str, only: Collection[str] | None = None
+) -> Response:
+    """`here`: where the list is; `only`: those of them."""
+    every = [one for one in report.pipelines(limit=1, unfinished=UNFINISHED) if only is None or one.name in only]
+    dags = report.dags([one.name for one in every])
     allowed = permitted(user, Right.READ, {one.name: dags.get(one.name, frozenset()) for one in every})
-    return render(request, "pipelines.html", pipelines=[one for one in every if one.name in allowed])
+    shown = [one for one in every if one.name in allowed]
+    return render(request, "pipelines.html", pipelines=shown, here=here)
 
 
 @app.get("/dag", response_class=HTMLResponse)
-def go_to_pipeline(request: Request, user: User, dag_id: str) -> Response:
+def go_to_pipelines(request: Request, user: User, dag_id: str) -> Response:
     """Where a DAG's tab leads."""
     require_dag(user, dag_id)
     with open_report() as report:
-        pipeline = report.pipeline_of_dag(dag_id)
-    if pipeline is None:
+        moved = report.pipelines_of_dag(dag_id)
+        if len(moved) > 1:
+            return _list_pipelines(request, user, report, _links(request)("dag", dag_id=dag_id), moved)
+    if not moved:
         return render(
             request, "told.html", title=dag_id, told="No run of this DAG has begun an epoch of Lockstep's yet."
         )
-    return RedirectResponse(_links(request)("pipelines", pipeline), 303)
+    return RedirectResponse(_links(request)("pipelines", moved[0]), 303)
 
 
 @app.get("/run", response_class=HTMLResponse)
-def go_to_epoch(request: Request, user: User, dag_id: str, run_id: str) -> Response:
-    """Where a run's tab and its tasks' links lead. A run that moves a pack has many epochs: to their pipeline."""
+def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipeline: str | None = None) -> Response:
+    """Where a run's tab leads, and its tasks' links, which name their `pipeline`. A run that moves a pack has many
+    epochs: to their pipeline."""
     require_dag(user, dag_id)
     with open_report() as report:
-        attempt = report.find_run(RunKey(dag_id, run_id))
-        pipeline = attempt.pipeline if attempt else report.pipeline_of_dag(dag_id)
-    if attempt is not None:
-        return RedirectResponse(_links(request)("pipelines", attempt.pipeline, "epochs", attempt.epoch), 303)
-    if pipeline is not None:
-        return RedirectResponse(_links(request)("pipelines", pipeline), 303)
+        moved = report.pipelines_of_dag(dag_id)
+        asked = [pipeline] if pipeline is not None else moved
+        begun = report.epochs_of_run(RunKey(dag_id, run_id), asked)
+    if len(begun) == 1:
+        return RedirectResponse(_links(request)("pipelines", begun[0].pipeline, "epochs", begun[0].id), 303)
+    if begun:
+        return render(request, "run.html", dag_id=dag_id, run=RunKey(dag_id, run_id), epochs=begun)
+    if pipeline in moved or len(moved) == 1:
+        return RedirectResponse(_links(request)("pipelines", pipeline or moved[0]), 303)
+    if moved:
+        return RedirectResponse(_links(request)("dag", dag_id=dag_id), 303)
     return render(request, "told.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
 
 
