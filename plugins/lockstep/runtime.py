@@ -166,7 +166,7 @@ class Runtime:
         before = self.ledger.epoch(epoch.pipeline, epoch.generation.replaces)
         sealed = {name: output["rows"] for name, output in before.summary["outputs"].items()} if before.summary else {}
         replaced = (Replaced(before.id, before.manifest_hash or "", sealed),)
-        return replace(told, replaced=replaced, generation=epoch.generation.number)
+        return replace(told, replaced=replaced, generation=epoch.generation.number, root=epoch.root)
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""

@@ -173,6 +173,10 @@ class OpenSink(ABC):
         Raises `PreflightRefused` when the target can't tell epochs apart (no epoch column).
         """
 
+    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """As `read`, of an epoch that was replaced: those of its rows that readers see all the same."""
+        return self.read(epoch, output, schema)
+
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
         raise NotImplementedError

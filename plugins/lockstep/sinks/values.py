@@ -77,6 +77,7 @@ class SinkEpoch:
     interval: Interval | None = None
     replaced: tuple[Replaced, ...] = ()
     generation: int = 0  #: the how-manieth life of its range; 0: the original
+    root: int | None = None  #: the original of its range; None: itself
 
     @property
     def span(self) -> str | None:

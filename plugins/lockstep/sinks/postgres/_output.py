@@ -18,7 +18,8 @@ from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.postgres._rights import require_rights
 from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys, has_triggers
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey, refuse_referred
+from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 _REFERRING = """
@@ -93,6 +94,18 @@ class PostgresOutput(TableOutput[Cursor]):
         cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
         (found,) = cursor.fetchone() or (False,)
         return bool(found)
+
+    def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        statement = sql.SQL("UPDATE {} SET {deleted} = true WHERE {} = %s AND NOT {deleted}")
+        table, deleted = sql.Identifier(*self.relation.names), sql.Identifier(DELETED_COLUMN)
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column), deleted=deleted), (epoch,))
+        return cursor.rowcount
+
+    def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
+        statement = sql.SQL("SELECT {column}, {order}, count(*) FROM {table} GROUP BY {column}, {order}")
+        names = {"column": sql.Identifier(epoch_column), "order": sql.Identifier(ORDER_COLUMN)}
+        cursor.execute(statement.format(**names, table=sql.Identifier(*self.relation.names)))
+        return [Tally(*row) for row in cursor.fetchall()]
 
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return read_rows(self.database, self.relation, epoch_column, epoch, schema)

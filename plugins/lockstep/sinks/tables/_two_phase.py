@@ -66,12 +66,14 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
         return txn
 
     def write(self, txn: Txn, batches: Batches) -> None:
+        claim = self._open[txn.handle]
         try:
-            self._target.load(self._open[txn.handle], batches, SinkRejected)
+            self._target.load(claim, batches, SinkRejected)
+            reach(CrashPoint.PREPARE_AFTER_WRITE)
+            self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
         except BaseException:
             self._open.pop(txn.handle).close()
             raise
-        reach(CrashPoint.PREPARE_AFTER_WRITE)
 
     def pre_commit(self, txn: Txn) -> Vote:
         claim = self._open.pop(txn.handle)
@@ -140,6 +142,8 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
             for batches in wal:
                 self._target.load(claim, batches, PublishBlocked)
                 reach(CrashPoint.PUBLISH_AFTER_WRITE)
+                removed = CrashPoint.PUBLISH_AFTER_REMOVAL
+                self._target.settle_replaced(claim, batches.output, removed, decided=True)
             self._markers.commit_checkpoint(epoch, claim)
         return True
 

@@ -130,11 +130,13 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
         return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
 
     def _try_output(self, claim: TableClaim[Cursor], batches: Batches) -> None:
-        if not self._try_rows:
+        settles = self.replaces and claim.replaced  # only the table tells which keys are missing
+        if not self._try_rows and not settles:
             self._target.try_encoding(claim, batches)
             return
         self._target.try_rows(claim, batches)
         reach(CrashPoint.PREPARE_AFTER_WRITE)
+        self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
         assert isinstance(session, TableClaim)
@@ -145,4 +147,5 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
         assert isinstance(session, TableClaim)
         self._target.load(session, batches, PublishBlocked)
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        self._target.settle_replaced(session, batches.output, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
         return True

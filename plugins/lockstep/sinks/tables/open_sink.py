@@ -43,11 +43,6 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
             target.own.claim(cursor, relations, shared=self._shared)
 
     def require_replaceable(self) -> None:
-        if self.replaces:
-            raise PreflightRefused(
-                f"sink {self.name}: what it has shown can't be replaced: in its tables newer rows replace older ones "
-                "by key (mode='upsert'), and what a key had before is gone"
-            )
         if self.guarantee is not Guarantee.EXACTLY_ONCE:
             raise PreflightRefused(
                 f"sink {self.name}: what it has shown can't be replaced: with guarantee={self.guarantee.value!r} "
@@ -61,7 +56,7 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
         reading = self._target.database.transaction("looking at what is to be replaced", rejected=PreflightRefused)
         with reading as cursor:
             for table in self._target.outputs.values():
-                table.require_deletable(cursor)
+                table.require_replaceable(cursor)
 
     def _require_room(self, cursor: Cursor) -> None:
         """Refuse a server that has no place for what this protocol leaves there."""
@@ -90,6 +85,13 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._target.outputs[output].read(epoch, schema)
+
+    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._target.outputs[output].read_left(epoch, schema)
+
+    @property
+    def keeps_replaced(self) -> bool:
+        return any(table.keeps_replaced for table in self._target.outputs.values())
 
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
         return [output.cut(epochs) for output in self._target.outputs.values()]

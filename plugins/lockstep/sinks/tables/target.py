@@ -15,7 +15,7 @@ from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
-from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
+from lockstep.sinks.values import Batches, Guarantee, Replaced, SinkEpoch
 
 _log = logging.getLogger(__name__)
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
@@ -34,6 +34,7 @@ class TableClaim(Generic[Cursor]):
     close: Callable[[], None]  #: ends the transaction: without a commit or prepare before, nothing of it happened
     claimed: bool = False
     rows: dict[str, int] = field(default_factory=dict)
+    replaced: list[Replaced] = field(default_factory=list)  #: the target shows it, and its rows are to go
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,9 @@ class TableTarget(ABC, Generic[Cursor]):
     # --- rows that are replaced ---
 
     def remove_replaced(self, claim: TableClaim[Cursor], removed: CrashPoint, *, decided: bool = False) -> None:
-        """Delete the rows whose place the claim's take, in its transaction, and no others. Raises `LedgerConflict`
-        where the target doesn't show them as they were decided, `SinkRejected` (`decided`: `PublishBlocked`),
-        `SinkUnavailable`.
+        """Delete the rows whose place the claim's take, in its transaction, and no others; of upserts only look at them:
+        `settle_replaced` comes after the rows. Raises `LedgerConflict` where the target doesn't show them as they were
+        decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
 
         A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
         epoch that takes its place is lacking there, so that a decided one goes on.
@@ -144,14 +145,39 @@ class TableTarget(ABC, Generic[Cursor]):
                     f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
                     f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
                 )
+            if marker is not None:
+                claim.replaced.append(replaced)
             for table in self.outputs.values():
-                with self._held_off(claim), self.database.naming(f"deleting from {table.relation}", rejected):
-                    rows = table.delete(claim.cursor, replaced.id)
-                    left = rows != replaced.rows.get(table.output) and table.shows(claim.cursor, replaced.id)
-                if fault := _fault_of_removal(rows, left, replaced.rows.get(table.output)):
-                    raise rejected(f"{table.where}: table {table.relation}: {fault.format(epoch=replaced.id)}")
-                reach(removed)
-                _log.info("%s: %s rows of epoch %s deleted from %s", table.where, rows, replaced.id, table.relation)
+                if table.upserts is None:
+                    with self._taking_away(claim, table, replaced, rejected) as faults:
+                        faults.append(table.remove(claim.cursor, replaced))
+                    reach(removed)
+                elif marker is not None:
+                    with self._taking_away(claim, table, replaced, rejected) as faults:
+                        faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
+
+    def settle_replaced(
+        self, claim: TableClaim[Cursor], output: str, removed: CrashPoint, *, decided: bool = False
+    ) -> None:
+        """Once the claim's rows of an output that is upserted are there, take away those of the epochs that it replaces
+        whose keys it doesn't have. Raises as `remove_replaced`."""
+        table = self.outputs[output]
+        for replaced in claim.replaced if table.upserts is not None else ():
+            with self._taking_away(claim, table, replaced, PublishBlocked if decided else SinkRejected) as faults:
+                faults.append(table.settle(claim.cursor, claim.epoch, replaced))
+            reach(removed)
+
+    @contextmanager
+    def _taking_away(
+        self, claim: TableClaim[Cursor], table: TableOutput[Cursor], replaced: Replaced, rejected: type[LockstepError]
+    ) -> Iterator[list[str]]:
+        """Raise `rejected` with the first fault that the list has at the end."""
+        faults: list[str] = []
+        doing = f"taking rows of epoch {replaced.id} away from {table.relation}"
+        with self._held_off(claim), self.database.naming(doing, rejected):
+            yield faults
+        if fault := next(filter(None, faults), None):
+            raise rejected(f"{table.where}: table {table.relation}: {fault}")
 
     # --- rows ---
 
@@ -229,19 +255,3 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
             claim.commit()
         reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
-
-
-def _fault_of_removal(rows: int, left: bool, sealed: int | None) -> str:
-    """Why the rows of an epoch can't be taken away, or "". Fewer than were sealed are nobody's loss: a person has
-    deleted some before."""
-    if sealed is not None and rows > sealed:
-        return (
-            f"{rows} rows have the number of epoch {{epoch}}, which brought {sealed}: the others are somebody else's, "
-            "a former owner's for instance, and would be deleted with them; give those another number, or null"
-        )
-    if left:
-        return (
-            "rows of epoch {epoch} are there still when they were deleted: a trigger or a rule of the table keeps "
-            "them, and readers would see them beside those that take their place"
-        )
-    return ""
