@@ -46,7 +46,7 @@ class CrashPoint(StrEnum):
     PREPARE_AFTER_TURN = "prepare.after_turn"  # write-ahead into unique keys: no other epoch is validated from here on
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
-    PREPARE_AFTER_REMOVAL = "prepare.after_removal"  # tables: rows that are replaced are gone in the open branch
+    PREPARE_AFTER_REMOVAL = "prepare.after_removal"  # tables: replaced rows are gone, or settled, in the open branch
     PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch
     PREPARE_AFTER_MANIFEST = "prepare.after_manifest"  # loaded before the seal: the marker names the manifest now
     PREPARE_BEFORE_PRE_COMMIT = "prepare.before_pre_commit"

@@ -40,12 +40,10 @@ def living(place: UpsertedDatabase) -> dict[int, str]:
     return {key: name for key, (name, _, deleted) in place.shown().items() if not deleted}
 
 
-# --- the cases of docs/sinks/postgres.md -------------------------------------------------------------------------------
+# --- the cases of docs/sinks/postgres.md -----------------------------------------------------------------------------
 
 BEFORE = sealed(2, row(5, "2"), row(7, "2"), row(11, "2"), day=2)
-OLD = sealed(
-    3, *(row(key, "3") for key in (1, 2, 3, 4, 5, 6)), row(9, "3", gone=True), row(10, "3", gone=True), day=3
-)
+OLD = sealed(3, *(row(key, "3") for key in (1, 2, 3, 4, 5, 6)), row(9, "3", gone=True), row(10, "3", gone=True), day=3)
 LATER = sealed(4, row(2, "4"), row(3, "4"), day=4)
 DELETING = sealed(5, row(4, "5", gone=True), day=5)
 NEW = instead_of(OLD, 6, *(row(key, "new") for key in (3, 4, 6, 7, 8, 9)))
@@ -119,7 +117,7 @@ def test_a_table_without_tombstones_has_the_rows_deleted(place: UpsertedDatabase
         assert sum(map(len, live.read(3, "rows", SCHEMA))) == 1
 
 
-# --- any order, any way ------------------------------------------------------------------------------------------------
+# --- any order, any way ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -216,13 +214,16 @@ def test_after_the_decision_rows_that_came_back_by_hand_wait_for_a_word(place: U
     assert 2 not in living(place)
 
 
-# --- refused where nobody can tell --------------------------------------------------------------------------------------
+# --- refused where nobody can tell -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("by_hand", "told"),
     [
-        ("UPDATE target SET lockstep_epoch = 0 WHERE id = 1", r"1 rows have the order of epoch 3 .*\(0\).* epoch column added"),
+        (
+            "UPDATE target SET lockstep_epoch = 0 WHERE id = 1",
+            r"1 rows have the order of epoch 3 .*\(0\).*column added",
+        ),
         ("UPDATE target SET lockstep_epoch = 3 WHERE id IN (2, 3, 4, 11)", "9 rows have the number of epoch 3, .* 8"),
         ("DELETE FROM lockstep_keys WHERE epoch = 3", "nothing says that epoch 3 has brought its rows there by key"),
         ("UPDATE target SET lockstep_order = lockstep_order + 1 WHERE id = 1", "have a larger order than epoch 6"),

@@ -93,7 +93,8 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenS
     if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
         return None
     told = runtime.sink_epoch(epoch, found.vote.token)
-    if isinstance(sink, TwoPhaseCommitSink) and not sink.is_pending(sink.txn_of(told, found.vote)):
+    holds = found.vote.handle is not None
+    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(told, found.vote)):
         return None
     _log.info("%s: %s has voted already", epoch, sink.name)
     return found.vote

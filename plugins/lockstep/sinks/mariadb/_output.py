@@ -64,7 +64,8 @@ class MariaDbOutput(TableOutput[Cursor]):
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
-        load = Load(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        told = (self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        load = Load(*told, columns_come=self.adds_columns)
         return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:

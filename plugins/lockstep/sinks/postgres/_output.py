@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from psycopg2 import sql
@@ -61,12 +61,12 @@ class PostgresOutput(TableOutput[Cursor]):
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
         told = (self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
-        copy = Copy(*told, adds_columns=self.adds_columns)
+        copy = Copy(*told, self.adds_columns and not self.held, self.adds_columns)
         return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
-        writer = self.writer(epoch, SinkRejected)
+        writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
         assert isinstance(writer, Upsert)
         connection = self.database.connect(f"lockstep {self.where} verify"[:63])
         try:

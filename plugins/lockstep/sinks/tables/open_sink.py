@@ -7,11 +7,13 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from lockstep.errors import PreflightRefused
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables._markers import MarkerCommitter
-from lockstep.sinks.tables.target import TableTarget
+from lockstep.sinks.tables.target import TableClaim, TableTarget
 from lockstep.sinks.values import Batches, EpochCut, Guarantee, Marker, ReadCut, SinkEpoch, Standing
 
 Cursor = TypeVar("Cursor")
@@ -60,6 +62,45 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     def _require_room(self, cursor: Cursor) -> None:
         """Refuse a server that has no place for what this protocol leaves there."""
+
+    # --- rows that are only written after the decision ---
+
+    def _try(self, epoch: SinkEpoch, wal: Iterable[Batches], *, try_rows: bool) -> Vote:
+        """A vote for an epoch of which nothing stays in the target: types and counts are compared, with `try_rows` the
+        rows that the tables could refuse are written and rolled back."""
+        try:
+            return self._try_once(epoch, wal, try_rows)
+        except SinkUnavailable as error:
+            if not self._target.database.is_locked_out(error):
+                raise
+            # a stopped execution of a lower token had the keys; its session was ended
+            return self._try_once(epoch, wal, try_rows)
+
+    def _try_once(self, epoch: SinkEpoch, wal: Iterable[Batches], try_rows: bool) -> Vote:
+        claim = self._target.begin_trial(epoch)
+        try:
+            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)  # also where no row is tried
+            for batches in wal:
+                # which keys of a replaced epoch are missing only the table tells
+                if try_rows or (self.replaces and claim.replaced):
+                    self._target.try_rows(claim, batches)
+                    reach(CrashPoint.PREPARE_AFTER_WRITE)
+                    self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
+                else:
+                    self._target.try_encoding(claim, batches)
+            self._target.check_trial(claim, self.guarantee)
+        finally:
+            claim.close()
+        return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
+
+    def _begin_to_send(self, claim: TableClaim[Cursor]) -> None:
+        self._target.remove_replaced(claim, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
+
+    def _send_output(self, claim: TableClaim[Cursor], batches: Batches) -> None:
+        """Send one output's rows of a decided epoch, in the transaction that shows them."""
+        self._target.load(claim, batches, PublishBlocked)
+        reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        self._target.settle_replaced(claim, batches.output, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
 
     def disclaim(self) -> None:
         with self._target.database.transaction("letting the tables go") as cursor:

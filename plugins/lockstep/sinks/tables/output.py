@@ -14,7 +14,7 @@ from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
 from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
-from lockstep.sinks.tables.upserts import DELETED_COLUMN, OnMissing, Order, Upserts
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order, Upserts
 from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, SinkEpoch, Standing
 
 
@@ -64,7 +64,8 @@ class RowWriter(Protocol[Cursor_contra]):
 
 @dataclass(frozen=True)
 class TableOutput(ABC, Generic[Cursor]):
-    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks."""
+    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks; but not
+    with rows that are `held` back until the decision."""
 
     database: Database[Cursor]
     own: OwnTables[Cursor]
@@ -73,6 +74,7 @@ class TableOutput(ABC, Generic[Cursor]):
     epoch_column: str | None
     upserts: Upserts | None
     adds_columns: bool = False
+    held: bool = False
 
     # --- what each database does in its own way ---
 
@@ -160,12 +162,15 @@ class TableOutput(ABC, Generic[Cursor]):
             return False
         table, stored = self._find(cursor), self._stored(schemas[self.output])
         assert table is not None
-        new = table.lacking(stored, self.epoch_column) if self.adds_columns else []
-        if new and self._meet_new_columns(cursor, new):
-            table, new = self._find(cursor), []
-            assert table is not None
+        ours = {ORDER_COLUMN, DELETED_COLUMN, *(self.upserts.keys[self.output] if self.upserts is not None else ())}
+        lacking = table.lacking(stored, self.epoch_column) if self.adds_columns else []
+        new = [column for column in lacking if self.upserts is None or column.name not in ours]
         known = pa.schema([column for column in stored if column not in new])
         self._compare(table, known)
+        if new and self._meet_new_columns(cursor, new):
+            table, known, new = self._find(cursor), stored, []
+            assert table is not None
+            self._compare(table, known)
         self._require_rights(cursor, known)
         return bool(new)
 
@@ -224,8 +229,8 @@ class TableOutput(ABC, Generic[Cursor]):
         return upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None)
 
     def remove(self, cursor: Cursor, replaced: Replaced) -> str:
-        """Delete a replaced epoch's rows within the cursor's transaction, before those of the epoch that takes its place
-        come; returns why they can't be taken away, or "". Raises `PreflightRefused` where nobody can tell them."""
+        """Delete a replaced epoch's rows within the cursor's transaction, before those come that take their place;
+        returns why they can't be taken away, or "". Raises `PreflightRefused` where nobody can tell them."""
         column = self._own_epoch_column(cursor)
         rows, sealed = self._delete(cursor, column, replaced.id), replaced.rows.get(self.output)
         if fault := _fault_of_number(rows, replaced, sealed):
@@ -253,13 +258,13 @@ class TableOutput(ABC, Generic[Cursor]):
             return ""
         return (
             f"{sum(alike[number] for number in strange)} rows have the order of epoch {replaced.id} and a number that "
-            f"no epoch of this sink has ({', '.join(map(str, strange[:3]))}), so nobody can tell whether it wrote them: "
-            "was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
+            f"no epoch of this sink has ({', '.join(map(str, strange[:3]))}), so nobody can tell whether it wrote "
+            "them: was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
         )
 
     def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, once the rows are there that take a replaced epoch's place: do with those of its rows that are left
-        what `OnMissing` says; returns why that can't be, or ""."""
+        """Of upserts, once the rows are there that take a replaced epoch's place: do with those of its rows that are
+        left what `OnMissing` says; returns why that can't be, or ""."""
         assert self.upserts is not None
         column = self._own_epoch_column(cursor)
         match self.upserts.on_missing:
@@ -321,7 +326,7 @@ class TableOutput(ABC, Generic[Cursor]):
 
 
 def _fault_of_number(rows: int, replaced: Replaced, sealed: int | None) -> str:
-    """Fewer rows than were sealed are nobody's loss: a person has deleted some before, or newer ones have their keys."""
+    """Fewer rows than were sealed are nobody's loss: a person has deleted some, or newer ones have their keys."""
     if sealed is None or rows <= sealed:
         return ""
     return (

@@ -80,11 +80,6 @@ class TableSink(Sink):
             raise InvalidPipeline(
                 f"sink {self.name}: on_new_columns={self.on_new_columns!r} is neither 'refuse' nor 'add'"
             )
-        if self.on_new_columns == "add" and self.upserts is not None:
-            raise InvalidPipeline(
-                f"sink {self.name}: mode='upsert' adds no columns to its tables: add them yourself, and leave "
-                "on_new_columns='refuse'"
-            )
         if not self.lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self.lock_timeout}, has to be above 0 seconds")
         self._require_distinct([self._relation(table) for table in self.tables.values()])

@@ -128,9 +128,9 @@ class TableTarget(ABC, Generic[Cursor]):
     # --- rows that are replaced ---
 
     def remove_replaced(self, claim: TableClaim[Cursor], removed: CrashPoint, *, decided: bool = False) -> None:
-        """Delete the rows whose place the claim's take, in its transaction, and no others; of upserts only look at them:
-        `settle_replaced` comes after the rows. Raises `LedgerConflict` where the target doesn't show them as they were
-        decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
+        """Delete the rows whose place the claim's take, in its transaction, and no others; of upserts only look at
+        them: `settle_replaced` comes after the rows. Raises `LedgerConflict` where the target doesn't show them as they
+        were decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
 
         A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
         epoch that takes its place is lacking there, so that a decided one goes on.
