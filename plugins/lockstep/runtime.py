@@ -19,6 +19,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
+from lockstep.states import EpochState
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging
@@ -164,13 +165,24 @@ class Runtime:
         if epoch.generation is None:
             return told
         before = self.ledger.epoch(epoch.pipeline, epoch.generation.replaces)
-        sealed = {name: output["rows"] for name, output in before.summary["outputs"].items()} if before.summary else {}
-        replaced = (Replaced(before.id, before.manifest_hash or "", sealed),)
-        return replace(told, replaced=replaced, generation=epoch.generation.number, root=epoch.root)
+        lives = self.ledger.generations(epoch) if before.generation else []
+        earlier = [one for one in lives if one.state is EpochState.REPLACED and one.id not in (before.id, epoch.id)]
+        return replace(
+            told,
+            replaced=(_to_replaced(before),),
+            earlier=tuple(map(_to_replaced, earlier)),
+            generation=epoch.generation.number,
+            root=epoch.root,
+        )
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
+
+
+def _to_replaced(epoch: Epoch) -> Replaced:
+    outputs = epoch.summary["outputs"] if epoch.summary else {}
+    return Replaced(epoch.id, epoch.manifest_hash or "", {name: output["rows"] for name, output in outputs.items()})
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,28 @@ def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_wha
     expect_rows(target, RIGHT, OTHERS)
 
 
+def test_a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
+    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
+    show_wrong(target)
+    lost = epoch(3, token=30, manifest="lost")
+    late = prepare(target, lost, sealed(10, start=4_000))
+    new = epoch(7, token=70, manifest="right")
+    vote = prepare(target, new, RIGHT)
+    for handle in (late.handle, vote.handle):
+        if handle is not None:
+            target.lose(handle)
+    new = replace(new, replaced=(Replaced(lost.id, lost.manifest_hash, {OUTPUT: 10}),), generation=2)
+    with pytest.raises(LedgerConflict, match="takes the place of epoch 1"):
+        publish(target, replace(new, earlier=(Replaced(OLD.id, "0" * 64, {OUTPUT: 40}),)), vote, RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+    new = replace(new, earlier=(Replaced(OLD.id, OLD.manifest_hash, {OUTPUT: 40}),))
+    publish(target, new, vote, RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+    assert publish(target, lost, late, sealed(10, start=4_000)) is Publication.FOUND, "by who stood still since before"
+    expect_rows(target, RIGHT, OTHERS)
+    expect_settled(target)
+
+
 def test_tables_that_rows_elsewhere_refer_to_are_refused(target: SinkUnderTest) -> None:
     show_wrong(target)
     by_hand(target, "ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -68,6 +69,10 @@ class AdoptingSink(OpenSink, Generic[Head]):
     def marker_of_span_in(self, head: Head, span: str) -> Marker | None:
         """The marker of a range in this very state, whatever number its epoch has."""
         return None
+
+    def has_replaced(self, head: Head, epoch: int) -> bool:
+        """Whether this very state shows an epoch in the place of this one, of which it need not have a marker."""
+        return False
 
     @abstractmethod
     def validate(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> None:
@@ -128,12 +133,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
             if shown is not None:
                 self.make_durable(head)
                 return Publication.SENT if own and shown.token == epoch.token else Publication.FOUND
+            if self.has_replaced(head, epoch.id):
+                return Publication.FOUND  # a restored table has shown the one that took its place, and never this one
             output = self._own(wal)
             if not checked:
                 output.check_listed()
             checked = True
+            whole = self._with_all_replaced(head, epoch)
             reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
-            answer = self.adopt(head, epoch, output)
+            answer = self.adopt(head, whole, output)
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
             if answer is Answer.CONFLICT:
                 _log.info("sink %s: epoch %s: the table changed meanwhile", self.name, epoch.id)
@@ -150,6 +158,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
             f"sink {self.name}: epoch {epoch.id} met another commit {self.rounds} times: somebody writes to the table "
             "without pause; it is tried again"
         )
+
+    def _with_all_replaced(self, head: Head, epoch: SinkEpoch) -> SinkEpoch:
+        """With everything whose rows this very state may show and that has to go. What a state has no marker of, or has
+        had replaced, has no row in it."""
+        found = self._taken_away(epoch, lambda number: self.marker_in(head, number)) if epoch.replaced else []
+        gone = {number for _, marker in found if marker for number in marker.replaced}
+        gone |= {one.id for one, marker in found if marker is None}
+        told = [replace(one, rows=dict.fromkeys(one.rows, 0)) if one.id in gone else one for one, _ in found]
+        return replace(epoch, replaced=tuple(told))
 
     def _own(self, wal: Iterable[Batches]) -> Adoptable:
         """The sink's output, which was staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""

@@ -9,7 +9,7 @@ prove publication by a marker whose key is (deployment, pipeline, sink, epoch), 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
@@ -234,6 +234,23 @@ class OpenSink(ABC):
                 f"{replaced.manifest_hash[:12]}, of which the target holds {found}: was it restored from a backup?"
             )
         return marker
+
+    def _taken_away(
+        self, epoch: SinkEpoch, find: Callable[[int], Marker | None]
+    ) -> list[tuple[Replaced, Marker | None]]:
+        """Whose rows go when `epoch`, which is decided, is shown, each with its marker. Raises `LedgerConflict` for one
+        that the target shows by another word.
+
+        A target that was restored to before a replaced epoch has neither its marker nor its rows: nothing but the epoch
+        that takes its place is lacking there, so that goes on. It may show the lives before that one again.
+        """
+        found = [(one, find(one.id)) for one in epoch.replaced]
+        if any(marker is None for _, marker in found):
+            found += [(one, find(one.id)) for one in epoch.earlier]
+        for one, marker in found:
+            if marker is not None:
+                self._require_shown(one, marker, epoch)
+        return found
 
     def _find_own(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker. Raises `LedgerConflict` if its range is shown under another number instead."""

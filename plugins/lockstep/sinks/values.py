@@ -67,7 +67,8 @@ class Replaced:
 class SinkEpoch:
     """What a sink is told of an epoch. `token` names this execution's sessions and handles.
 
-    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay.
+    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay. `earlier`: the
+    lives of its range before those. Their rows are gone, unless the target was restored from a backup since.
     """
 
     id: int
@@ -78,6 +79,7 @@ class SinkEpoch:
     replaced: tuple[Replaced, ...] = ()
     generation: int = 0  #: the how-manieth life of its range; 0: the original
     root: int | None = None  #: the original of its range; None: itself
+    earlier: tuple[Replaced, ...] = ()
 
     @property
     def span(self) -> str | None:
@@ -87,6 +89,13 @@ class SinkEpoch:
             return None
         life = f"/{self.generation}" if self.generation else ""
         return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{life}"
+
+
+def parse_span(span: str) -> tuple[Interval, int]:
+    """Interval and generation of a `SinkEpoch.span`. Raises `ValueError`."""
+    start, end, *life = span.split("/")
+    interval = Interval(datetime.fromisoformat(start), datetime.fromisoformat(end))
+    return interval, int(life[0]) if life else 0
 
 
 @dataclass(frozen=True)

@@ -133,28 +133,45 @@ class TableTarget(ABC, Generic[Cursor]):
         were decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
 
         A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
-        epoch that takes its place is lacking there, so that a decided one goes on.
+        epoch that takes its place is lacking there, so that a decided one goes on. It may show the lives before that
+        one again: their rows go, too. What it lacks gets a marker, or who has stood still since before that would show
+        its rows beside those that have taken their place.
         """
-        rejected = PublishBlocked if decided else SinkRejected
-        for replaced in claim.epoch.replaced:
-            with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
-                marker = self.own.find_marker(claim.cursor, replaced.id)
-            if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
-                found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
-                raise LedgerConflict(
-                    f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
-                    f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
-                )
-            if marker is not None:
-                claim.replaced.append(replaced)
-            for table in self.outputs.values():
-                if table.upserts is None:
-                    with self._taking_away(claim, table, replaced, rejected) as faults:
-                        faults.append(table.remove(claim.cursor, replaced))
-                    reach(removed)
-                elif marker is not None:
-                    with self._taking_away(claim, table, replaced, rejected) as faults:
-                        faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
+        shown = [self._remove(claim, replaced, removed, decided) for replaced in claim.epoch.replaced]
+        for earlier in () if all(shown) else claim.epoch.earlier:
+            self._remove(claim, earlier, removed, decided)
+
+    def _remove(self, claim: TableClaim[Cursor], replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
+        """Whether the target shows it."""
+        shows, rejected = self._shows_replaced(claim, replaced, decided), PublishBlocked if decided else SinkRejected
+        if shows:
+            claim.replaced.append(replaced)
+        for table in self.outputs.values():
+            if table.upserts is None:
+                with self._taking_away(claim, table, replaced, rejected) as faults:
+                    faults.append(table.remove(claim.cursor, replaced))
+                reach(removed)
+            elif shows:
+                with self._taking_away(claim, table, replaced, rejected) as faults:
+                    faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
+        return shows
+
+    def _shows_replaced(self, claim: TableClaim[Cursor], replaced: Replaced, decided: bool) -> bool:
+        """Of a decided one: if it returns False, nobody ever shows it here."""
+        with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
+            marker = self.own.find_marker(claim.cursor, replaced.id)
+            if marker is None and decided:
+                told = SinkEpoch(replaced.id, claim.epoch.token, replaced.manifest_hash, claim.epoch.timestamp)
+                if self.own.insert_marker(claim.cursor, told):
+                    return False
+                marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
+        if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
+            found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+            raise LedgerConflict(
+                f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
+                f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
+            )
+        return marker is not None
 
     def settle_replaced(
         self, claim: TableClaim[Cursor], output: str, removed: CrashPoint, *, decided: bool = False
