@@ -87,6 +87,21 @@ def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
     world.require_tidy()
 
 
+def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more(
+    world: World, lockstep: Lockstep
+) -> None:
+    day, lives = publish_wrong(world), Counter[int]()
+    for name in ((), ("--request", "2026-11"), (), ("--request", "2026-11"), ("--request", "2026-12")):
+        [found] = told(lockstep, *bounds(day, day), *SAID, "--spark", "none", *name)
+        lives[found["epoch"]] += 1
+        assert found["already_published"] == (lives[found["epoch"]] > 1)
+    assert lives == {2: 2, 3: 2, 4: 1}
+    world.require_exactly_once(day)
+    again = lockstep("restate", "numbers", *bounds(day, day), *SAID, "--spark", "none")
+    assert "restated before: nothing was read" in again.output and "--request" in again.output
+    assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -99,6 +114,7 @@ def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
         (("--from", "2014-01-01T00:00:00Z", "--to", "2014-01-02T00:00:00Z"), 1, "shows nothing of"),
         (("--epoch", 7), 1, "no epoch 7"),
         (("--epoch", 1, "--reason", " "), 1, "say why"),
+        (("--epoch", 1, "--reason", "why", "--request", " "), 1, "a request's name"),
         (("--epoch", 1), 1, "say where Spark is"),
     ],
 )

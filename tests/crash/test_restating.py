@@ -14,7 +14,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import EpochBusy, LedgerConflict, PreflightRefused, RestateRefused
+from lockstep.errors import EpochBusy, EpochVoid, Fenced, LedgerConflict, PreflightRefused, RestateRefused, Terminal
 from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
@@ -140,10 +140,42 @@ def test_a_restatement_that_is_given_up_leaves_the_old_rows(world: RestatingWorl
     assert world.lives(day) == ["cleaned", "void"]
     assert all(rows == wrong_rows(day) for rows in world.tables(day).values())
     world.require_tidy()
+    for task in ("commit", "begin"):  # a retry, and the whole run cleared
+        with pytest.raises(Terminal) as refused:
+            world.run_task(task, world.restating_run(day), day)
+    current = world.epoch_of(day).id
+    said = f"was given up: a mistake; epoch {current} is shown as before"
+    assert isinstance(refused.value, EpochVoid) and said in str(refused.value)
+    assert "say another reason" in str(refused.value) and "let another run ask for it" in str(refused.value)
+    assert world.lives(day) == ["cleaned", "void"]
     for task in tasks:
         world.run_task(task, RunKey("restating", f"third {day}", restate="now it is right"), day)
     assert world.lives(day) == ["replaced", "void", "cleaned"]
     world.require_exactly_once(day)
+
+
+def test_a_restatement_whose_attempt_is_voided_goes_on_when_its_run_is_cleared(world: RestatingWorld, day: int) -> None:
+    tasks, run = world.tasks(), world.restating_run(day)
+    for task in tasks[: tasks.index("commit")]:
+        world.run_task(task, run, day)
+    world.run_task("abort", run, day)
+    assert world.lives(day) == ["cleaned", "staged"]
+    assert all(rows == wrong_rows(day) for rows in world.tables(day).values())
+    with pytest.raises(Fenced, match="begin"):
+        world.run_task("commit", run, day)
+    world.restate(day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
+def test_a_run_is_told_that_it_goes_on_with_what_was_planned_for_another_reason(
+    world: RestatingWorld, day: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run_task("begin", world.restating_run(day), day)
+    world.run_task("abort", world.restating_run(day), day)
+    for task in world.tasks():
+        world.run_task(task, RunKey("restating", f"later {day}", restate="once more"), day)
+    assert "for another reason (the label was wrong)" in caplog.text and "lockstep replan" in caplog.text
 
 
 def test_a_replacement_that_is_planned_anew_takes_the_place_all_the_same(world: RestatingWorld, day: int) -> None:

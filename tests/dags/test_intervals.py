@@ -87,6 +87,9 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
     assert [str(one.interval) for one in seen] == ["[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)", "None"]
 
 
+REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-11"}
+
+
 def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockstep.orchestration import operators
 
@@ -98,11 +101,11 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(operators, "_summarize", lambda _: {})
     monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run.restate))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
-    for given in ({}, {"lockstep_restate": None}, {"lockstep_restate": " a corrected file "}):
+    for given in ({}, {"lockstep_restate": None}, {"lockstep_restate": " a corrected file "}, REQUESTED):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(given)
         operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert seen == [None, None, "a corrected file"]
+    assert seen == [None, None, "a corrected file", "a corrected file (request 2026-11)"]
     for nonsense in (
         True,
         "",
@@ -120,4 +123,9 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update({"lockstep_restate": nonsense})
         with pytest.raises(RestateRefused, match="to restate what is published say why"):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert len(seen) == 3
+    for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(unnamed)
+        with pytest.raises(RestateRefused):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    assert len(seen) == 4

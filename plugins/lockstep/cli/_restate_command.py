@@ -41,6 +41,10 @@ def restate(
         str | None, typer.Option("--from", help="Start of the first interval, ISO 8601 with a time zone.")
     ] = None,
     until: Annotated[str | None, typer.Option("--to", help="End of the last interval.")] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(help="A name that tells this request from earlier ones for the same reason, such as '2026-11'."),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", "--plan", help="Only say which epochs, who refuses and why, how long they took."),
@@ -54,8 +58,8 @@ def restate(
 ) -> None:
     """Read published ranges again, and replace their rows in every sink; each range by one decision.
 
-    Run again with the same reason it goes on with what isn't done, and leaves the rest. Exit code 1 if --plan finds
-    somebody who refuses.
+    Run again with the same reason it goes on with what isn't done, and leaves the rest; another reason, or another
+    --request, restates all of it anew. Exit code 1 if --plan finds somebody who refuses.
     """
     with reported(as_json):
         defined, interval = load_definition(pipeline, definition), _interval(epoch, since, until)
@@ -68,7 +72,7 @@ def restate(
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
             launch = in_process(defined, spark, runtime.connections)
-            members = restate_epochs(runtime, found, reason, launch, jobs)
+            members = restate_epochs(runtime, found, reason, launch, jobs, request)
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
             print_found(as_json, [report_of(runtime, *one) for one in moved], show_restated)
             require_all_moved(members)

@@ -286,8 +286,10 @@ def show_restated(found: Sequence[EpochReport]) -> None:
     """`lockstep restate`: a line for each epoch that took another one's place."""
     for one in found:
         rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
-        before = ", restated before" if one.already_published else ""
+        before = ", restated before: nothing was read" if one.already_published else ""
         _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
+    if any(one.already_published for one in found):
+        _plainly("to restate what was restated before for this very reason, say another one, or --request and a name")
 
 
 def show_wals(found: WalLog) -> None:

@@ -79,11 +79,17 @@ def _took(report: Report, epoch: Epoch) -> timedelta | None:
 
 
 def restate(
-    runtime: Runtime, found: Sequence[Epoch], because: str, launch: Launch, jobs: int | None = None
+    runtime: Runtime,
+    found: Sequence[Epoch],
+    because: str,
+    launch: Launch,
+    jobs: int | None = None,
+    request: str | None = None,
 ) -> list[Member]:
     """Replace each epoch by a new one of its range: what fails is one of them, the others go on. Called again with the
-    same reason it goes on with those that aren't done, and leaves those that are. Raises `RestateRefused`."""
-    reason = require_reason(because)
+    same reason, and the same `request` if any, it goes on with those that aren't done, and leaves those that are; with
+    another one it replaces all of them once more. Raises `RestateRefused`."""
+    reason = require_reason(because, request)
     assert reason is not None
     if runtime.defined.identity is not Identity.INTERVAL:
         require_restatable(runtime, found[0])
