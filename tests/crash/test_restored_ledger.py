@@ -15,6 +15,7 @@ import pytest
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, SinkUnavailable
 from lockstep.ledger import Ledger
+from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
 from lockstep.roles.begin import begin
@@ -209,6 +210,31 @@ def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
 
     monkeypatch.setattr(Ledger, "sealed_epochs", overtaken)
     assert _renumbered(world).shown == ()
+
+
+def test_nothing_is_taken_from_an_epoch_that_a_forgotten_decision_has_half_shown(world: World, copies: Copies) -> None:
+    """The copy knows its votes, and not that it was decided, and shown in one sink since."""
+    run = _run(2)
+    world.run_until(run, 2, "prepare.files")
+    restored = copies.of(world)
+    for task in ("commit", "publish.files"):
+        world.run_task(task, run, 2)
+    restored.expire_leases()
+    left = restored.prepared(), restored.left_in_staging()
+    assert len(left[0]) == (1 if world.protocol == "two_phase" else 0) and left[1]
+    around = Surroundings(
+        restored.ledger_dsn, str(restored.staging_folder), None, {"warehouse": restored.warehouse_dsn}
+    )
+    assert any("which this ledger hasn't decided: it is older" in one.says for one in examine(around, "numbers"))
+    restored.recover()
+    with pytest.raises(LedgerConflict):
+        begin(restored.runtime(), _run(2), interval_of(2))
+    with pytest.raises(LedgerConflict, match=r"sink files shows numbers epoch 3 .* which this ledger hasn't decided"):
+        void(restored.runtime(), 3, "nobody needs it")
+    assert any("sink files shows numbers epoch 3" in one for one in restored.recover().problems)
+    assert (restored.prepared(), restored.left_in_staging()) == left
+    world.run(run, 2, "publish.warehouse")
+    world.require_exactly_once(2)
 
 
 def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(world: World, copies: Copies) -> None:

@@ -31,7 +31,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
-from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch
+from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch, require_unshown
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
@@ -86,11 +86,14 @@ def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Fin
 
 
 def mend(finding: Finding, surroundings: Surroundings) -> bool:
-    """Do what `finding.command` says, where that is safe whatever else goes on: migrations, and a round of recovery.
+    """Do what `finding.command` says, where that is safe whatever else goes on: make a ledger that isn't there yet, and
+    a round of recovery. One that others may work with is left at their migration: they would refuse any other.
 
     Whether it was done, and nothing was left. Raises `LockstepError`.
     """
     if finding.command == MIGRATE and surroundings.ledger is not None:
+        if examine_ledger(surroundings.ledger).migration:
+            return False
         migrate(surroundings.ledger)
         return True
     if finding.about and finding.command == remedies.recover(finding.about):
@@ -217,6 +220,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
             yield from _epochs(status)
             with _runtime(surroundings, status.name) as runtime:
                 yield from _sinks(runtime)
+                yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
                 yield from _guarded("wal", status.name, partial(_kept, runtime, status))
                 yield from _drift(runtime)
@@ -261,6 +265,13 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
         else:
             look = partial(_replaced_sink, runtime, spec, about)
             yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+
+
+def _unshown(runtime: Runtime) -> Iterator[Finding]:
+    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide."""
+    for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
+        require_unshown(runtime, epoch)
+    yield from ()
 
 
 def _at_most_warning(finding: Finding) -> Severity:

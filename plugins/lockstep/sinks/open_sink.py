@@ -150,6 +150,11 @@ class OpenSink(ABC):
     def find_marker(self, epoch: int) -> Marker | None:
         """The epoch's marker, read in a new transaction on the primary."""
 
+    def find_any_marker(self, epoch: int) -> Marker | None:
+        """What proves that the epoch was decided: its marker, or one of several that it takes; as far as that can be
+        told without waiting for anybody."""
+        return self.find_marker(epoch)
+
     def find_marker_of_span(self, span: str) -> Marker | None:
         """The marker of a range, whatever number its epoch has; read as `find_marker` does."""
         return None

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Participant
-from lockstep.errors import LedgerConflict, UnknownEpoch
+from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, UnknownEpoch
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
+from lockstep.steps.identity import last_renumbered_token
 from lockstep.steps.output_homes import discard_homes, sweep_homes
 from lockstep.wal.savepoint import START
 
@@ -62,6 +64,8 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int) -> bool:
     if verdict is Verdict.KEEP:
         _warn_of_timeout(sink, txn, participant)
         return False
+    if not below:  # what takes part now asks its own target, and waits for no other
+        require_unshown(runtime, epoch)
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
     if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
         sink.recover_and_commit(txn)
@@ -72,6 +76,27 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int) -> bool:
     reach(CrashPoint.ROLLBACK_AFTER_SINK)
     _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
     return True
+
+
+def require_unshown(runtime: Runtime, epoch: Epoch) -> None:
+    """Raise `LedgerConflict` if a sink shows an epoch that this ledger hasn't decided: another life of the ledger has,
+    and what is left of it, in this sink or in staging, is what the others are to show it from. What a person has looked
+    at since (`renumber`) is known."""
+    if epoch.state in DECIDED:
+        return
+    for name, spec in epoch.plan.sinks.items():
+        marker = None
+        with runtime.opened(runtime.sink_to_sweep(spec)) as sink, suppress(PreflightRefused, TargetChanged):
+            marker = sink.find_any_marker(epoch.id)
+        if marker is None or marker.token <= last_renumbered_token(runtime):
+            continue
+        if runtime.ledger.epoch(epoch.pipeline, epoch.id).state in DECIDED:
+            return  # meanwhile, by its current attempt
+        raise LedgerConflict(
+            f"sink {name} shows {epoch} (token {marker.token}), which this ledger hasn't decided: it is older than its "
+            "sinks. Nothing is rolled back, and nothing deleted: restore it further if there is any way to "
+            f"(docs/ledger.md); else look what it lacks: lockstep renumber {runtime.pipeline} --reason …"
+        )
 
 
 def _warn_of_timeout(sink: OpenSink, txn: Txn, participant: Participant | None) -> None:
@@ -94,8 +119,11 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
 
 def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
     """Delete the folders of WALs and of state that can never be read again; the number of folders deleted."""
-    swept = 0
+    swept, unshown = 0, set[int]()
     for epoch, token, folder in find_rubbish(runtime, only):
+        if epoch.id not in unshown:
+            require_unshown(runtime, epoch)
+            unshown.add(epoch.id)
         discard_homes(runtime, epoch, token, folder)
         runtime.staging.discard(folder)
         swept += 1
@@ -132,6 +160,7 @@ def _sweep_states(runtime: Runtime, only: int | None) -> int:
             continue
         epoch = require_known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
         if _is_rubbish_state(epoch, found.token):
+            require_unshown(runtime, epoch)
             states.discard(found)
             swept += 1
     return swept

@@ -231,6 +231,9 @@ class TransactionalKafkaSink(OpenKafkaSink):
         """Those of an epoch that are committed, by shard, once nothing that is open could be one."""
         return self._markers.find(epoch)
 
+    def find_any_marker(self, epoch: int) -> Marker | None:
+        return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
+
     def _starts(self, epoch: int) -> Mapping[int, int]:
         """Before the first of the epoch's shards."""
         found = self.shard_markers(epoch)
