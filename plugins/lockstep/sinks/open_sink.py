@@ -167,6 +167,11 @@ class OpenSink(ABC):
         """Every marker of this sink; for a person who looks what a target knows."""
         return self.newest_markers()
 
+    def tells_rest(self, epoch: int) -> bool:
+        """Of an epoch that the target shows in part: whether what stands there says how much is missing, so that
+        `publish` goes on with that by whatever vote."""
+        return False
+
     @abstractmethod
     def target_id(self) -> str:
         """The random id stored beside the markers: tells whether this is the target that voted."""
