@@ -11,23 +11,28 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep.audits._matching import EXPECTED, differing, grouped
+from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
-from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
 from lockstep.conservation import UNACCOUNTED
 from lockstep.duckdb.engine import WatchedBatches, engine
 from lockstep.epoch import AuditResult, Interval, Json
-from lockstep.errors import AuditFailed
+from lockstep.errors import AuditFailed, Terminal
+from lockstep.postgres.asking import read_rows
 from lockstep.wal.reading import SealedWal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_MOST_GROUPS = 100_000  #: of what a foreign system says
+_PATIENCE = timedelta(minutes=10)  #: with its answer
 SAMPLE = 20  #: rows that offend, kept of each audit
 _SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionException", "SyntaxException")
 
@@ -41,6 +46,7 @@ class Occasion:
     interval: Interval | None
     planned_at: datetime
     before: Callable[[int], Sequence[tuple[Json, Mapping[str, float]]]]
+    connections: Mapping[str, str] = field(default_factory=dict)  #: DSNs by id, of what outputs are to match
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -77,6 +83,9 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
         case Query():
             rows, sample = database.offending(audit)
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
+        case Matches():
+            rows, sample = database.differing(audit, _expected(audit, occasion))
+            return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
         case RowCount():
             return _count(audit, wal)
         case Conserved():
@@ -90,6 +99,35 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
             known = [summary.get("outputs", {}).get(output, {}).get("rows") for summary, _ in _earlier(audit, occasion)]
             return _compare(audit, float(wal.manifest.outputs[output].rows), known)
     raise AuditFailed(f"audit {audit.name}: nobody knows how to ask a {type(audit).__name__}")
+
+
+def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
+    """What the foreign system says: the columns of a group, and `value`. Raises `SourceUnavailable` where it doesn't
+    answer: then there is no verdict, and the epoch waits."""
+    where = f"audit {audit.name}, connection {audit.connection}"
+    try:
+        dsn = occasion.connections[audit.connection]
+    except KeyError:
+        raise AuditFailed(f"{where}: there is no connection of that id") from None
+    start, end = (occasion.interval.start, occasion.interval.end) if occasion.interval else (None, None)
+    asked = {"epoch": occasion.epoch, "interval_start": start, "interval_end": end, "planned_at": occasion.planned_at}
+    try:
+        columns, rows = read_rows(where, dsn, audit.query, asked, most=_MOST_GROUPS, within=_PATIENCE)
+    except Terminal as error:
+        raise AuditFailed(f"{error}; correct the audit, then take the new one by replan") from error
+    names = [*audit.by, "value"]
+    if len(columns) != len(names):
+        raise AuditFailed(f"{where}: it gave {len(columns)} columns, expected are {len(names)}: {', '.join(names)}")
+    if len({row[:-1] for row in rows}) < len(rows):
+        raise AuditFailed(f"{where}: it gave a group more than once, by {', '.join(audit.by) or 'none'}")
+    values = zip(*rows, strict=True) if rows else [[] for _ in names]
+    return pa.table([pa.array(list(one)) for one in values], names=names)
+
+
+def _typed(expected: pa.Table, types: pa.Schema) -> pa.Table:
+    """A column without a value has the type of what it is compared with."""
+    fields = [types.field(one.name) if pa.types.is_null(one.type) else one for one in expected.schema]
+    return expected.cast(pa.schema(fields))
 
 
 def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[str, float]]]:
@@ -167,6 +205,21 @@ class _Database:
             names = [column[0] for column in found.description or ()]
             return int(rows), [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
+    def differing(self, audit: Matches, expected: pa.Table) -> tuple[int, list[dict[str, Any]]]:
+        """How many groups differ from what was expected, and some of them."""
+        [output] = audit.outputs
+        found = grouped(output, audit.measure, audit.by)
+        with self._asking(audit) as link:
+            types = link.sql(compose("{found} LIMIT 0", found=found)).to_arrow_table().schema
+            link.register("lockstep_arriving", _typed(expected, types))
+            create = "CREATE OR REPLACE TABLE {table} AS SELECT * FROM lockstep_arriving"
+            link.execute(compose(create, table=EXPECTED))
+            link.unregister("lockstep_arriving")
+            told = link.execute(differing(found, wanted(audit.by), audit.by, audit.within))
+            names = [column[0] for column in told.description or ()]
+            rows = told.fetchall()
+            return len(rows), [dict(zip(names, row, strict=True)) for row in rows[:SAMPLE]]
+
     def number(self, audit: Steady) -> float:
         """The number that a measure gives."""
         with self._asking(audit) as link:
@@ -229,7 +282,7 @@ class _Database:
         """Those that audits of this output name, or all of them, in their order."""
         wanted: set[str] = set()
         for one in self._audits:
-            if output in one.outputs and isinstance(one, Query | Steady) and not one.quarantine:
+            if output in one.outputs and isinstance(one, Query | Steady | Matches) and not one.quarantine:
                 if not isinstance(one, Query) or one.columns is None:
                     return list(known)
                 wanted.update(one.columns)

@@ -88,6 +88,28 @@ class Query(Audit):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Matches(Audit):
+    """`measure`, an SQL aggregate, is in each group `by` these columns of its one output what `query` gives at
+    `connection`, give or take the share `within` of that."""
+
+    measure: str
+    by: tuple[str, ...]
+    within: float
+    connection: str
+    query: str
+
+    kind = "matches"
+
+    def _asks(self) -> dict[str, Json]:
+        compared = {"measure": self.measure, "by": list(self.by), "within": self.within}
+        return {**compared, "connection": self.connection, "query": self.query}
+
+    @classmethod
+    def _of(cls, spec: dict[str, Json]) -> Self:
+        return cls(by=tuple(spec.pop("by")), **spec)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RowCount(Audit):
     """So many rows, as the seal counted them."""
 
@@ -140,7 +162,7 @@ class Conserved(Audit):
         return {}
 
 
-_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, RowCount, Volume, Steady, Conserved)}
+_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, Matches, RowCount, Volume, Steady, Conserved)}
 
 
 def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:

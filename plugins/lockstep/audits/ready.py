@@ -7,12 +7,15 @@ judged by itself. Raises `InvalidPipeline`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
+from lockstep.audits._matching import differing, grouped
 from lockstep.audits._sql import Text, compose, identifier, literal
-from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
 from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
 from lockstep.errors import InvalidPipeline
 
@@ -218,6 +221,56 @@ def sql(
     read = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     blocks = blocking and not quarantine
     return Query(name=name, outputs=read, blocking=blocks, quarantine=quarantine, query=query.strip().rstrip(";"))
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What a database of others says: `query`, in its own SQL, gives the columns of the groups and one number."""
+
+    connection: str
+    query: str
+
+
+def foreign(connection: str, query: str) -> Foreign:
+    """What an output is to match, by `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It gives
+    the columns that the audit goes `by`, in their order, then the number. It may use %(epoch)s, %(interval_start)s,
+    %(interval_end)s and %(planned_at)s, times with their zone; a percent sign is written %%."""
+    return Foreign(connection, query)
+
+
+def matches(
+    output: str,
+    measure: str,
+    against: str | Foreign,
+    *,
+    by: str | Sequence[str] = (),
+    within: float = 0.0,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
+) -> Audit:
+    """`measure`, an SQL aggregate over the output such as `sum(amount)`, is in each group what it is `against`, give or
+    take the share `within` of that: the same of another output of the epoch, or what `foreign` says. `by`: the columns
+    of a group; none: all rows are one. What offends is a group that differs, or that one side alone has."""
+    key = (by,) if isinstance(by, str) else tuple(by)
+    if not (math.isfinite(within) and within >= 0):
+        raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
+    called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
+    if isinstance(against, Foreign):
+        return Matches(
+            name=called,
+            outputs=(output,),
+            blocking=blocks,
+            quarantine=quarantine,
+            measure=measure,
+            by=key,
+            within=float(within),
+            connection=against.connection,
+            query=against.query.strip().rstrip(";"),
+        )
+    query = differing(grouped(output, measure, key), grouped(against, measure, key), key, within)
+    read = tuple(dict.fromkeys((output, against)))
+    return Query(name=called, outputs=read, blocking=blocks, quarantine=quarantine, query=query)
 
 
 def _query(

@@ -60,7 +60,8 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
 def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
-    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, partial(runtime.ledger.measured_before, epoch))
+    before = partial(runtime.ledger.measured_before, epoch)
+    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, before, runtime.connections)
     answers = ask(audits, occasion, open_wal(runtime.staging, epoch))
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)
