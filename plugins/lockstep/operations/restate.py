@@ -68,14 +68,7 @@ def _examine(runtime: Runtime, report: Report, epoch: Epoch) -> Restatable:
     outputs = (epoch.summary or {}).get("outputs", {})
     rows = {name: facts["rows"] for name, facts in outputs.items()}
     number = epoch.generation.number if epoch.generation else 0
-    return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, _took(report, epoch), refusals)
-
-
-def _took(report: Report, epoch: Epoch) -> timedelta | None:
-    moves = [one for one in report.history(epoch.pipeline, epoch.id) if one.sink is None]
-    begun = [one.at for one in moves if one.attempt == epoch.attempt]
-    shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
-    return shown[0] - begun[0] if begun and shown else None
+    return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, report.took(epoch), refusals)
 
 
 def restate(
