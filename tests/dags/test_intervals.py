@@ -10,7 +10,7 @@ import pendulum
 import pytest
 
 from lockstep.epoch import Interval, RunKey
-from lockstep.errors import IntervalMissing, InvalidPipeline, RestateRefused
+from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -123,9 +123,41 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update({"lockstep_restate": nonsense})
         with pytest.raises(RestateRefused, match="to restate what is published say why"):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+<<<<<<< HEAD
     for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(unnamed)
         with pytest.raises(RestateRefused):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
     assert len(seen) == 4
+=======
+    assert len(seen) == 3
+
+
+def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration import operators
+
+    seen: list[Any] = []
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+    for name in ("migrate", "connection", "_summarize"):
+        monkeypatch.setattr(operators, name, lambda _: {})
+    monkeypatch.setattr(operators, "dsn_of", lambda _: "")
+    monkeypatch.setattr(operators, "begin", lambda *_: seen.append("begin"))
+    monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: seen.append((run.interval, why, number)))
+    task = SimpleNamespace(dag_id="orders", run_id="manual 1")
+
+    def execute(**conf: Any) -> list[Any]:
+        seen.clear()
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(conf)
+        operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+        return seen
+
+    assert execute() == execute(lockstep_replan=None, lockstep_replan_epoch=7) == ["begin"]
+    assert execute(lockstep_replan="a sink came") == [(Interval(FIRST, SECOND), "a sink came", None), "begin"]
+    assert execute(lockstep_replan="a sink came", lockstep_replan_epoch=7)[0][1:] == ("a sink came", 7)
+    for nonsense in ({"lockstep_replan": ["a"]}, {"lockstep_replan": "two\nlines"}, {"lockstep_replan_epoch": "7"}):
+        with pytest.raises(IllegalTransition, match="replan"):
+            execute(**{"lockstep_replan": "a sink came", **nonsense})
+        assert seen == []
+>>>>>>> bfac7a0 (Replan by a run, and resolve by a word that was left in the ledger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -16,6 +17,16 @@ from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_verd
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
 from lockstep.wal_retention import KeptWal, WalRetention
+
+
+@dataclass(frozen=True)
+class LastWord:
+    """The last entry of a participant's history: who told it, of which of its tokens, and why."""
+
+    token: int | None
+    role: Role
+    actor: str
+    reason: str | None
 
 
 class LedgerReader:
@@ -265,6 +276,11 @@ class LedgerReader:
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
         return {row["sink"]: to_participant(row) for row in rows}
+
+    def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
+        """What was told last of the sink's part in the epoch, whatever it was."""
+        row = self._find_one("find_last_word", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
+        return LastWord(row["token"], Role(row["role"]), row["actor"], row["reason"]) if row else None
 
     def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
         """What the audits of the epoch's sealed WAL came to; None where they weren't asked, or there are none."""

@@ -582,6 +582,21 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
+    def note_word(self, epoch: Epoch, sink: str, word: str) -> None:
+        """Keep what a person says of a decided epoch in a sink that hasn't published it; it moves nothing. Raises
+        `IllegalTransition`."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
+            known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
+            if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
+                raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
+            key = {**guards.key(epoch), "sink": sink, "state": known.state.value}
+            tx.do("write_note", **key, attempt=row["attempt"], token=known.vote.token)
+
+        self._connection.run(Role.OPERATOR, work, word)
+
     def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
         """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
 

@@ -6,12 +6,15 @@ from __future__ import annotations
 import logging
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity
+from lockstep.epoch import Epoch, Identity, RunKey
 from lockstep.errors import (
     IllegalTransition,
 )
 from lockstep.roles.begin import find_claims, make_plan
 from lockstep.runtime import Runtime
+from lockstep.states import UNDECIDED
+from lockstep.steps.generations import find_current
+from lockstep.steps.identity import require_same_pipeline
 from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
@@ -35,6 +38,34 @@ def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
     epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, find_claims(runtime, plan), reason)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
+
+
+def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
+    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last. None once the run has
+    its epoch: it is done once, however often the run is tried again.
+
+    `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
+    `NameTaken`.
+    """
+    if runtime.find_attempt(run) is not None:
+        return None
+    found = _undecided(runtime, run)
+    if found is None or number not in (None, found.id):
+        meant = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
+        now = f"the one that it begins is {found}" if found else "none of its range is undecided"
+        raise IllegalTransition(f"run {run.run_id} was to replan {meant}, but {now}")
+    require_same_pipeline(runtime)
+    return replan(runtime, found.id, reason)
+
+
+def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
+    if run.interval is None:
+        found = runtime.ledger.last_epoch(runtime.pipeline)
+    else:
+        found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
+        if found is not None and found.state not in UNDECIDED:
+            found = runtime.ledger.rival_generation(find_current(runtime, found))
+    return found if found is not None and found.state in UNDECIDED else None
 
 
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:

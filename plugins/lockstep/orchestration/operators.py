@@ -34,12 +34,16 @@ from lockstep.errors import (
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
+from lockstep.operations.replan import replan_for
+from lockstep.operations.resolve import resolve_as_asked
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
+from lockstep.orchestration.replanning import replanned_by
+from lockstep.orchestration.resolving import asked_to_resolve
 from lockstep.orchestration.restating import reason_of
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
@@ -143,7 +147,11 @@ class BeginOperator(EpochOperator):
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         run = replace(run, restate=reason_of(context, self.pipeline.name, self._moved()))
-        return _summarize(begin(runtime, run, self._interval(context)))
+        interval = self._interval(context)
+        why, number = replanned_by(context, self._moved())
+        if why is not None:
+            replan_for(runtime, replace(run, interval=interval), why, number)
+        return _summarize(begin(runtime, run, interval))
 
 
 class StageOperator(EpochOperator):
@@ -373,7 +381,8 @@ class ListPipelinesOperator(TellingOperator):
 
 
 class RecoverOperator(TellingOperator):
-    """One round of recovery for a pipeline, by its name alone. Raises `RecoveryIncomplete` with what is left."""
+    """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
+    asked for of a decided epoch in a sink. Raises `RecoveryIncomplete` with what is left."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -381,7 +390,10 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         minutes = context["params"].get("hold_minutes")
+        asked = asked_to_resolve(self.pipeline, context)
         with open_runtime(self.pipeline, None, context) as runtime:
+            if asked is not None:
+                resolve_as_asked(runtime, *asked)
             report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
