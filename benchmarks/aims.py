@@ -126,4 +126,9 @@ AIMS = (
     Aim("ledger", "ledger", "status of a pipeline, large", Kind.LATER, 5.0, "status of a pipeline, small"),
     Aim("ledger", "ledger", "status of all, large", Kind.SECONDS, 2.0),
     Aim("ledger", "load", "an epoch, begun each second", Kind.SECONDS, 1.0),
+    *(
+        Aim("pages", "pages", f"{page}, {size}", Kind.SECONDS, 0.3)
+        for page in ("pipelines", "a pipeline, newest 50", "a pipeline, newest 200", "an epoch")
+        for size in ("small", "large")
+    ),
 )

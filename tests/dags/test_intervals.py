@@ -123,15 +123,12 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update({"lockstep_restate": nonsense})
         with pytest.raises(RestateRefused, match="to restate what is published say why"):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-<<<<<<< HEAD
     for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(unnamed)
         with pytest.raises(RestateRefused):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
     assert len(seen) == 4
-=======
-    assert len(seen) == 3
 
 
 def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,4 +157,7 @@ def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(IllegalTransition, match="replan"):
             execute(**{"lockstep_replan": "a sink came", **nonsense})
         assert seen == []
->>>>>>> bfac7a0 (Replan by a run, and resolve by a word that was left in the ledger)
+    two = {"orders": ORDERS, "clicks": ORDERS}
+    monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
+    with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
+        execute(lockstep_replan="a sink came")

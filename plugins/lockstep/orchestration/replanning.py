@@ -16,9 +16,9 @@ REPLAN_EPOCH = "lockstep_replan_epoch"
 
 
 def replanned_by(context: Context, moved: Collection[str]) -> tuple[str | None, int | None]:
-    """The reason, None for a run that isn't to, and the number of the epoch that is meant, if it was said. `moved`: every
-    pipeline of the DAG. Params come from whoever triggered the run: nothing is believed. Raises `IllegalTransition`, too
-    where the DAG moves several: a run of it would begin epochs that nobody has asked for."""
+    """The reason, None for a run that isn't to, and the number of the epoch that is meant, if it was said. `moved`:
+    every pipeline of the DAG. Params come from whoever triggered the run: nothing is believed. Raises
+    `IllegalTransition`, too where the DAG moves several: a run of it would begin epochs that nobody has asked for."""
     number = context["params"].get(REPLAN_EPOCH)
     if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
         raise IllegalTransition(f"param {REPLAN_EPOCH} has to be the number of an epoch")
