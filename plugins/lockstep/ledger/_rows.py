@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from lockstep.epoch import (
     AuditResult,
@@ -24,10 +23,11 @@ from lockstep.wal_retention import KeptWal
 
 
 def to_epoch(row: Row) -> Epoch:
+    span = row["span"]
     return Epoch(
         pipeline=row["pipeline"],
         id=row["id"],
-        interval=to_interval(row["span"]),
+        interval=Interval(span.lower, span.upper) if span is not None else None,
         state=EpochState(row["state"]),
         attempt=row["attempt"],
         plan=Plan.from_json(row["plan"]),
@@ -41,11 +41,6 @@ def to_epoch(row: Row) -> Epoch:
         restaged=_restaged(row),
         generation=_generation(row),
     )
-
-
-def to_interval(span: Any) -> Interval | None:
-    """Of psycopg2's range, or None."""
-    return Interval(span.lower, span.upper) if span is not None else None
 
 
 def _generation(row: Row) -> Generation | None:

@@ -11,7 +11,7 @@ from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
-from lockstep.ledger._rows import to_epoch, to_interval, to_participant, to_verdict
+from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 from lockstep.wal_retention import KeptWals
 
@@ -195,7 +195,15 @@ class Report(LedgerReader):
         """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
         them: what a thousand of them cost is a look into an index and a few bytes each."""
         rows = self._find_all("list_line", pipeline=pipeline, limit=limit, before=before)
-        return [LineEntry(row["id"], to_interval(row["span"]), EpochState(row["state"]), row["rows"]) for row in rows]
+        return [
+            LineEntry(
+                row["id"],
+                Interval(row["start"], row["end"]) if row["start"] is not None else None,
+                EpochState(row["state"]),
+                row["rows"],
+            )
+            for row in rows
+        ]
 
     def epoch_status(self, epoch: Epoch, *, patience: timedelta = PATIENCE) -> EpochStatus:
         """Of an epoch that the ledger has."""
