@@ -96,6 +96,8 @@ def test_in_many_rounds_file_sink_on_hdfs_dies(
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
+@pytest.mark.cover(5)
+@pytest.mark.timeout(1200)
 def test_in_many_rounds_a_process_dies_around_each_change(
     clean: CleanProcess, hdfs_uri: str, story: str, plot: str, action: int, cover: Cover
 ) -> None:

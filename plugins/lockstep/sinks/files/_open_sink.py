@@ -137,7 +137,7 @@ class OpenFileSink(TwoPhaseCommitSink):
         manifest; any other marker is for a person."""
         shown = self._target.shown(txn.epoch)
         if shown and shown.manifest_hash[:12] == txn.manifest:
-            self._target.take_away_replaced(shown)
+            self._target.take_away_replaced(txn, shown)
             self._target.discard(txn, just_shown=created)
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
