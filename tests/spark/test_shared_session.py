@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.connect.plan import LogicalPlan
 
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._local_rows import VARIABLE
@@ -23,7 +24,7 @@ from lockstep.spark.shared_session import SharedSession, session_id
 from lockstep.wal.request import ERROR, RESULT, read_request
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of, rows_in
-from tests.spark.test_drivers import GOOD, asked, slowly, until
+from tests.spark.test_drivers import GOOD, NOON, asked, slowly, until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,6 +126,17 @@ def asking(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
     assert spark.sql("SELECT 2 AS two").collect()[0].two == inputs["input"].count()
     return {"rows": inputs["input"]}
+
+
+def test_a_file_that_was_corrected_is_read_whole_by_another_process_in_the_session(
+    epochs: Epochs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process numbers its plans from 0: those of the one before are equal to its own."""
+    for rows in (2, 50):
+        monkeypatch.setattr(LogicalPlan, "_nextPlanId", 0)
+        text = "id,name,at\n" + "".join(f"{number},x,{NOON}\n" for number in range(rows))
+        assert len(epochs.stage(source=csv(epochs.home, text))) == rows
+    assert set(epochs.sessions) == {epochs.shared}
 
 
 def test_epochs_of_a_pipeline_run_in_one_session(epochs: Epochs) -> None:

@@ -31,6 +31,9 @@ REQUIRED = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
+    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
+    "spark.connect.session.planCache.enabled": "false",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: How a server says that it has ended the session of an id, and takes no other of that id.
