@@ -187,14 +187,17 @@ def test_airflow_lists_the_provider_and_has_forms_for_its_connections(
     [row] = [one for one in rows if one["package_name"] == "airflow-lockstep"]
     assert row["version"] == PROJECT["version"] and "two-phase commit" in row["description"]
     script = """
+import json
 from airflow.providers_manager import ProvidersManager
 manager = ProvidersManager()
-print(*sorted(name for name, hook in manager.hooks.items() if hook and hook.package_name == "airflow-lockstep"))
-print(*sorted(name for name in manager.connection_form_widgets if "lockstep_ledger" in name))
+types = sorted(name for name, hook in manager.hooks.items() if hook and hook.package_name == "airflow-lockstep")
+fields = sorted(name for name in manager.connection_form_widgets if "lockstep_ledger" in name)
+print(json.dumps([types, fields]))  # last: until then others log what they lack
 """
     out = installed("airflow").python(script, AIRFLOW_HOME=str(tmp_path)).splitlines()
-    assert out[-2].split() == [f"lockstep_{name}" for name in ("kafka", "ledger", "mariadb", "s3", "staging")]
-    assert out[-1].split() == ["extra__lockstep_ledger__sslmode", "extra__lockstep_ledger__sslrootcert"]
+    types, fields = json.loads(out[-1])
+    assert types == [f"lockstep_{name}" for name in ("kafka", "ledger", "mariadb", "s3", "staging")]
+    assert fields == ["extra__lockstep_ledger__sslmode", "extra__lockstep_ledger__sslrootcert"]
 
 
 def test_the_index_would_take_both_distributions(dist: Path) -> None:
