@@ -72,6 +72,8 @@ class CrashPoint(StrEnum):
     PUBLISH_AFTER_RECORD = "publish.after_record"
     CLEANUP_BEFORE_ARCHIVE = "cleanup.before_archive"
     CLEANUP_AFTER_ARCHIVE = "cleanup.after_archive"
+    CLEANUP_BEFORE_CHOICE = "cleanup.before_choice"  # the ledger's word on which WAL stays, if any
+    CLEANUP_AFTER_CHOICE = "cleanup.after_choice"
     CLEANUP_BEFORE_DELETE = "cleanup.before_delete"  # each file
     CLEANUP_AFTER_DELETE = "cleanup.after_delete"
     CLEANUP_BEFORE_RECORD = "cleanup.before_record"

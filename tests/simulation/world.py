@@ -224,6 +224,7 @@ def _untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 def _wipe(dsn: str) -> None:
     tables = (
         "claim",
+        "kept_wal",
         "participant",
         "run",
         "transition",

@@ -448,16 +448,30 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
 
-    def record_cleanup(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None = None) -> Epoch:
-        """published → cleaned, after the WAL was deleted. `kept`: folder and bytes of the one that stays, instead."""
+    def choose_wal(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> KeptWal | None:
+        """Which WAL of a published epoch stays after cleanup, before anything is deleted: folder and bytes of it, or
+        None for none. What was chosen before stays chosen. One that has expired: none stays; None: it is cleaned up."""
+        wal, size = kept or (epoch.wal, 0)
+
+        def work(tx: Transaction) -> KeptWal | None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            if row["state"] in FINISHED & DECIDED:
+                return None
+            guards.require_state(row, EpochState.PUBLISHED, "clean up")
+            tx.do("keep_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
+            return to_kept_wal(require_row(tx.one("find_kept_wal", **guards.key(epoch))))
+
+        return self._connection.run(role, work)
+
+    def record_cleanup(self, epoch: Epoch, role: Role) -> Epoch:
+        """published → cleaned, after the WAL was deleted, or the one that stays was left."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] in FINISHED & DECIDED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            if kept is not None:
-                tx.do("keep_wal", **guards.key(epoch), wal=kept[0], bytes=kept[1])
+            tx.do("forget_wal", **guards.key(epoch))
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         cleaned = self._connection.run(role, work)

@@ -1,7 +1,8 @@
 """Sealed WALs that stay after cleanup: which of them may, and letting go of those that are due.
 
-The ledger says which ones there are: a row comes with the epoch's cleanup and goes when the folder is gone. Nothing of
-an epoch rests on them: it is published.
+The ledger says which ones there are: a row comes before the epoch's cleanup deletes anything, and goes when the folder
+is gone. Of an epoch that is shown nothing rests on them, unless a later life of its range shows these rows again: then
+they stay for as long as that is unfinished, or keeps its own WAL.
 """
 
 from __future__ import annotations
