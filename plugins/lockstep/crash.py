@@ -28,6 +28,8 @@ class CrashPoint(StrEnum):
     STAGE_BEFORE_REQUEST = "stage.before_request"
     STAGE_BEFORE_SPARK = "stage.before_spark"
     STAGE_AFTER_SPARK = "stage.after_spark"
+    STAGE_BEFORE_COPY = "stage.before_copy"  # each file that a table is to adopt, where earlier rows are shown again
+    STAGE_AFTER_COPY = "stage.after_copy"
     STAGE_BEFORE_FACTS = "stage.before_facts"  # only of an output that a table adopts
     STAGE_BEFORE_MANIFEST = "stage.before_manifest"
     STAGE_AFTER_MANIFEST = "stage.after_manifest"

@@ -160,10 +160,12 @@ class RunKey:
     interval: Interval | None = field(default=None, compare=False)
     #: why it is to replace what is published of its range; None: it isn't
     restate: str | None = field(default=None, compare=False)
+    #: with `restate`: the epoch whose rows are to be shown again, in place of reading the range
+    restore: int | None = field(default=None, compare=False)
 
     def part(self, pipeline: str) -> RunKey:
         """The run as far as it moves `pipeline`, one of several in its DAG. So each has its own row in the ledger."""
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{pipeline}", self.interval, self.restate)
+        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{pipeline}", self.interval, self.restate, self.restore)
 
     @property
     def whole(self) -> RunKey:
@@ -180,7 +182,7 @@ class RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
         pack. So each has its own row in the ledger, and finds it again in every try."""
         name = interval.start.isoformat() if interval else str(number)
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval, self.restate)
+        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval, self.restate, self.restore)
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ class Generation:
     number: int  #: 1: the first that took its place
     replaces: int  #: whose place it takes with its decision: generation number - 1
     because: str  #: what whoever asked for it said
+    restores: int | None = None  #: the earlier life whose rows it shows again; None: it has read its range
 
 
 @dataclass(frozen=True)
@@ -239,10 +242,17 @@ class Epoch:
         """The original of its range."""
         return self.generation.root if self.generation else self.id
 
+    @property
+    def restores(self) -> int | None:
+        """The earlier life whose rows it shows again."""
+        return self.generation.restores if self.generation else None
+
     def __str__(self) -> str:
         span = f" {self.interval}" if self.interval else ""
-        place = f" in place of epoch {self.generation.replaces}" if self.generation else ""
-        return f"{self.pipeline} epoch {self.id}{span}{place}"
+        if self.generation is None:
+            return f"{self.pipeline} epoch {self.id}{span}"
+        rows = f" with the rows of epoch {self.restores}" if self.restores is not None else ""
+        return f"{self.pipeline} epoch {self.id}{span} in place of epoch {self.generation.replaces}{rows}"
 
 
 @dataclass(frozen=True)

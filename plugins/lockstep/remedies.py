@@ -9,7 +9,8 @@ from lockstep.epoch import RunKey
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 COMMAND = "lockstep restate"  #: and where a person restates
-OF_NO_DAG = frozenset({NOTEBOOK, COMMAND})
+RESTORE = "lockstep restore"  #: and where one goes back to an earlier generation
+OF_NO_DAG = frozenset({NOTEBOOK, COMMAND, RESTORE})
 
 
 def clear(dag_id: str | None, run_id: str | None) -> str:
@@ -18,8 +19,8 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
-    if dag_id == COMMAND:
-        return "run `lockstep restate` again with the same reason"
+    if dag_id in (COMMAND, RESTORE):
+        return f"run `{dag_id}` again with the same reason"
     run = RunKey(dag_id, run_id)
     whole = run.whole.run_id  # what moves a pack, or several pipelines, has an id for each
     if run.moves is not None:  # the command would clear the tasks around them, too

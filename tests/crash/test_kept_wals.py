@@ -173,7 +173,10 @@ def test_wherever_a_cleanup_stands_still_it_deletes_nothing_that_another_definit
                 soon.run_task("cleanup", run, day)
                 assert world.state_of(day) == EpochState.CLEANED
 
-            overtake(victim, resume, lambda: kept(world))
+            def check() -> None:
+                kept(world)
+
+            overtake(victim, resume, check)
 
 
 def test_what_was_staged_in_a_damaged_wals_place_is_what_is_kept(world: World) -> None:

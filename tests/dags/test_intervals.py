@@ -93,19 +93,40 @@ REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-1
 def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockstep.orchestration import operators
 
-    seen: list[str | None] = []
+    seen: list[tuple[str | None, int | None]] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "migrate", lambda _: None)
     monkeypatch.setattr(operators, "connection", lambda _: None)
     monkeypatch.setattr(operators, "dsn_of", lambda _: "")
     monkeypatch.setattr(operators, "_summarize", lambda _: {})
-    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run.restate))
+    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append((run.restate, run.restore)))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
-    for given in ({}, {"lockstep_restate": None}, {"lockstep_restate": " a corrected file "}, REQUESTED):
+    for given in (
+        {},
+        {"lockstep_restate": None, "lockstep_restore": None},
+        {"lockstep_restate": " a corrected file "},
+        REQUESTED,
+        {"lockstep_restate": "it was right before", "lockstep_restore": 7},
+    ):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(given)
         operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert seen == [None, None, "a corrected file", "a corrected file (request 2026-11)"]
+    assert seen == [
+        (None, None),
+        (None, None),
+        ("a corrected file", None),
+        ("a corrected file (request 2026-11)", None),
+        ("it was right before", 7),
+    ]
+    wishes: tuple[tuple[dict[str, Any], str], ...] = (
+        *(({"lockstep_restate": "a", "lockstep_restore": no}, "number of an epoch") for no in (True, 0, "7", [7], 1.5)),
+        ({"lockstep_restore": 7}, "say why, with lockstep_restate"),
+    )
+    for wish, said in wishes:
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(wish)
+        with pytest.raises(RestateRefused, match=said):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
     for nonsense in (
         True,
         "",
@@ -128,7 +149,7 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update(unnamed)
         with pytest.raises(RestateRefused):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert len(seen) == 4
+    assert len(seen) == 5
 
 
 def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:

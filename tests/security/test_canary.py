@@ -52,6 +52,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("diff",): ("numbers", "2", "3", "numbers"),
     ("rebuild",): ("numbers", "--plan"),
     ("restate",): ("numbers", "--epoch", "1", "--plan", *REASON),
+    ("restore",): ("numbers", "--epoch", "1", "--plan", *REASON),
     ("doctor",): (),
     ("migrate",): (),
     ("env",): (),

@@ -26,6 +26,7 @@ from lockstep.operations.quarantine import QuarantineLog
 from lockstep.operations.rebuild import Rebuilding
 from lockstep.operations.renumber import Renumbering
 from lockstep.operations.restate import Restatable
+from lockstep.operations.restore import Restorable
 from lockstep.operations.verify import Verification
 from lockstep.operations.wal_diff import WalDiff
 from lockstep.operations.wal_log import WalLog
@@ -280,6 +281,30 @@ def show_restatable(found: Sequence[Restatable]) -> None:
             _say(f"[bold red]refused[/]: {escape(why)}")
     if not any(one.refusals for one in found):
         _say("every sink can replace it; nothing was changed")
+
+
+def show_restorable(found: Restorable) -> None:
+    """`lockstep restore --plan`: what would be shown in place of what, then who refuses."""
+    rows, shown = (
+        ", ".join(f"{name} {count:,}" for name, count in one.items()) for one in (found.rows, found.shown_rows)
+    )
+    kept = "isn't kept" if found.kept_since is None else f"is kept since {found.kept_since:%Y-%m-%d %H:%M %Z}"
+    _plainly(f"epoch {found.epoch} (generation {found.generation}): {rows}; its WAL {kept}")
+    _plainly(f"in place of epoch {found.shown}, which is shown: {shown}")
+    if found.other_columns:
+        _plainly(f"with other columns than are shown: {', '.join(found.other_columns)}")
+    for why in found.refusals.values():
+        _say(f"[bold red]refused[/]: {escape(why)}")
+    if not found.refusals:
+        _say("its WAL is as it was sealed, and every sink can replace what it shows; nothing was changed")
+
+
+def show_restored(found: Sequence[EpochReport]) -> None:
+    """`lockstep restore`: the epoch that shows earlier rows again."""
+    for one in found:
+        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
+        before = ", published before" if one.already_published else ""
+        _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
 
 
 def show_restated(found: Sequence[EpochReport]) -> None:

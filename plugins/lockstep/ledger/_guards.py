@@ -19,6 +19,7 @@ from lockstep.errors import (
     OutOfOrder,
     RestageRefused,
     UnknownEpoch,
+    WalGone,
 )
 from lockstep.ledger._connection import Row, Transaction
 from lockstep.ledger._rows import require_row, to_participant, to_verdict
@@ -192,6 +193,16 @@ def require_replaceable(tx: Transaction, row: Row) -> None:
     cleaned up."""
     before = lock_epoch(tx, row["pipeline"], row["replaces"])
     require_state(before, EpochState.CLEANED, "replace")
+
+
+def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
+    """The epoch's sealed WAL is there, and nobody has begun to let go of it. Raises `WalGone`."""
+    found = tx.one("find_kept_wal", pipeline=pipeline, epoch=epoch)
+    if found is None or found["expired_at"] is not None:
+        raise WalGone(
+            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if found else ''}: nobody can show its rows "
+            f"again; `lockstep wal list {pipeline}` names those that are there, Pipeline(keep_wal=…) says how long"
+        )
 
 
 def require_keyed_state_follows(tx: Transaction, row: Row) -> None:

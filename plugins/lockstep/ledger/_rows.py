@@ -46,7 +46,7 @@ def to_epoch(row: Row) -> Epoch:
 def _generation(row: Row) -> Generation | None:
     if row["root"] is None:
         return None
-    return Generation(row["root"], row["generation"], row["replaces"], row["restated_because"])
+    return Generation(row["root"], row["generation"], row["replaces"], row["restated_because"], row["restores"])
 
 
 def _restaged(row: Row) -> Restaged | None:

@@ -132,15 +132,22 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.BEGIN, work)
 
     def plan_generation(
-        self, current: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, because: str
+        self,
+        current: Epoch,
+        plan: Plan,
+        claims: Mapping[str, Sequence[Claim]],
+        run: RunKey,
+        because: str,
+        restores: int | None = None,
     ) -> Epoch | None:
         """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced.
+        `restores`: the earlier life of the range whose rows it shows again; that one's WAL stays from now on.
 
-        None when somebody else has planned one for it meanwhile: look again. Raises `SourceClaimed`, and
+        None when somebody else has planned one for it meanwhile: look again. Raises `SourceClaimed`, `WalGone`, and
         `IllegalTransition` unless `current` is cleaned up.
         """
         number = current.generation.number + 1 if current.generation else 1
-        generation = Generation(current.root, number, current.id, because)
+        generation = Generation(current.root, number, current.id, because, restores)
         mine: set[int] = set()
 
         def work(tx: Transaction) -> Epoch | None:
@@ -150,11 +157,14 @@ class Ledger(LedgerReader):
             if rival := tx.one("find_generation", **key):
                 return to_epoch(rival) if rival["attempt"] in mine else None
             guards.require_state(before, EpochState.CLEANED, "replace")
+            if restores is not None:
+                guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
             row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             mine.add(row["attempt"])
             return to_epoch(row)
 
-        return self._connection.run(Role.BEGIN, work, because)
+        told = because if restores is None else f"the rows of epoch {restores} again: {because}"
+        return self._connection.run(Role.BEGIN, work, told)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
         """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.

@@ -358,6 +358,8 @@ class _Look:
         why = None
         if wal is None:
             why = "its WAL is not in staging"
+        elif wal.manifest.rows_in is not None:
+            why = f"its rows are in {wal.manifest.rows_in}, of an epoch that was replaced: who keeps that isn't known"
         else:
             try:
                 wal.check()

@@ -15,6 +15,7 @@ from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
 from lockstep.steps.generations import find_current
 from lockstep.steps.identity import require_same_pipeline
+from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
 def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
     """Freeze an undecided epoch anew: today's range, today's sinks. Raises `IllegalTransition` for a decided one."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
+        return _replan_restored(runtime, old, old.restores, reason)
     before = None
     if runtime.defined.identity is Identity.CURSOR:
         _require_last(runtime, old)
@@ -66,6 +69,13 @@ def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
         if found is not None and found.state not in UNDECIDED:
             found = runtime.ledger.rival_generation(find_current(runtime, found))
     return found if found is not None and found.state in UNDECIDED else None
+
+
+def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str) -> Epoch:
+    plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, restores))
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, old.id, plan, {}, reason)
+    roll_back(runtime, old)
+    return epoch
 
 
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:

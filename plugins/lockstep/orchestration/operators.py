@@ -44,7 +44,7 @@ from lockstep.orchestration.connections import LEDGER, AirflowConnections, conne
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import replanned_by
 from lockstep.orchestration.resolving import asked_to_resolve
-from lockstep.orchestration.restating import reason_of
+from lockstep.orchestration.restating import refuse_to_restore, with_wish
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -146,7 +146,7 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        run = replace(run, restate=reason_of(context, self.pipeline.name, self._moved()))
+        run = with_wish(run, context, self.pipeline.name, self._moved())
         interval = self._interval(context)
         why, number = replanned_by(context, self._moved())
         if why is not None:
@@ -294,7 +294,8 @@ class PackOperator(EpochOperator):
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = replace(self._run(context), restate=reason_of(context, self.pipeline.name, self._moved()))
+        run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
+        refuse_to_restore(run)
         span = self._interval(context)
         if span is None:
             return [run.member(None, number) for number in range(1, self.most + 1)]

@@ -1,11 +1,12 @@
-"""Whether a run is to replace what is published: its conf says so, and why."""
+"""Whether a run is to replace what is published, and by which rows: its conf says so, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lockstep.epoch import Json
+from lockstep.epoch import Json, RunKey
 from lockstep.errors import RestateRefused
 from lockstep.steps.generations import require_reason
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 RESTATE, REQUEST = "lockstep_restate", "lockstep_request"
+RESTORE = "lockstep_restore"
 
 
 def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | None:
@@ -21,11 +23,7 @@ def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | 
     `RestateRefused`."""
     given, request = context["params"].get(RESTATE), context["params"].get(REQUEST)
     if isinstance(given, Mapping):
-        strangers = [str(name)[:60] for name in given if name not in moved]
-        if strangers:
-            raise RestateRefused(
-                f"{RESTATE} names {', '.join(map(ascii, strangers[:5]))}, and this DAG moves {', '.join(moved)}"
-            )
+        _refuse_strangers(RESTATE, given, moved)
         return require_reason(given[pipeline], request) if pipeline in given else None
     reason = require_reason(given, request)
     if reason is not None and len(moved) > 1:
@@ -34,6 +32,51 @@ def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | 
             f'{{"{RESTATE}": {{"{pipeline}": "why"}}}}'
         )
     return reason
+
+
+def restored_by(context: Context, pipeline: str, moved: Collection[str], reason: str | None) -> int | None:
+    """The epoch of `pipeline` whose rows a run is to show again; None: it reads its range. Raises `RestateRefused` for
+    what is no epoch's number, or comes without a reason; `moved` as of `reason_of`."""
+    given = context["params"].get(RESTORE)
+    if isinstance(given, Mapping):
+        _refuse_strangers(RESTORE, given, moved)
+        given = given.get(pipeline)
+    elif given is not None and len(moved) > 1:
+        raise RestateRefused(
+            f"this DAG moves {', '.join(moved)}: say whose epoch is meant, by a conf "
+            f'{{"{RESTORE}": {{"{pipeline}": 7}}}}'
+        )
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given < 1 << 63:
+        raise RestateRefused(
+            f"{RESTORE} is the number of an epoch whose rows are to be shown again, not {str(given)[:60]!a}"
+        )
+    if reason is None:
+        raise RestateRefused(f"to show the rows of epoch {given} again say why, with {RESTATE}")
+    return given
+
+
+def _refuse_strangers(key: str, given: Mapping[str, object], moved: Collection[str]) -> None:
+    strangers = [str(name)[:60] for name in given if name not in moved]
+    if strangers:
+        raise RestateRefused(
+            f"{key} names {', '.join(map(ascii, strangers[:5]))}, and this DAG moves {', '.join(moved)}"
+        )
+
+
+def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[str]) -> RunKey:
+    """The run, with what its conf asks for. Raises `RestateRefused`."""
+    reason = reason_of(context, pipeline, moved)
+    return replace(run, restate=reason, restore=restored_by(context, pipeline, moved, reason))
+
+
+def refuse_to_restore(run: RunKey) -> None:
+    """For a task that moves many epochs. Raises `RestateRefused`."""
+    if run.restore is not None:
+        raise RestateRefused(
+            "a run that moves many epochs (pack=…) shows no earlier rows again: `lockstep restore` does"
+        )
 
 
 def conf_of(reason: str, pipeline: str | None) -> dict[str, Json]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
@@ -18,6 +19,7 @@ from lockstep.errors import (
     IntervalOverlap,
     InvalidPipeline,
     PlanMismatch,
+    RestateRefused,
     Terminal,
     TooManyInFlight,
     WalCorrupt,
@@ -37,7 +39,11 @@ from lockstep.steps.identity import require_known_markers, require_same_pipeline
 from lockstep.steps.input_report import report_input
 from lockstep.steps.keyed_state import check_own_state
 from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
 from lockstep.steps.sweep import roll_back
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
@@ -47,10 +53,11 @@ _NAMED = 10  # files in one line of the log
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
     """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
-    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range:
-    then it gets the epoch that takes its place. Raises `EpochBusy`, `SourceNotReady`, `TooManyInFlight`, `TargetFull`
-    to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`,
-    `PlanMismatch`, `EpochVoid`, `RestateRefused`, `PreflightRefused` for a person.
+    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range,
+    or to `restore` what an earlier life of it showed: then it gets the epoch that takes its place. Raises `EpochBusy`,
+    `SourceNotReady`, `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`,
+    `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `RestateRefused`, `WalGone`, `WalCorrupt`,
+    `PreflightRefused` for a person.
     """
     epoch = begin_unless_idle(runtime, run, interval, idle=False)
     assert epoch is not None
@@ -132,7 +139,10 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         found = _find(runtime, run, interval)
         life, replace_it = choose_life(runtime, run, found) if found else (None, False)
         if life is not None and not replace_it:
+            require_same_wish(run, life)
             return _take_over(runtime, run, life)
+        if life is None and run.restore is not None:
+            raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
         last = _last_number(runtime)
         try:
             if life is not None:
@@ -200,7 +210,18 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     )
 
 
+def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) -> Epoch | None:
+    wanted = find_restored(runtime, current, epoch)
+    wal = check_restored(runtime, wanted)
+    plan = plan_restored(runtime, wanted)
+    _preflight(runtime, plan, current, {name: output.schema for name, output in wal.manifest.outputs.items()})
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
+
+
 def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
+    if run.restore is not None:
+        return _plan_restored(runtime, run, current, run.restore)
     require_restatable(runtime, current)
     _preflight(runtime, current.plan, current)
     plan = make_plan(runtime, current.interval, None, replaced=current)
@@ -278,11 +299,14 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
         )
 
 
-def _preflight(runtime: Runtime, plan: Plan, replaced: Epoch | None = None) -> None:
+def _preflight(
+    runtime: Runtime, plan: Plan, replaced: Epoch | None = None, schemas: Mapping[str, pa.Schema] | None = None
+) -> None:
+    """`schemas`: of each output, where they are known before anything is staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     for spec in plan.sinks.values():
         with runtime.opened(runtime.sink_from(spec)) as sink:
-            sink.preflight(None)
+            sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             require_known_markers(runtime, sink)
             if replaced is not None:
                 require_replaceable(sink, replaced)

@@ -67,10 +67,11 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     if rival is not None:
         if rival.state not in UNDECIDED:
             return choose_life(runtime, run, rival)
-        _tell_whose(run, rival)
+        if rival.restores == run.restore:
+            _tell_whose(run, rival)
         return rival, False
-    joins = found.generation is not None and found.generation.because == run.restate and found.state not in FINISHED
-    return found, not joins
+    same = found.generation is not None and found.generation.because == run.restate and found.restores == run.restore
+    return found, not (same and found.state not in FINISHED)
 
 
 def _refuse_void(runtime: Runtime, run: RunKey, found: Epoch) -> NoReturn:

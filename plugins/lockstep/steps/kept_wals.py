@@ -26,7 +26,7 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
         return None
     try:
         wal = open_wal(runtime.staging, epoch)
-        for output in wal.outputs(wal.own):
+        for output in wal.outputs(wal.staged):
             output.check_listed()
     except WalCorrupt as damage:
         _log.warning("%s: its WAL can't be kept: %s", epoch, damage)
@@ -35,7 +35,8 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
 
 
 def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
-    """Delete the kept WALs that are due, oldest first. Raises `StagingUnavailable`; the next call goes on."""
+    """Delete the kept WALs that are due, oldest first, and then those that only these have referred to. Raises
+    `StagingUnavailable`; the next call goes on."""
     if not runtime.ledger.due_wals(runtime.pipeline):
         return []
     deployment = runtime.ledger.deployment()
@@ -54,7 +55,7 @@ def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
         runtime.ledger.forget_wal(runtime.pipeline, one.epoch, role)
         reach(CrashPoint.EXPIRE_AFTER_RECORD)
         _log.info("pipeline %s: the WAL of epoch %s is gone, it was kept since %s", *_told(runtime, one))
-    return due
+    return [*due, *expire_wals(runtime, role)]
 
 
 def _told(runtime: Runtime, one: KeptWal) -> tuple[str, int, str]:

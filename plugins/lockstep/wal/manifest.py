@@ -20,7 +20,8 @@ from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 MANIFEST_FORMAT = 1
 STATE_FORMAT = 2  #: of a manifest that speaks of state: an older Lockstep must not go on without it
 HOME_FORMAT = 3  #: of a manifest one of whose outputs has its files elsewhere, with or without state
-_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT)
+RESTORED_FORMAT = 4  #: of one whose files are another WAL's
+_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT, RESTORED_FORMAT)
 
 
 def canonical(value: Json) -> bytes:
@@ -108,7 +109,8 @@ class Quarantined:
 @dataclass(frozen=True)
 class Manifest:
     """What one execution of `stage` sealed. `token` is the execution's. `facts`: the sha256 of what it has noted beside
-    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all."""
+    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all. `rows_in`: the
+    WAL of an earlier life of the range that has the files of outputs without a home, if this one refers to them."""
 
     deployment: str
     pipeline: str
@@ -121,6 +123,7 @@ class Manifest:
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
     facts: str | None = None
     quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may send there
+    rows_in: str | None = None
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -182,6 +185,8 @@ def _to_json(manifest: Manifest) -> Json:
         value |= {"format": STATE_FORMAT, "state": state_to_json(manifest.state)}
     if any(output.home for output in manifest.outputs.values()):
         value["format"] = HOME_FORMAT
+    if manifest.rows_in is not None:
+        value |= {"format": RESTORED_FORMAT, "rows_in": manifest.rows_in}
     if manifest.balances:
         value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
     if manifest.facts is not None:
@@ -237,6 +242,7 @@ def _from_json(value: Json) -> Manifest:
         },
         facts=text(value["facts"]) if "facts" in value else None,
         quarantined={name: _quarantined_of(name, found) for name, found in value.get("quarantined", {}).items()},
+        rows_in=text(value["rows_in"]) if "rows_in" in value else None,
     )
 
 

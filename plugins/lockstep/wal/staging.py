@@ -205,6 +205,47 @@ class Staging:
         reach(CrashPoint.STAGE_AFTER_MANIFEST)
         return manifest
 
+    def seal_restored(
+        self,
+        folder: str,
+        of: SealedWal,
+        *,
+        deployment: str,
+        pipeline: str,
+        epoch: int,
+        token: int,
+        homes: Mapping[str, OutputHome] = MappingProxyType({}),
+    ) -> Manifest:
+        """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
+        (`homes`), whose files were written anew by `write_at_home`. `folder` and `homes` as of `seal`, and it raises
+        the same, also for rows at home that aren't those."""
+        sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
+        for name, home in homes.items():
+            there, known = self.home(home, deployment, pipeline), of.manifest.outputs[name]
+            found = seal_at_home(there.storage, there.folder(epoch, token), name, known.rows, home, epoch)
+            if (found.digest, found.columns) != (known.digest, known.columns):
+                raise StageFailed(
+                    f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
+                )
+            sealed[name] = found
+        rows_in = of.manifest.rows_in or of.folder
+        manifest = Manifest(
+            deployment,
+            pipeline,
+            epoch,
+            token,
+            without_facts(sealed),
+            of.manifest.sources,
+            of.manifest.digest_version,
+            balances=of.manifest.balances,
+            facts=self._note(folder, facts_of(sealed)),
+            rows_in=rows_in,
+        )
+        reach(CrashPoint.STAGE_BEFORE_MANIFEST)
+        self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
+        reach(CrashPoint.STAGE_AFTER_MANIFEST)
+        return manifest
+
     def _note(self, folder: str, facts: bytes | None) -> str | None:
         if facts is None:
             return None
@@ -219,6 +260,8 @@ class Staging:
         named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         if named != wal:
             raise WalCorrupt(f"{wal} holds the manifest of {named}")
+        if manifest.rows_in is not None:
+            _parse(manifest.rows_in)
         return SealedWal(self._storage, wal, manifest, self._find_home)
 
     def at_home(self, manifest: Manifest) -> SealedWal:
