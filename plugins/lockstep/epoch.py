@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -34,6 +34,13 @@ class Identity(StrEnum):
 
     INTERVAL = "interval"  #: a data interval in UTC; any order, in parallel
     CURSOR = "cursor"  #: a dense number; n+1 starts where n's range ends
+
+
+class Input(StrEnum):
+    """What an epoch reads that takes another one's place."""
+
+    FRESH = "fresh"  #: its interval, planned anew: files that came late, or were corrected, belong to it
+    FROZEN = "frozen"  #: exactly what that one read
 
 
 @dataclass(frozen=True, order=True)
@@ -162,10 +169,14 @@ class RunKey:
     restate: str | None = field(default=None, compare=False)
     #: with `restate`: the epoch whose rows are to be shown again, in place of reading the range
     restore: int | None = field(default=None, compare=False)
+    #: what it is to read otherwise; None: whatever is usual for the pipeline
+    input: Input | None = field(default=None, compare=False)
+    #: and of a cursor's epochs, the number of which
+    epoch: int | None = field(default=None, compare=False)
 
     def part(self, pipeline: str) -> RunKey:
         """The run as far as it moves `pipeline`, one of several in its DAG. So each has its own row in the ledger."""
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{pipeline}", self.interval, self.restate, self.restore)
+        return replace(self, run_id=f"{self.run_id}{PACKED}{pipeline}")
 
     @property
     def whole(self) -> RunKey:
@@ -182,7 +193,7 @@ class RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
         pack. So each has its own row in the ledger, and finds it again in every try."""
         name = interval.start.isoformat() if interval else str(number)
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval, self.restate, self.restore)
+        return replace(self, run_id=f"{self.run_id}{PACKED}{name}", interval=interval)
 
 
 @dataclass(frozen=True)
@@ -215,6 +226,15 @@ class Generation:
     replaces: int  #: whose place it takes with its decision: generation number - 1
     because: str  #: what whoever asked for it said
     restores: int | None = None  #: the earlier life whose rows it shows again; None: it has read its range
+    #: with state: the last one whose place it takes, of all from `replaces` on; None: it takes that one's alone
+    through: int | None = None
+
+    def __str__(self) -> str:
+        """Whose place it takes, and by which rows."""
+        place = f"epoch {self.replaces}"
+        if self.through not in (None, self.replaces):
+            place = f"epochs {self.replaces} to {self.through}"
+        return place if self.restores is None else f"{place} with the rows of epoch {self.restores}"
 
 
 @dataclass(frozen=True)
@@ -247,12 +267,15 @@ class Epoch:
         """The earlier life whose rows it shows again."""
         return self.generation.restores if self.generation else None
 
+    @property
+    def in_order(self) -> bool:
+        """Whether it is one of those that follow one another: an epoch of a cursor, and none that stands aside of
+        these, since it only takes the place of one of them."""
+        return self.interval is None and (self.generation is None or self.generation.through is not None)
+
     def __str__(self) -> str:
         span = f" {self.interval}" if self.interval else ""
-        if self.generation is None:
-            return f"{self.pipeline} epoch {self.id}{span}"
-        rows = f" with the rows of epoch {self.restores}" if self.restores is not None else ""
-        return f"{self.pipeline} epoch {self.id}{span} in place of epoch {self.generation.replaces}{rows}"
+        return f"{self.pipeline} epoch {self.id}{span}{f' in place of {self.generation}' if self.generation else ''}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,6 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
-from lockstep.states import EpochState
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging
@@ -164,16 +163,22 @@ class Runtime:
         told = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
         if epoch.generation is None:
             return told
-        before = self.ledger.epoch(epoch.pipeline, epoch.generation.replaces)
-        lives = self.ledger.generations(epoch) if before.generation else []
-        earlier = [one for one in lives if one.state is EpochState.REPLACED and one.id not in (before.id, epoch.id)]
+        replaced, generation = self.ledger.replaced(epoch), epoch.generation
         return replace(
             told,
-            replaced=(_to_replaced(before),),
-            earlier=tuple(map(_to_replaced, earlier)),
-            generation=epoch.generation.number,
-            root=epoch.root,
+            replaced=tuple(map(_to_replaced, replaced)),
+            earlier=tuple(map(_to_replaced, self._replaced_by(replaced))),
+            generation=generation.number,
+            root=generation.through or epoch.root,
         )
+
+    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[Epoch]:
+        """The lives before these, and before those."""
+        ahead = list(lives)
+        while ahead:
+            before = self.ledger.replaced(ahead.pop())
+            yield from before
+            ahead += before
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""

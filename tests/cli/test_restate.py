@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import StageFailed
+from lockstep.errors import SourceChanged, StageFailed
 from tests.cli.conftest import Lockstep
-from tests.crash.world import Rows, World, interval_of, rows_of_day, write_others, write_parquet
+from tests.crash.world import OpenNumbers, Rows, World, interval_of, rows_of_day, write_others, write_parquet
 
 SAID = ("--definition", "numbers_definition:pipeline", "--reason", "the label was wrong")
 
@@ -100,6 +100,29 @@ def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more
     again = lockstep("restate", "numbers", *bounds(day, day), *SAID, "--spark", "none")
     assert "restated before: nothing was read" in again.output and "--request" in again.output
     assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
+
+
+def test_frozen_input_is_another_restatement(world: World, lockstep: Lockstep) -> None:
+    day = publish_wrong(world)
+    arguments = ("--epoch", 1, *SAID, "--spark", "none")
+    for reads, number in ((("--input", "frozen"), 2), ((), 3), (("--input", "fresh"), 3), (("--input", "frozen"), 2)):
+        [found] = told(lockstep, *arguments, *reads)
+        assert found["epoch"] == number, "each is done once"
+    world.require_exactly_once(day)
+
+
+def test_a_plan_from_what_was_read_asks_the_sources(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise SourceChanged("numbers.csv is gone")
+
+    publish_wrong(world)
+    monkeypatch.setattr(OpenNumbers, "check", gone)
+    assert lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).exit_code == 0
+    refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", "--input", "frozen", *SAID)
+    assert refused.exit_code == 1
+    assert "numbers.csv is gone" in refused.output
 
 
 @pytest.mark.parametrize(

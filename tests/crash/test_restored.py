@@ -15,7 +15,7 @@ import pytest
 from lockstep import crash
 from lockstep.audits import Audit, in_range, unique
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Epoch, Input, RunKey
 from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
 from lockstep.operations.replan import release, replan, void
 from lockstep.operations.verify import verify
@@ -165,6 +165,9 @@ def test_what_can_not_be_shown_again_is_refused_before_anything_is_planned(world
     elsewhere = twice(world)
     _refused(world, day, RestateRefused, "is the current generation", current.id)
     _refused(world, day, RestateRefused, "is of another range", first_of(world, elsewhere).id)
+    for beside, said in ({"input": Input.FROZEN}, "reads no range"), ({"epoch": 1}, "restates by interval"):
+        with pytest.raises(RestateRefused, match=said):
+            world.run_task("begin", replace(restoring(world, day), **beside), day)
     nobody = next(world.days)
     with pytest.raises(RestateRefused, match="nothing shows"):
         world.run_task("begin", restoring(world, nobody, old.id), nobody)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pendulum
 import pytest
 
-from lockstep.epoch import Interval, RunKey
+from lockstep.epoch import Input, Interval, RunKey
 from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
@@ -93,34 +93,42 @@ REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-1
 def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockstep.orchestration import operators
 
-    seen: list[tuple[str | None, int | None]] = []
+    seen: list[RunKey] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "migrate", lambda _: None)
     monkeypatch.setattr(operators, "connection", lambda _: None)
     monkeypatch.setattr(operators, "dsn_of", lambda _: "")
     monkeypatch.setattr(operators, "_summarize", lambda _: {})
-    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append((run.restate, run.restore)))
+    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
-    for given in (
+    why = {"lockstep_restate": " a corrected file "}
+    confs: list[dict[str, Any]] = [
         {},
         {"lockstep_restate": None, "lockstep_restore": None},
-        {"lockstep_restate": " a corrected file "},
+        why,
         REQUESTED,
-        {"lockstep_restate": "it was right before", "lockstep_restore": 7},
-    ):
+        {**why, "lockstep_restore": 7},
+        {**why, "lockstep_input": "frozen"},
+        {**why, "lockstep_epoch": 7},
+    ]
+    for given in confs:
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(given)
         operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert seen == [
-        (None, None),
-        (None, None),
-        ("a corrected file", None),
-        ("a corrected file (request 2026-11)", None),
-        ("it was right before", 7),
+    assert [one.restate for one in seen] == [
+        None,
+        None,
+        "a corrected file",
+        "a corrected file (request 2026-11)",
+        *["a corrected file"] * 3,
     ]
+    assert [one.restore for one in seen] == [None, None, None, None, 7, None, None]
+    assert [one.input for one in seen] == [None, None, None, None, None, Input.FROZEN, None]
+    assert [one.epoch for one in seen] == [None, None, None, None, None, None, 7]
     wishes: tuple[tuple[dict[str, Any], str], ...] = (
         *(({"lockstep_restate": "a", "lockstep_restore": no}, "number of an epoch") for no in (True, 0, "7", [7], 1.5)),
         ({"lockstep_restore": 7}, "say why, with lockstep_restate"),
+        *(({**why, key: {"returns": 7}}, "names 'returns'") for key in ("lockstep_restore", "lockstep_epoch")),
     )
     for wish, said in wishes:
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
@@ -149,7 +157,20 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update(unnamed)
         with pytest.raises(RestateRefused):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert len(seen) == 5
+    for odd in (
+        {**why, "lockstep_input": "thawed"},
+        {**why, "lockstep_input": ["frozen"]},
+        {**why, "lockstep_epoch": "7"},
+        {**why, "lockstep_epoch": True},
+        {**why, "lockstep_epoch": 0},
+        {"lockstep_input": "frozen"},
+        {"lockstep_epoch": 7},
+    ):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(odd)
+        with pytest.raises(RestateRefused, match=r"input is|the epoch to restate|say why"):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    assert len(seen) == len(confs)
 
 
 def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
+    CLICKS,
     FLIGHTS,
     RUN,
     SINKS,
@@ -21,8 +22,10 @@ from tests.ledger.epochs import (
     a_plan,
     attempt_of,
     cleaned,
+    clicked,
     committed,
     day,
+    let_lease_run_out,
     planned,
     published,
     seal,
@@ -159,6 +162,46 @@ def test_the_report_counts_what_was_replaced(ledger: Ledger, sql: Sql) -> None:
     assert found.stuck == () and found.holes == ()
     sql("DELETE FROM lockstep.finished")
     sql.commit()
+
+
+# --- of a cursor ---------------------------------------------------------------------------------------------------
+
+
+def test_a_cursor_goes_on_where_the_last_original_ended(ledger: Ledger) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    second = cleaned(ledger, clicked(ledger, after=1, run=RunKey("clicks", "2")))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None and not aside.in_order
+    assert ledger.last_original(CLICKS) == second
+    assert ledger.source_end(CLICKS, "landing", before=10) == 20
+    third = clicked(ledger, after=2, run=RunKey("clicks", "3"))
+    assert third.id == 4 and ledger.predecessor(third) == second
+    assert ledger.count_in_flight(CLICKS) == 1, "what takes another's place takes no room"
+    committed(ledger, aside)
+    assert (ledger.epoch(CLICKS, first.id).state, ledger.successor(first)) == (
+        EpochState.REPLACED,
+        ledger.epoch(CLICKS, aside.id),
+    )
+    ledger.require_predecessor_published(third, "warehouse")
+    assert committed(ledger, third).state is EpochState.COMMITTED
+
+
+def test_what_was_left_of_a_life_is_nobodys_who_does_not_ask_for_it(ledger: Ledger, sql: Sql) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None
+    let_lease_run_out(sql, aside)
+    assert ledger.abandoned_epoch(CLICKS) is None
+
+
+def test_a_life_of_a_cursors_epoch_keeps_its_range(ledger: Ledger) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None
+    assert ledger.replan_epoch(CLICKS, aside.id, first.plan, {}, "again").plan.sources == first.plan.sources
+    moved = a_plan(start=10, end=30)
+    with pytest.raises(IllegalTransition, match="another range"):
+        ledger.replan_epoch(CLICKS, aside.id, moved, {}, "again")
 
 
 # --- whoever writes by hand -----------------------------------------------------------------------------------------

@@ -48,9 +48,10 @@ class DagRun:
         sinks: list[str],
         restate: str | None = None,
         restore: int | None = None,
+        epoch: int | None = None,
     ) -> None:
         self.name = f"run {number}"
-        self.key = RunKey("simulation", self.name, restate=restate, restore=restore)
+        self.key = RunKey("simulation", self.name, restate=restate, restore=restore, epoch=epoch)
         self.interval = interval
         prepares, publishes = ([f"{role}.{sink}" for sink in sinks] for role in ("prepare", "publish"))
         self._phases = [["begin"], ["stage"], prepares, ["commit"], publishes, ["cleanup"]]

@@ -41,8 +41,8 @@ class Watch:
         self._require(times == 1, f"I6: {server.name} shows {epoch} {times} times")
         lives = [one.id for one in self._world.looking.generations(epoch) if one.id in {o.epoch for o in server.shown}]
         self._require(lives == [epoch.id], f"I6: {server.name} shows the lives {lives} of one range")
-        if epoch.interval is None:
-            order = [other.epoch for other in server.shown]
+        if epoch.in_order:
+            order = [o.epoch for o in server.shown if self._world.looking.epoch(PIPELINE, o.epoch).in_order]
             self._require(order == sorted(order), f"I9: {server.name} shows epochs in the order {order}")
 
     def on_discard(self, folder: str) -> None:

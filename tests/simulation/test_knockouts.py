@@ -11,6 +11,7 @@ import pytest
 from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
+from lockstep.ledger._statements import statement
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.values import SinkEpoch
@@ -207,6 +208,13 @@ def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
 
     real = Ledger.choose_wal
     patch.setattr(Ledger, "choose_wal", choose_wal)
+
+
+@bug(restates=True)
+def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A cursor's next epoch goes on where the one with the highest number ended, whosever place that took."""
+    told = "lockstep.ledger._connection.statement"
+    patch.setattr(told, lambda name: statement(name).replace("AND generation = 0", ""))
 
 
 @pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)

@@ -21,7 +21,7 @@ from lockstep.cli._commands import (
     runtime_of,
 )
 from lockstep.cli._tables import show_restatable, show_restated
-from lockstep.epoch import Interval
+from lockstep.epoch import Input, Interval
 from lockstep.errors import InvalidPipeline
 from lockstep.ledger.report import Report
 from lockstep.operations.restate import find_restatable, plan
@@ -52,6 +52,10 @@ def restate(
     spark: Annotated[
         str | None, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is: sc://host:port, or a master.")
     ] = None,
+    reads: Annotated[
+        Input | None,
+        typer.Option("--input", help="fresh: what is there now (the default for intervals). frozen: what was read."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Epochs staged side by side; default: one a core.")] = None,
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
@@ -66,13 +70,13 @@ def restate(
         with runtime_of(pipeline, ledger, staging, defined) as runtime:
             found = find_restatable(runtime, epoch, interval)
             if dry_run:
-                planned = plan(runtime, Report(ledger), found)
+                planned = plan(runtime, Report(ledger), found, reads)
                 print_found(as_json, planned, show_restatable)
                 raise typer.Exit(any(one.refusals for one in planned))
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
             launch = in_process(defined, spark, runtime.connections)
-            members = restate_epochs(runtime, found, reason, launch, jobs, request)
+            members = restate_epochs(runtime, found, reason, launch, jobs, request, reads)
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
             print_found(as_json, [report_of(runtime, *one) for one in moved], show_restated)
             require_all_moved(members)

@@ -277,6 +277,8 @@ def show_restatable(found: Sequence[Restatable]) -> None:
         table.add_row(str(one.epoch), span, str(one.state), rows, took)
     _out().print(table)
     for one in found:
+        if one.through is not None:
+            _say(f"epoch {one.epoch} and all up to epoch {one.through} are replaced by one: each hands on its state")
         for why in one.refusals.values():
             _say(f"[bold red]refused[/]: {escape(why)}")
     if not any(one.refusals for one in found):

@@ -188,11 +188,13 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
         )
 
 
-def require_replaceable(tx: Transaction, row: Row) -> None:
-    """Lock the epoch whose place this one takes. Raises `IllegalTransition` unless every sink shows it, and it is
-    cleaned up."""
-    before = lock_epoch(tx, row["pipeline"], row["replaces"])
-    require_state(before, EpochState.CLEANED, "replace")
+def lock_replaced(tx: Transaction, row: Row) -> list[int]:
+    """Lock those whose place this one takes; their numbers. Raises `IllegalTransition` unless every sink shows each,
+    and it is cleaned up."""
+    numbers = [one["id"] for one in tx.all("list_replaced", pipeline=row["pipeline"], epoch=row["id"])]
+    for number in numbers:
+        require_state(lock_epoch(tx, row["pipeline"], number), EpochState.CLEANED, "replace")
+    return numbers
 
 
 def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:

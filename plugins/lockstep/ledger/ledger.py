@@ -138,16 +138,19 @@ class Ledger(LedgerReader):
         claims: Mapping[str, Sequence[Claim]],
         run: RunKey,
         because: str,
+        *,
         restores: int | None = None,
+        through: int | None = None,
     ) -> Epoch | None:
-        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced.
-        `restores`: the earlier life of the range whose rows it shows again; that one's WAL stays from now on.
+        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced; or
+        of all that follow it, too, up to the last one, `through`. `restores`: the earlier life of the range whose rows
+        it shows again; that one's WAL stays from now on.
 
-        None when somebody else has planned one for it meanwhile: look again. Raises `SourceClaimed`, `WalGone`, and
-        `IllegalTransition` unless `current` is cleaned up.
+        None when somebody else has planned one for it, or the next one, meanwhile: look again. Raises `SourceClaimed`,
+        `WalGone`, and `IllegalTransition` unless `current` is cleaned up.
         """
         number = current.generation.number + 1 if current.generation else 1
-        generation = Generation(current.root, number, current.id, because, restores)
+        generation = Generation(current.root, number, current.id, because, restores, through)
         mine: set[int] = set()
 
         def work(tx: Transaction) -> Epoch | None:
@@ -159,6 +162,8 @@ class Ledger(LedgerReader):
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
                 guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
+            if through is not None and plans.last_standing(tx, current) != through:
+                return None
             row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             mine.add(row["attempt"])
             return to_epoch(row)
@@ -727,12 +732,11 @@ def _decide(tx: Transaction, attempt: Attempt) -> Epoch:
         return to_epoch(row)
     guards.require_current(tx, row, attempt)
     guards.require_votes(tx, row)
-    if row["replaces"] is not None:
-        guards.require_replaceable(tx, row)
-    elif row["span"] is None:
+    replaced = guards.lock_replaced(tx, row) if row["replaces"] is not None else []
+    if row["span"] is None and (row["replaces"] is None or row["replaces_to"] is not None):
         guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
         guards.require_keyed_state_follows(tx, row)
     decided = require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token))
-    if row["replaces"] is not None:
-        require_row(tx.one("replace_epoch", pipeline=attempt.pipeline, epoch=row["replaces"]))
+    for number in replaced:
+        require_row(tx.one("replace_epoch", pipeline=attempt.pipeline, epoch=number))
     return to_epoch(decided)

@@ -297,7 +297,8 @@ class _Look:
         spans = {marker.span for marker in markers if marker.span}
         if self.defined.identity is Identity.CURSOR:
             if spans:
-                self._refuse(f"epoch {number} has the interval {spans.pop()}, and the definition's are numbers")
+                told = f"epoch {number} is a restatement, or has an interval ({spans.pop()})"
+                self._refuse(f"{told}, and the definition's are numbers")
             elif any(marker.replaced for marker in markers):
                 self._refuse(f"epoch {number} has taken the place of others: from where on isn't found again")
             return None

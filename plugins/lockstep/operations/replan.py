@@ -13,7 +13,7 @@ from lockstep.errors import (
 from lockstep.roles.begin import find_claims, make_plan
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
-from lockstep.steps.generations import find_current
+from lockstep.steps.generations import find_current, plan_again
 from lockstep.steps.identity import require_same_pipeline
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import roll_back
@@ -29,16 +29,21 @@ def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
 
 
 def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks. Raises `IllegalTransition` for a decided one."""
+    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of a cursor's that takes another's
+    place, and of one that shows earlier rows again these. Raises `IllegalTransition` for a decided one."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
         return _replan_restored(runtime, old, old.restores, reason)
-    before = None
-    if runtime.defined.identity is Identity.CURSOR:
-        _require_last(runtime, old)
-        before = runtime.ledger.epoch_before(runtime.pipeline, epoch_id)
-    plan = make_plan(runtime, old.interval, before, replaced=old)
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, find_claims(runtime, plan), reason)
+    if _keeps_range(runtime, old):
+        plan = plan_again(runtime, [old])  # later epochs go on where it ends
+    else:
+        before = None
+        if runtime.defined.identity is Identity.CURSOR:
+            _require_last(runtime, old)
+            before = runtime.ledger.last_original(runtime.pipeline, below=epoch_id)
+        plan = make_plan(runtime, old.interval, before, replaced=old)
+    claims = {} if _keeps_range(runtime, old) else find_claims(runtime, plan)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
 
@@ -63,7 +68,7 @@ def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = 
 
 def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
     if run.interval is None:
-        found = runtime.ledger.last_epoch(runtime.pipeline)
+        found = runtime.ledger.last_original(runtime.pipeline)
     else:
         found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
         if found is not None and found.state not in UNDECIDED:
@@ -78,8 +83,12 @@ def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str) -
     return epoch
 
 
+def _keeps_range(runtime: Runtime, epoch: Epoch) -> bool:
+    return runtime.defined.identity is Identity.CURSOR and epoch.generation is not None
+
+
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:
-    last = runtime.ledger.last_epoch(runtime.pipeline)
+    last = runtime.ledger.last_original(runtime.pipeline)
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "

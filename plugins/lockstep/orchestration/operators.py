@@ -298,7 +298,8 @@ class PackOperator(EpochOperator):
         refuse_to_restore(run)
         span = self._interval(context)
         if span is None:
-            return [run.member(None, number) for number in range(1, self.most + 1)]
+            most = self.most if run.epoch is None else 1
+            return [run.member(None, number) for number in range(1, most + 1)]
         if self.schedule is None:
             return [run.member(span, 0)]
         return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]

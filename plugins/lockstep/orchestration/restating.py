@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import RestateRefused
-from lockstep.steps.generations import require_reason
+from lockstep.steps.generations import require_input, require_number, require_reason
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 RESTATE, REQUEST = "lockstep_restate", "lockstep_request"
 RESTORE = "lockstep_restore"
+INPUT, EPOCH = "lockstep_input", "lockstep_epoch"
 
 
 def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | None:
@@ -38,14 +39,12 @@ def restored_by(context: Context, pipeline: str, moved: Collection[str], reason:
     """The epoch of `pipeline` whose rows a run is to show again; None: it reads its range. Raises `RestateRefused` for
     what is no epoch's number, or comes without a reason; `moved` as of `reason_of`."""
     given = context["params"].get(RESTORE)
-    if isinstance(given, Mapping):
-        _refuse_strangers(RESTORE, given, moved)
-        given = given.get(pipeline)
-    elif given is not None and len(moved) > 1:
+    if given is not None and not isinstance(given, Mapping) and len(moved) > 1:
         raise RestateRefused(
             f"this DAG moves {', '.join(moved)}: say whose epoch is meant, by a conf "
             f'{{"{RESTORE}": {{"{pipeline}": 7}}}}'
         )
+    given = _said_of(context, RESTORE, pipeline, moved)
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given < 1 << 63:
@@ -57,18 +56,33 @@ def restored_by(context: Context, pipeline: str, moved: Collection[str], reason:
     return given
 
 
+def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[str]) -> RunKey:
+    """The run, with what its conf says of restating `pipeline`: why, by which earlier rows or by which input, and of a
+    cursor which epoch. Where its DAG moves several, each of these may be said by pipeline. Raises `RestateRefused`."""
+    reason = reason_of(context, pipeline, moved)
+    restore = restored_by(context, pipeline, moved, reason)
+    reads, epoch = (_said_of(context, key, pipeline, moved) for key in (INPUT, EPOCH))
+    if reason is None and isinstance(context["params"].get(RESTATE), Mapping):
+        return run  # another one is to be restated
+    return replace(
+        run, restate=reason, restore=restore, input=require_input(reads, reason), epoch=require_number(epoch, reason)
+    )
+
+
+def _said_of(context: Context, key: str, pipeline: str, moved: Collection[str]) -> object:
+    given = context["params"].get(key)
+    if not isinstance(given, Mapping):
+        return given
+    _refuse_strangers(key, given, moved)
+    return given.get(pipeline)
+
+
 def _refuse_strangers(key: str, given: Mapping[str, object], moved: Collection[str]) -> None:
     strangers = [str(name)[:60] for name in given if name not in moved]
     if strangers:
         raise RestateRefused(
             f"{key} names {', '.join(map(ascii, strangers[:5]))}, and this DAG moves {', '.join(moved)}"
         )
-
-
-def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[str]) -> RunKey:
-    """The run, with what its conf asks for. Raises `RestateRefused`."""
-    reason = reason_of(context, pipeline, moved)
-    return replace(run, restate=reason, restore=restored_by(context, pipeline, moved, reason))
 
 
 def refuse_to_restore(run: RunKey) -> None:

@@ -28,7 +28,10 @@ def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
 
 
 def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
-    """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it."""
+    """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it. What takes the
+    place of a cursor's epochs says nothing: those behind them may have been told already."""
+    if epoch.interval is None and epoch.generation is not None:
+        return
     for name in runtime.definition.sources if runtime.definition else ():
         if (found := epoch.plan.sources.get(name)) is None:
             continue

@@ -78,15 +78,15 @@ class SinkEpoch:
     interval: Interval | None = None
     replaced: tuple[Replaced, ...] = ()
     generation: int = 0  #: the how-manieth life of its range; 0: the original
-    root: int | None = None  #: the original of its range; None: itself
+    root: int | None = None  #: the original of its range, or the last of those that it replaces; None: itself
     earlier: tuple[Replaced, ...] = ()
 
     @property
     def span(self) -> str | None:
         """The interval, and its generation, as markers carry them, by which they are found whatever number the epoch
-        has; None: a cursor's."""
+        has; of a cursor, whose place it takes, or None."""
         if self.interval is None:
-            return None
+            return f"epoch/{self.replaced[0].id}/{self.generation}" if self.replaced else None
         life = f"/{self.generation}" if self.generation else ""
         return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{life}"
 

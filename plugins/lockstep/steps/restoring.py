@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Epoch, Identity, Json, Plan, RunKey
+from lockstep.epoch import Epoch, Json, Plan, RunKey
 from lockstep.errors import EpochBusy, RestateRefused, WalCorrupt, WalGone
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
-from lockstep.steps.generations import require_restatable
+from lockstep.steps.generations import require_restatable, require_way_back
 from lockstep.steps.output_homes import home_requests, homes_of
 from lockstep.steps.stage_job import WrittenWal
 from lockstep.wal.home_writing import write_at_home
@@ -41,11 +41,7 @@ def find_restored(runtime: Runtime, current: Epoch, epoch: int) -> Epoch:
     `EpochBusy` as `require_restatable`."""
     wanted = runtime.ledger.epoch(runtime.pipeline, epoch)
     refused = f"can't show the rows of epoch {epoch} again"
-    if runtime.defined.identity is Identity.CURSOR:
-        raise RestateRefused(
-            f"{refused}: the epochs of {runtime.pipeline} are numbers, and later ones go on where one ended; only a "
-            "pipeline whose sources read by interval can be restored"
-        )
+    require_way_back(runtime.defined, epoch)
     if wanted.root != current.root:
         raise RestateRefused(f"{refused} in the place of {current}: {wanted} is of another range")
     if wanted.id == current.id:
@@ -57,7 +53,7 @@ def find_restored(runtime: Runtime, current: Epoch, epoch: int) -> Epoch:
         )
     if _rows_of(wanted) == _rows_of(current):
         raise RestateRefused(f"{refused}: {current} shows these very rows, by number, digest and columns")
-    require_restatable(runtime, current)
+    require_restatable(runtime, [current])
     return wanted
 
 

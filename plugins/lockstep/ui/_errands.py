@@ -45,7 +45,7 @@ class Errand:
 def _refuse_restating(found: EpochStatus, report: Report) -> str | None:
     epoch = found.epoch
     if epoch.interval is None:
-        return "a cursor's range can't be restated: later epochs go on where it ended"
+        return "a cursor's epochs are restated by `lockstep restate --epoch`"
     if epoch.state is EpochState.REPLACED:
         return "another epoch has taken its place: restate the youngest of its generations"
     if epoch.state is not EpochState.CLEANED:
