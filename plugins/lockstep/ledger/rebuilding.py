@@ -81,7 +81,7 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
         _write(tx, pipeline, of_one_age)
     for one in epochs:
         if one.kept is not None:
-            tx.do("keep_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1])
+            tx.do("keep_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
         for source, claims in one.claims.items():
             plans.claim_files(tx, pipeline, one.id, source, claims)
         for sink, spec in one.plan.sinks.items():
