@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -89,6 +90,40 @@ def test_outputs_of_one_epoch_match_each_other(sealed: Sealed) -> None:
     found = asked(sealed(paid=PAID, booked=PAID.slice(1)), audit, "")
     assert found.sample == [{"day": date(2026, 1, 1), "found": Decimal("4.00"), "expected": Decimal("2.50")}]
     assert asked(sealed(paid=PAID, booked=PAID.slice(0, 3)), audit, "").result.offending == 1
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("within", [0.0, 9.0])
+def test_nothing_is_near_what_is_no_finite_number(sealed: Sealed, odd: float, within: float) -> None:
+    audit = matches("paid", "sum(amount)", "booked", within=within)
+    one, other = pa.table({"amount": [5.0]}), pa.table({"amount": [odd]})
+    assert asked(sealed(paid=one, booked=other), audit, "").result.offending == 1
+    assert asked(sealed(paid=other, booked=one), audit, "").result.offending == 1
+    assert asked(sealed(paid=other, booked=other), audit, "").result.offending == 0
+
+
+def test_what_a_foreign_table_says_of_no_finite_number_offends(sealed: Sealed, shop: str) -> None:
+    wal = sealed(paid=pa.table({"amount": [5.0]}))
+    for said, offending in ("'NaN'", 1), ("'-Infinity'", 1), ("5", 0):
+        audit = matches("paid", "sum(amount)", foreign("shop", f"SELECT {said}::float8"))
+        assert asked(wal, audit, shop).result.offending == offending
+
+
+@pytest.mark.parametrize("name", ["value", "here", "Value", "odd value"])
+def test_groups_go_by_a_column_of_any_name(sealed: Sealed, shop: str, name: str) -> None:
+    """And are compared by what was measured, not by that column with itself."""
+    paid, booked = (pa.table({name: [1, 2], "amount": [10, twenty]}) for twenty in (20, 21))
+    [group] = asked(sealed(paid=paid, booked=booked), matches("paid", "sum(amount)", "booked", by=name), "").sample
+    assert group == {name: 2, "found": 20, "expected": 21}
+    said = foreign("shop", "VALUES (1::bigint, 10::bigint), (2, 21)")
+    [group] = asked(sealed(paid=paid), matches("paid", "sum(amount)", said, by=name), shop).sample
+    assert group == {name: 2, "found": 20, "expected": 21}
+
+
+@pytest.mark.parametrize("name", ["lockstep_value", "Lockstep_Here"])
+def test_groups_do_not_go_by_what_a_comparison_calls_its_own(name: str) -> None:
+    with pytest.raises(InvalidPipeline, match=name):
+        matches("paid", "count(*)", "booked", by=["day", name])
 
 
 def test_a_foreign_system_that_does_not_answer_is_no_answer(sealed: Sealed) -> None:

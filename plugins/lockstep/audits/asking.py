@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockstep.audits._matching import EXPECTED, differing, grouped
+from lockstep.audits._matching import EXPECTED, VALUE, differing, grouped
 from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
 from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
@@ -102,7 +102,7 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
 
 
 def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
-    """What the foreign system says: the columns of a group, and `value`. Raises `SourceUnavailable` where it doesn't
+    """What the foreign system says: the columns of a group, and the value. Raises `SourceUnavailable` where it doesn't
     answer: then there is no verdict, and the epoch waits."""
     where = f"audit {audit.name}, connection {audit.connection}"
     try:
@@ -121,7 +121,7 @@ def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
     if len({row[:-1] for row in rows}) < len(rows):
         raise AuditFailed(f"{where}: it gave a group more than once, by {', '.join(audit.by) or 'none'}")
     values = zip(*rows, strict=True) if rows else [[] for _ in names]
-    return pa.table([pa.array(list(one)) for one in values], names=names)
+    return pa.table([pa.array(list(one)) for one in values], names=[*audit.by, VALUE])
 
 
 def _typed(expected: pa.Table, types: pa.Schema) -> pa.Table:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep.audits._matching import differing, grouped
+from lockstep.audits._matching import OWN_NAMES, differing, grouped
 from lockstep.audits._sql import Text, compose, identifier, literal
 from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
 from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
@@ -255,6 +255,10 @@ def matches(
     key = (by,) if isinstance(by, str) else tuple(by)
     if not (math.isfinite(within) and within >= 0):
         raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
+    if taken := [one for one in key if one.casefold() in OWN_NAMES]:
+        raise InvalidPipeline(
+            f"matches({output!r}, …): groups can't go by {', '.join(taken)}: a comparison calls columns of its own so"
+        )
     called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
     if isinstance(against, Foreign):
         return Matches(
