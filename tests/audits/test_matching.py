@@ -12,7 +12,7 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from lockstep.audits import Audit, foreign, matches
+from lockstep.audits import Audit, asking, foreign, matches
 from lockstep.audits.asking import Answer, ask
 from lockstep.audits.audit import audit_from_spec
 from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
@@ -140,7 +140,14 @@ def test_a_foreign_system_that_does_not_answer_is_no_answer(sealed: Sealed) -> N
         ("SELECT day FROM shop_payments", "it gave 1 columns, expected are 2: day, value"),
         ("SELECT day, amount FROM shop_payments", "it gave a group more than once, by day"),
         ("SELECT day, sum(amount) FROM shop_payments WHERE %(nope)s GROUP BY 1", r"there are %\(epoch\)s"),
-        ("DELETE FROM shop_payments RETURNING day, amount", "read-only"),
+        ("DELETE FROM shop_payments RETURNING day, amount", "syntax error"),
+        (
+            "SELECT day, 'NaN'::numeric FROM shop_payments GROUP BY day",
+            r"what it gave can't be compared \(\w+\)\. Give",
+        ),
+        ("SELECT '{\"a\": 1}'::json, sum(amount) FROM shop_payments", "what it gave can't be compared"),
+        ("SELECT array[]::int[], sum(amount) FROM shop_payments", "what it gave can't be compared"),
+        ("SELECT '[1,3)'::int4range, sum(amount) FROM shop_payments", "what it gave can't be compared"),
         ("SELECT day, 'text' FROM shop_payments GROUP BY day", "can't be asked"),
     ],
 )
@@ -148,6 +155,21 @@ def test_what_cant_be_compared_gets_no_verdict(sealed: Sealed, shop: str, query:
     with pytest.raises(AuditFailed, match=told):
         asked(sealed(paid=PAID), by_day(query), shop)
     assert asked(sealed(paid=PAID), by_day(), shop).result.offending == 0
+
+
+def test_too_many_groups_are_refused_before_they_are_fetched(
+    sealed: Sealed, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "_MOST_GROUPS", 1000)
+    many = "SELECT date '2026-01-01' + n, 1 / (n < 50000)::int FROM generate_series(1, 99999) AS n"
+    with pytest.raises(AuditFailed, match="more than 1,000 rows came"):  # and not that the 50,000th divides by zero
+        asked(sealed(paid=PAID), by_day(many), shop)
+
+
+def test_a_group_without_any_value_has_the_type_of_a_column_in_another_case(sealed: Sealed, shop: str) -> None:
+    paid = pa.table({"Day": pa.array([None], pa.date32()), "amount": PAID.column("amount").slice(3)})
+    audit = matches("paid", "sum(amount)", foreign("shop", f"{BY_DAY} HAVING day IS NULL"), by="DAY")
+    assert asked(sealed(paid=paid), audit, shop).result.offending == 0
 
 
 def test_a_connection_that_is_not_there_is_named(sealed: Sealed) -> None:

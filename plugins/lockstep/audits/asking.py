@@ -118,16 +118,33 @@ def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
     names = [*audit.by, "value"]
     if len(columns) != len(names):
         raise AuditFailed(f"{where}: it gave {len(columns)} columns, expected are {len(names)}: {', '.join(names)}")
-    if len({row[:-1] for row in rows}) < len(rows):
-        raise AuditFailed(f"{where}: it gave a group more than once, by {', '.join(audit.by) or 'none'}")
     values = zip(*rows, strict=True) if rows else [[] for _ in names]
-    return pa.table([pa.array(list(one)) for one in values], names=[*audit.by, VALUE])
+    try:
+        compared = pa.table([pa.array(list(one)) for one in values], names=[*audit.by, VALUE])
+        groups = {row[:-1] for row in rows}
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # it may quote a value
+        raise AuditFailed(
+            f"{where}: what it gave can't be compared ({type(error).__name__}). Give numbers, text, dates or times, no "
+            "json and no array; a numeric that is NaN or infinite has to be cast to float8. Correct the audit, then "
+            "take the new one by replan"
+        ) from None
+    if len(groups) < len(rows):
+        raise AuditFailed(f"{where}: it gave a group more than once, by {', '.join(audit.by) or 'none'}")
+    return compared
 
 
-def _typed(expected: pa.Table, types: pa.Schema) -> pa.Table:
-    """A column without a value has the type of what it is compared with."""
-    fields = [types.field(one.name) if pa.types.is_null(one.type) else one for one in expected.schema]
-    return expected.cast(pa.schema(fields))
+def _typed(audit: Matches, expected: pa.Table, types: pa.Schema) -> pa.Table:
+    """A column without a value has the type of what it is compared with, which an output may write in another case."""
+    fields = [
+        pa.field(one.name, types.field(at).type) if pa.types.is_null(one.type) else one
+        for at, one in enumerate(expected.schema)
+    ]
+    try:
+        return expected.cast(pa.schema(fields))
+    except pa.ArrowException as error:
+        raise AuditFailed(
+            f"audit {audit.name}: a column in which all is null has no type to be compared in ({type(error).__name__})"
+        ) from None
 
 
 def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[str, float]]]:
@@ -211,7 +228,7 @@ class _Database:
         found = grouped(output, audit.measure, audit.by)
         with self._asking(audit) as link:
             types = link.sql(compose("{found} LIMIT 0", found=found)).to_arrow_table().schema
-            link.register("lockstep_arriving", _typed(expected, types))
+            link.register("lockstep_arriving", _typed(audit, expected, types))
             create = "CREATE OR REPLACE TABLE {table} AS SELECT * FROM lockstep_arriving"
             link.execute(compose(create, table=EXPECTED))
             link.unregister("lockstep_arriving")

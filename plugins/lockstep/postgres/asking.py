@@ -31,11 +31,11 @@ def read_rows(
     connection = None
     try:
         connection = dial(dsn, "lockstep audit", replica=replica, readonly=True, settings=settings)
-        with connection, connection.cursor() as cursor:
+        with connection, connection.cursor(name="lockstep_audit") as cursor:  # one of ours would get all rows at once
             cursor.execute(query, parameters)
+            rows = cursor.fetchmany(most + 1)
             if cursor.description is None:
                 raise SourceRefused(f"{where}: what it was asked gives no rows: give one SELECT")
-            rows = cursor.fetchmany(most + 1)
             if len(rows) > most:
                 raise SourceRefused(f"{where}: more than {most:,} rows came: aggregate them there")
             return [column.name for column in cursor.description], rows
