@@ -229,6 +229,29 @@ def test_todays_audits_are_asked_of_the_rows_again(world: RestatingWorld, day: i
     require_back(world, day)
 
 
+@pytest.mark.parametrize("part", ["_manifest.json", "numbers"])
+def test_what_is_decided_and_damaged_is_shown_again_from_the_same_wal(
+    world: RestatingWorld, day: int, part: str
+) -> None:
+    run = restoring(world, day)
+    go(world, run, day, last="commit")
+    old, other, new = world._looking.generations(world.epoch_of(day))
+    place = world.staging_folder / ((new if part == "_manifest.json" else old).wal or "") / part
+    place.rename(place.with_name("away"))
+    if part == "numbers":  # the rows themselves: nobody has them
+        with pytest.raises(WalCorrupt):
+            go(world, run, day, "stage", "stage")
+        place.with_name("away").rename(place)
+    else:
+        place.with_name("away").unlink()
+        go(world, run, day, "stage", "stage")
+        assert world._looking.epoch("numbers", new.id).restaged is not None
+    go(world, run, day, "stage")
+    require_back(world, day)
+    assert {old.id, other.id, new.id} <= kept(world)
+    assert [found.problem for found in verify(world.runtime(), world.epoch_of(day))] == [None] * 3
+
+
 def test_who_plans_it_anew_takes_the_same_rows(world: RestatingWorld, day: int) -> None:
     run = restoring(world, day)
     go(world, run, day, last="stage")

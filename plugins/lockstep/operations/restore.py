@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from lockstep import remedies
 from lockstep.epoch import Epoch, Interval, RunKey
-from lockstep.errors import LockstepError, RestateRefused, UnknownEpoch
+from lockstep.errors import LockstepError, RestateRefused, StageFailed, UnknownEpoch
 from lockstep.pack import Member, move_pack
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
@@ -99,7 +99,7 @@ def restore(runtime: Runtime, current: Epoch, wanted: Epoch, because: str) -> Me
 
 
 def _asks_no_spark(request_uri: str) -> NoReturn:
-    raise AssertionError(f"{request_uri}: rows that are shown again are read from their WAL")
+    raise StageFailed(f"{request_uri} asks Spark for rows that are shown again from their WAL: nothing was sealed")
 
 
 def _rows(epoch: Epoch) -> dict[str, int]:

@@ -3,7 +3,8 @@
 The decision stands: the epoch keeps the manifest hash that it was decided with, and markers carry that one. Where the
 rows that come out are the sealed ones, by number and digest, every sink that hasn't published yet takes them from the
 new folder. Otherwise nothing is changed. They may come in another order. That matters to sinks that number rows and may
-have sent some already: there only a WAL that is the same byte for byte will do.
+have sent some already: there only a WAL that is the same byte for byte will do. What shows an earlier life's rows again
+takes them from that one's WAL once more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.keyed_state import BaseState, find_base_state
+from lockstep.steps.restoring import write_restored
 from lockstep.steps.stage_job import Launch, write_wal
 from lockstep.wal.manifest import Manifest
 
@@ -94,7 +96,10 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR)
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
-    written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
+    if epoch.restores is not None:  # what its ranges have by now isn't what it shows
+        written = write_restored(runtime, epoch, token)
+    else:
+        written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
     _require_same_rows(epoch, written.manifest)
     reordered = not _is_same(runtime, epoch, written.manifest)
     restaged = Restaged(written.folder, written.manifest.hash, reordered)
