@@ -17,7 +17,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused
+from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, WalGone
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.verify import verify
@@ -39,7 +39,7 @@ from tests.apart import apart
 from tests.crash.state_world import StateWorld, add_up
 from tests.crash.test_delta import make_delta_world
 from tests.crash.victims import Hit, sacrifice
-from tests.crash.world import World, interval_of, make_world, rows_of_day
+from tests.crash.world import World, interval_of, make_world, rows_of_day, write_others
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 
 REASON = "the disk of the ledger was lost"
@@ -623,6 +623,33 @@ def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(two_phase: World
     kept = world._looking.kept_wals("numbers")
     assert sorted(one.wal for one in kept) == world.left_in_staging() == staged
     assert [one.bytes for one in kept] == [one.bytes for one in keeping._looking.kept_wals("numbers")]
+
+
+@pytest.mark.parametrize("replaced", ["before", "after"])
+def test_what_shows_another_lifes_rows_is_not_shown_again_by_a_ledger_that_does_not_know_it_refers_to_them(
+    two_phase: World, databases: Databases, replaced: str
+) -> None:
+    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+    day = next(keeping.days)
+    wrong = _run(day)
+    for task in keeping.tasks():
+        keeping.run_task(task, wrong, day, write_others)
+    first = keeping.epoch_of(day)
+    restate(keeping, day)
+    keeping.run(replace(_run(day), restate="it was right before", restore=first.id), day)
+    shown = keeping.epoch_of(day)
+    if replaced == "before":
+        restate(keeping, day)
+    world = lost(keeping, databases)
+    rebuilt(world)
+    assert world.recover().problems == []
+    if replaced == "after":
+        restate(world, day)
+    kept = {one.epoch for one in world._looking.kept_wals("numbers")}
+    assert first.id in kept and (shown.id in kept) == (replaced == "after")
+    with pytest.raises(WalGone, match="rebuilt since" if replaced == "after" else "isn't kept"):
+        begin(world.runtime(), replace(_run(day), restate="once more", restore=shown.id), interval_of(day))
+    world.run(replace(_run(day), restate="once more", restore=first.id), day)
 
 
 def test_a_delta_table_alone_tells_which_range_each_epoch_has(databases: Databases) -> None:

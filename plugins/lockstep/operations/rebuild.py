@@ -334,8 +334,9 @@ class _Look:
         return False
 
     def _kept(self, wal: SealedWal | None) -> tuple[str, int] | None:
-        """What stays of an epoch that was replaced: its cleanup isn't done again, which would find that."""
-        if wal is None or not self.defined.wal_retention.keeps:
+        """What stays of an epoch that was replaced: its cleanup isn't done again, which would find that. Not a WAL that
+        refers to another one: nothing says any more that this one has to stay for it."""
+        if wal is None or wal.manifest.rows_in is not None or not self.defined.wal_retention.keeps:
             return None
         return wal.folder, sum(wal.manifest.outputs[name].bytes for name in wal.own)
 

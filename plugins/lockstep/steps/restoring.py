@@ -87,6 +87,11 @@ def open_restored(runtime: Runtime, wanted: Epoch) -> SealedWal:
     """The kept WAL of `wanted`, if it has what today's sinks take. Raises `WalGone`, `WalCorrupt`, `RestateRefused`."""
     _require_kept(runtime, wanted)
     wal = open_wal(runtime.staging, wanted)
+    if wal.manifest.rows_in is not None and wanted.restores is None:  # of a ledger that was rebuilt
+        raise WalGone(
+            f"the WAL of {wanted} has its rows in {wal.manifest.rows_in}, and the ledger, rebuilt since, doesn't "
+            "know: those may go at any time. Show the rows of the epoch that has them again, or restate the range"
+        )
     has = ", ".join(sorted(wal.manifest.outputs))
     adopted = {output for sink in runtime.defined.sinks if sink.adopts for output in sink.outputs}
     for sink in runtime.defined.sinks:
