@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from lockstep import crash
-from lockstep.audits import Audit, in_range, unique
+from lockstep.audits import Audit, in_range, none_where, unique
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Input, RunKey
 from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
@@ -27,7 +27,7 @@ from tests.crash.recording import recorded
 from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows
 from tests.crash.test_kept_wals import pass_time
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
-from tests.crash.world import Rows, rows_of_day
+from tests.crash.world import Rows, rows_of_day, write_others, write_parquet
 
 DAY = timedelta(days=1)
 WHY = "it was right before"
@@ -227,6 +227,29 @@ def test_todays_audits_are_asked_of_the_rows_again(world: RestatingWorld, day: i
     release(world.runtime(), held.id, "a test")
     go(audited, run, day)
     require_back(world, day)
+
+
+def test_what_has_sent_rows_to_quarantine_before_the_seal_is_not_asked_again(world: RestatingWorld) -> None:
+    """Its condition is Spark's SQL: DuckDB knows no rlike. Whether rows were sent by it, the seal says."""
+    spark = none_where("numbers", "label rlike '^nobody'", name="spark", quarantine=True)
+    audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
+    day = next(audited.days)
+    for job, run in ((write_others, RunKey("restoring", f"wrong {day}")), (write_parquet, audited.restating_run(day))):
+        for task in audited.tasks():
+            audited.run_task(task, run, day, job)
+    go(audited, restoring(audited, day), day)
+    require_back(audited, day)
+    again, second = audited.epoch_of(day), audited._looking.generations(audited.epoch_of(day))[1]
+    assert again.plan.audits == ()
+    go(audited, restoring(audited, day, second.id), day)
+    go(audited, restoring(audited, day, again.id), day)  # what shows its rows by another life's seal
+    require_back(audited, day)
+
+
+def test_a_condition_that_only_spark_can_judge_is_refused_by_name(world: RestatingWorld, day: int) -> None:
+    spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
+    audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
+    _refused(audited, day, RestateRefused, "audit spark sends rows to quarantine by a condition in Spark's SQL")
 
 
 @pytest.mark.parametrize("part", ["_manifest.json", "numbers"])

@@ -175,9 +175,9 @@ def _write_parquet(folder: Path, changed: Callable[[list[Row]], list[Row]] = lis
 
 
 def _split(rules: Mapping[str, Rule], table: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """What stays and what goes by one `in_range`."""
+    """What stays and what goes by one `in_range`, or by a condition that no row meets."""
     [(name, rule)] = rules.items()
-    goes = pc.greater(table[rule.column], rule.at_most)
+    goes = pc.greater(table[rule.column], rule.at_most) if rule.column else pa.array([False] * len(table))
     away = table.filter(goes)
     return table.filter(pc.invert(goes)), away.append_column(AUDITS, pa.array([name] * len(away)))
 

@@ -15,7 +15,7 @@ from lockstep.pack import Member, move_pack
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
 from lockstep.steps.generations import find_current, require_reason, require_replaceable
-from lockstep.steps.restoring import check_restored, find_restored
+from lockstep.steps.restoring import check_restored, find_restored, plan_restored
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
     refusals: dict[str, str] = {}
     try:
         check_restored(runtime, find_restored(runtime, current, wanted.id))
+        plan_restored(runtime, wanted)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in current.plan.sinks:

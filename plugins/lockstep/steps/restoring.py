@@ -7,6 +7,7 @@ Of outputs that tables adopt the files carry the epoch's number, so these are wr
 from __future__ import annotations
 
 from lockstep import remedies
+from lockstep.audits.audit import quarantining
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Json, Plan, RunKey
 from lockstep.errors import EpochBusy, RestateRefused, WalCorrupt, WalGone
@@ -124,15 +125,30 @@ def _require_same_home(runtime: Runtime, wanted: Epoch, wal: SealedWal, sink: Si
 
 
 def plan_restored(runtime: Runtime, wanted: Epoch) -> Plan:
-    """What `wanted` has read, for today's sinks and audits. No file is claimed for it: those are the range's."""
-    pipeline, audits = runtime.defined, tuple(map(_asked_of_sealed_rows, runtime.defined.audit_specs()))
-    return Plan(wanted.plan.sources, pipeline.sink_specs(), wanted.plan.reads, audits)
+    """What `wanted` has read, for today's sinks and audits. No file is claimed for it: those are the range's. Raises
+    `RestateRefused` for an audit that can't be asked of rows that are sealed."""
+    proven = quarantining(_sealer(runtime, wanted).plan.audits)  # what offends these has left before the seal
+    audits = [_asked_of_sealed_rows(wanted, one) for one in runtime.defined.audit_specs() if one not in proven]
+    return Plan(wanted.plan.sources, runtime.defined.sink_specs(), wanted.plan.reads, tuple(audits))
 
 
-def _asked_of_sealed_rows(audit: Json) -> Json:
+def _sealer(runtime: Runtime, epoch: Epoch) -> Epoch:
+    """The life whose job wrote these rows."""
+    while epoch.restores is not None:
+        epoch = runtime.ledger.epoch(epoch.pipeline, epoch.restores)
+    return epoch
+
+
+def _asked_of_sealed_rows(wanted: Epoch, audit: Json) -> Json:
     """No row leaves an output that is sealed: what would send some to quarantine holds the epoch."""
     if not audit.get("quarantine"):
         return audit
+    if audit["asked"]["offence"] == "where":  # what DuckDB is asked otherwise is made from the rule, and not its text
+        raise RestateRefused(
+            f"can't show the rows of epoch {wanted.id} again: audit {audit['name']} sends rows to quarantine by a "
+            "condition in Spark's SQL, which can't be asked of sealed rows, and these weren't sealed by it. Ask it "
+            "without quarantine, in DuckDB's SQL, take it out, or restate the range instead"
+        )
     return {**{name: told for name, told in audit.items() if name != "quarantine"}, "blocking": True}
 
 
