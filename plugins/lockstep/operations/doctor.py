@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from packaging.requirements import Requirement
 
 from lockstep import remedies
-from lockstep.epoch import Json
-from lockstep.errors import LockstepError, UnknownEpoch
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
@@ -31,6 +31,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch, require_unshown
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
@@ -334,10 +335,20 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
             says = f"epoch {epoch.id} was planned with other sinks (changed: {', '.join(changed)})"
             command = remedies.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.BROKEN, says, command)
-        elif epoch.state in UNDECIDED and epoch.plan.audits != runtime.definition.audit_specs():
+        elif epoch.state in UNDECIDED and epoch.plan.audits != _audits_of(runtime, epoch):
             says = f"epoch {epoch.id} was planned with other audits, and is asked those"
             command = remedies.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.WARNING, says, command)
+
+
+def _audits_of(runtime: Runtime, epoch: Epoch) -> tuple[Json, ...] | None:
+    """Those that a replan would give it; None where it would be refused by name."""
+    if epoch.restores is None:
+        return runtime.defined.audit_specs()
+    try:
+        return plan_restored(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.restores)).audits
+    except RestateRefused:
+        return None
 
 
 def _orphans(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
