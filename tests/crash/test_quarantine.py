@@ -98,6 +98,28 @@ def test_quarantine_can_be_read_at_every_state_and_goes_with_what_is_given_up(qu
         world.quarantined(other)
 
 
+@pytest.mark.parametrize("damaged", [False, True], ids=["sealed", "staged again"])
+def test_quarantine_can_be_read_while_cleanup_has_moved_it_and_not_said_so(
+    quarantining: QuarantiningWorld, damaged: bool
+) -> None:
+    world, day = quarantining, next(quarantining.days)
+    gone = Counter(rows_of_day(day)) - small(day)
+    world.run_until(run_of(day), day, "commit")
+    if damaged:
+        [file, *_] = sorted((world.staging_folder / (world.epoch_of(day).wal or "")).glob("numbers/*.parquet"))
+        file.write_bytes(file.read_bytes()[:-1])
+        restage(world.runtime(), world.epoch_of(day).id, write_backwards, "a bad disk")
+    for task in world.tasks()[world.tasks().index("commit") + 1 : -1]:
+        world.run_task(task, run_of(day), day)
+    epoch, staging = world.epoch_of(day), world.runtime().staging
+    rows = epoch.restaged.wal if epoch.restaged else epoch.wal
+    staging.archive(epoch.wal or "", world._looking.deployment(), epoch.pipeline, epoch.id, rows)
+    assert world.quarantined(day) == gone
+    assert (world.staging_folder / find_quarantine(world.runtime(), epoch.id).folder / "output=numbers").is_dir()
+    world.run_task("cleanup", run_of(day), day)
+    assert world.quarantined(day) == gone
+
+
 def test_a_range_that_is_restated_has_the_quarantine_of_now(quarantining: QuarantiningWorld) -> None:
     world, day = quarantining, next(quarantining.days)
     world.run(run_of(day), day)

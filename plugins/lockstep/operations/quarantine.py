@@ -31,7 +31,7 @@ def find_quarantine(runtime: Runtime, epoch_id: int) -> QuarantineLog:
     epoch = _sealed(runtime, epoch_id)
     summary: dict[str, Json] = epoch.summary or {}
     sources = {name: found["quarantined"] for name, found in summary.get("sources", {}).items()}
-    place = runtime.staging.quarantine_folder(epoch.wal or "", archived=epoch.state in _ARCHIVED)
+    place = runtime.staging.quarantine_folder(epoch.wal or "", archived=_is_archived(runtime, epoch))
     outputs = summary.get("quarantined", {})
     return QuarantineLog(epoch, place, outputs, {name: rows for name, rows in sources.items() if rows})
 
@@ -44,7 +44,7 @@ def open_quarantined(runtime: Runtime, epoch_id: int, output: str) -> OutputBatc
     `StagingUnavailable`.
     """
     epoch = _sealed(runtime, epoch_id)
-    archived = epoch.state in _ARCHIVED
+    archived = _is_archived(runtime, epoch)
     manifest = _manifest_of_rows(runtime, epoch, archived)
     if output not in manifest.quarantined:
         some = ", ".join(sorted(manifest.quarantined)) or "of none"
@@ -61,6 +61,13 @@ def _sealed(runtime: Runtime, epoch_id: int) -> Epoch:
     if epoch.wal is None or epoch.manifest_hash is None:
         raise NotPrepared(f"{epoch} is {epoch.state}: what goes to quarantine is known when it is sealed")
     return epoch
+
+
+def _is_archived(runtime: Runtime, epoch: Epoch) -> bool:
+    """Whether cleanup keeps the rows: it moves them before it records that it did, and may stop in between."""
+    if epoch.state is EpochState.PUBLISHED:
+        return runtime.staging.is_quarantine_archived(epoch.restaged.wal if epoch.restaged else epoch.wal or "")
+    return epoch.state in _ARCHIVED
 
 
 def _manifest_of_rows(runtime: Runtime, epoch: Epoch, archived: bool) -> Manifest:

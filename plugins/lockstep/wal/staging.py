@@ -36,7 +36,7 @@ from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._hdfs_storage import HdfsStorage
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
-from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
+from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors, tree
 from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import Manifest, Quarantined, SourceCount, canonical
@@ -284,6 +284,15 @@ class Staging:
         """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
         deployment, pipeline, epoch = _parse(wal)
         return _kept_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
+
+    def is_quarantine_archived(self, wal: str) -> bool:
+        """Whether `archive` has moved all that a WAL's job sent to quarantine."""
+        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_kept_quarantine(*_parse(wal)))
+
+    def _has_files(self, folder: str) -> bool:
+        with naming_errors("list", folder), suppress(FileNotFoundError):
+            return any(one.kind is Kind.FILE for one in tree(self._storage, folder))
+        return False
 
     def home(self, home: OutputHome, deployment: str, pipeline: str) -> HomeStaging:
         """What the pipeline has staged below the table that is an output's home."""
