@@ -32,7 +32,7 @@ from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
-from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch, require_unshown
+from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
@@ -269,9 +269,12 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _unshown(runtime: Runtime) -> Iterator[Finding]:
-    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide."""
+    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide, `SinkUnavailable` if one can't be
+    asked."""
+    clearance = Clearance(runtime)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
-        require_unshown(runtime, epoch)
+        clearance.given_for(epoch)
+    clearance.require_all()
     yield from ()
 
 
