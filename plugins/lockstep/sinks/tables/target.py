@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from lockstep.crash import CrashPoint, reach
@@ -161,7 +161,7 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
             marker = self.own.find_marker(claim.cursor, replaced.id)
             if marker is None and decided:
-                told = SinkEpoch(replaced.id, claim.epoch.token, replaced.manifest_hash, claim.epoch.timestamp)
+                told = _as_shown(replaced, claim.epoch)
                 if self.own.insert_marker(claim.cursor, told):
                     return False
                 marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
@@ -272,3 +272,12 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
             claim.commit()
         reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
+
+
+def _as_shown(replaced: Replaced, epoch: SinkEpoch) -> SinkEpoch:
+    """What the marker of an epoch that the target never shows says, whose place `epoch` takes: its range and its
+    generation too, or a rebuilt ledger would find a generation that nobody has a marker of."""
+    told = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
+    if epoch.interval is None:
+        return told
+    return replace(told, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
