@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, SinkUnavailable
+from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.ledger import Ledger
 from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber

@@ -269,8 +269,8 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _unshown(runtime: Runtime) -> Iterator[Finding]:
-    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide, `SinkUnavailable` if one can't be
-    asked."""
+    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide, `SinkUnavailable` if one
+    can't be asked."""
     clearance = Clearance(runtime)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         clearance.given_for(epoch)

@@ -58,7 +58,7 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
 
 
 class Clearance:
-    """Whether epochs that this ledger hasn't decided may lose what they left: only if no sink of their plans shows them.
+    """Whether epochs that aren't decided may lose what they left: only if no sink of their plans shows them.
 
     A sink that can't be asked holds back the epochs that it takes part in, and no others; `require_all` tells of it at
     the end. It is asked once, however many epochs there are.
@@ -96,8 +96,8 @@ class Clearance:
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(
             f"{epochs}{more}: nothing is rolled back or deleted while nobody can ask sink {sink} whether it shows that "
-            f"({why}). It is tried again. If that sink is gone for good: {remedies.void(self._runtime.pipeline, first)} "
-            "gives the range up without asking it, and a week after it was last planned nobody asks it any more"
+            f"({why}). It is tried again. If that sink is gone: {remedies.void(self._runtime.pipeline, first)} gives "
+            "the range up without asking it, and a week after it was last planned nobody asks it any more"
         )
 
     def miss(self, spec: Json, error: LockstepError) -> None:
