@@ -42,7 +42,7 @@ from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
-from lockstep.orchestration.replanning import replanned_by
+from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
 from lockstep.orchestration.resolving import asked_to_resolve
 from lockstep.orchestration.restating import refuse_to_restore, with_wish
 from lockstep.pack import Member, move_pack, require_all_moved
@@ -296,6 +296,7 @@ class PackOperator(EpochOperator):
     def _runs(self, context: Context) -> list[RunKey]:
         run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
         refuse_to_restore(run)
+        refuse_to_replan(context, self._moved())
         span = self._interval(context)
         if span is None:
             most = self.most if run.epoch is None else 1

@@ -31,3 +31,11 @@ def replanned_by(context: Context, moved: Collection[str]) -> tuple[str | None, 
     if reason is not None and len(moved) > 1:
         raise IllegalTransition(f"this DAG moves {', '.join(moved)}: replan an epoch of one by `lockstep replan`")
     return reason, number
+
+
+def refuse_to_replan(context: Context, moved: Collection[str]) -> None:
+    """For a task that moves many epochs: to go on as if nobody had asked would move what was to be frozen anew. Raises
+    `IllegalTransition`."""
+    reason, number = replanned_by(context, moved)
+    if reason is not None or number is not None:
+        raise IllegalTransition("a run that moves many epochs (pack=…) replans none: `lockstep replan` does")
