@@ -86,6 +86,7 @@ def test_a_run_that_is_to_replan_freezes_its_epoch_anew_once_and_moves_it(world:
         replan_for(fewer.runtime(), run, "the warehouse moves out", old.id + 1)
     assert world.epoch_of(day) == old
     assert replan_for(fewer.runtime(), run, "the warehouse moves out", old.id) is not None
+    assert replan_for(fewer.runtime(), run, "the warehouse moves out", old.id) is None, "begin has waited meanwhile"
     fewer.run(run, day)
     assert fewer.shown_in_files(day) and not fewer.shown_in_warehouse(day)
     assert replan_for(fewer.runtime(), run, "the warehouse moves out") is None, "cleared, it finds its epoch"

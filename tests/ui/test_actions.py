@@ -298,6 +298,23 @@ def test_what_is_to_take_anothers_place_is_frozen_anew_by_a_run_that_restates(
     assert (run["conf"]["lockstep_restate"], run["conf"]["lockstep_replan"]) == ("a late file", "a later one")
 
 
+def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these_rows(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    """Or begin would wait for it as for another run's, and each look plan it anew."""
+    first = cleaned(ledger, planned(ledger))
+    second = ledger.plan_generation(first, a_plan(), {}, OTHER_RUN, "a late file")
+    assert second is not None
+    third = ledger.plan_generation(cleaned(ledger, second), a_plan(), {}, RUN, "it was right before", restores=first.id)
+    assert third is not None
+    path = f"/lockstep/pipelines/{FLIGHTS}/epochs/{third.id}/replan"
+    shown = browser("operator").get(path).text
+    assert "the same rows, those of epoch 1" in shown and "the files of" not in shown
+    answer(browser, path, reason="a sink came")
+    [run] = triggered
+    assert run["conf"]["lockstep_restore"] == first.id and run["conf"]["lockstep_restate"] == "it was right before"
+
+
 def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
 ) -> None:

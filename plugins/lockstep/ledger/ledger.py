@@ -568,9 +568,16 @@ class Ledger(LedgerReader):
         self._connection.run(Role.OPERATOR, work, reason)
 
     def replan_epoch(
-        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]], reason: str
+        self,
+        pipeline: str,
+        epoch: int,
+        plan: Plan,
+        claims: Mapping[str, Sequence[Claim]],
+        reason: str,
+        run: RunKey | None = None,
     ) -> Epoch:
-        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on.
+        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on. `run`: the one
+        that is to move it then, and has it from now on.
 
         A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
         """
@@ -581,6 +588,8 @@ class Ledger(LedgerReader):
             guards.require_undecided(row, "replan")
             plans.require_joins(tx, row, plan)
             row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            if run is not None:
+                attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
             for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
                 tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))

@@ -28,12 +28,13 @@ def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
     return epoch
 
 
-def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
+def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = None) -> Epoch:
     """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of a cursor's that takes another's
-    place, and of one that shows earlier rows again these. Raises `IllegalTransition` for a decided one."""
+    place, and of one that shows earlier rows again these. `run`: whose epoch it is from then on. Raises
+    `IllegalTransition` for a decided one."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
-        return _replan_restored(runtime, old, old.restores, reason)
+        return _replan_restored(runtime, old, old.restores, reason, run)
     if _keeps_range(runtime, old):
         plan = plan_again(runtime, [old])  # later epochs go on where it ends
     else:
@@ -43,14 +44,14 @@ def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
             before = runtime.ledger.last_original(runtime.pipeline, below=epoch_id)
         plan = make_plan(runtime, old.interval, before, replaced=old)
     claims = {} if _keeps_range(runtime, old) else find_claims(runtime, plan)
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
 
 
 def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
     """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last. None once the run has
-    its epoch: it is done once, however often the run is tried again.
+    its epoch: it is done once, however often the run is tried again, or waits in `begin`.
 
     `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
     `NameTaken`.
@@ -63,7 +64,7 @@ def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = 
         now = f"the one that it begins is {found}" if found else "none of its range is undecided"
         raise IllegalTransition(f"run {run.run_id} was to replan {meant}, but {now}")
     require_same_pipeline(runtime)
-    return replan(runtime, found.id, reason)
+    return replan(runtime, found.id, reason, run)
 
 
 def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
@@ -76,9 +77,9 @@ def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
     return found if found is not None and found.state in UNDECIDED else None
 
 
-def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str) -> Epoch:
+def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str, run: RunKey | None) -> Epoch:
     plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, restores))
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, old.id, plan, {}, reason)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, old.id, plan, {}, reason, run)
     roll_back(runtime, old)
     return epoch
 

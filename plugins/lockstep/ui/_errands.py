@@ -25,7 +25,7 @@ from lockstep.operations.resolve import Resolution
 from lockstep.orchestration.recovery import RECOVERY_TAG
 from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
-from lockstep.orchestration.restating import conf_of
+from lockstep.orchestration.restating import RESTORE, conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 from lockstep.ui._actions import NAMED, voided_votes
 
@@ -102,6 +102,8 @@ def _refuse_replanning(found: EpochStatus, report: Report) -> str | None:
 
 def _effects_of_replanning(found: EpochStatus, report: Report) -> list[str]:
     epoch = found.epoch
+    if epoch.restores is not None:
+        return [*_effects_of_showing_again(found, epoch.restores), *_paused(found)]
     now = f"the files of {_span(epoch.interval)} that are there then" if epoch.interval else "all that is there then"
     told = [
         f"A run of DAG {_dag_of(found)} freezes its range anew: {now}, read by the definition of then, for its sinks; "
@@ -117,10 +119,22 @@ def _effects_of_replanning(found: EpochStatus, report: Report) -> list[str]:
     return [*told, "What it left in sinks and staging is rolled back by that run.", *_paused(found)]
 
 
+def _effects_of_showing_again(found: EpochStatus, restores: int) -> list[str]:
+    told = [
+        f"A run of DAG {_dag_of(found)} plans it anew for the sinks of then: the same rows, those of epoch {restores}, "
+        "and no input is read. Then it moves the epoch."
+    ]
+    if found.run:
+        told.append(f"The attempt of run {found.run} is void from then on.")
+    return [*told, *voided_votes(found), "What it left in sinks and staging is rolled back by that run."]
+
+
 def _conf_of_replanning(found: EpochStatus, reason: str) -> dict[str, Json]:
     epoch = found.epoch
     # or the run would find what it is to replace, and have nothing to do
     place = conf_of(epoch.generation.because, None) if epoch.generation else {}
+    if epoch.restores is not None:
+        place[RESTORE] = epoch.restores
     return {**_interval_of(epoch), **place, REPLAN: reason, REPLAN_EPOCH: epoch.id}
 
 
