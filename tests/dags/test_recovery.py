@@ -13,6 +13,7 @@ from psycopg2.extensions import parse_dsn
 from lockstep.epoch import Identity
 from lockstep.errors import EpochsStuck, IllegalTransition
 from lockstep.ledger import Ledger, migrate
+from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
 from lockstep.states import Role
 from stack.postgres import PostgresServer
@@ -75,6 +76,13 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
     task.execute(cast("Context", {"params": {"pipeline": FLIGHTS}}))
     task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
     assert seen == ["recover", (7, "delays"), "recover"]
+
+    def used_up(*_: object) -> None:
+        raise NothingAsked("it was carried out")
+
+    monkeypatch.setattr(operators, "resolve_as_asked", used_up)
+    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
+    assert seen.pop() == "recover" and len(seen) == 3, "a retry goes on with the rest"
     for wrong in ({"resolve_sink": None}, {"resolve_epoch": "7"}, {"resolve_epoch": True}, {"pipeline": None}):
         params = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", **wrong}
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):

@@ -125,6 +125,8 @@ def test_a_word_that_was_left_is_refused_where_the_target_proves_the_contrary(fe
     with pytest.raises(LedgerConflict, match="was not applied"):
         carry_out(feed)
     assert feed.state(1) == "committed"
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed)  # by anybody, once the target can't be asked
 
 
 @pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)

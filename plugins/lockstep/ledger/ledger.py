@@ -620,9 +620,9 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
-    def note_word(self, epoch: Epoch, sink: str, word: str) -> None:
-        """Keep what a person says of a decided epoch in a sink that hasn't published it; it moves nothing. Raises
-        `IllegalTransition`."""
+    def note_word(self, epoch: Epoch, sink: str, word: str, role: Role = Role.OPERATOR) -> None:
+        """Keep what a person says of a decided epoch in a sink that hasn't published it, or (`role`) what became of
+        that; it moves nothing. Raises `IllegalTransition`."""
 
         def work(tx: Transaction) -> None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
@@ -633,7 +633,7 @@ class Ledger(LedgerReader):
             key = {**guards.key(epoch), "sink": sink, "state": known.state.value}
             tx.do("write_note", **key, attempt=row["attempt"], token=known.vote.token)
 
-        self._connection.run(Role.OPERATOR, work, word)
+        self._connection.run(role, work, word)
 
     def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
         """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""

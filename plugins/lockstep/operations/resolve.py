@@ -30,6 +30,10 @@ from lockstep.states import EpochState, ParticipantState, Role
 _log = logging.getLogger(__name__)
 
 
+class NothingAsked(IllegalTransition):
+    """No person's word is left that hasn't been carried out, or refused."""
+
+
 Resolution = Literal["applied", "not-applied"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
@@ -41,8 +45,9 @@ def ask(ledger: Ledger, epoch: Epoch, sink_name: str, word: Resolution, reason: 
 
 def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str) -> Epoch:
     """`resolve`, by the word that a person has left. It counts as long as nothing else happened to this sink's part
-    since: so it is carried out once, and of two persons the last one is heard. Raises `IllegalTransition`, and as
-    `resolve`."""
+    since: so it is carried out once, and of two persons the last one is heard. One that the target refutes is used up,
+    too: or whoever may trigger a recovery could have it carried out once the target can't be asked. Raises
+    `NothingAsked`, and as `resolve`."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     known = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
     said = runtime.ledger.last_word(epoch, sink_name)
@@ -50,8 +55,12 @@ def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str) -> Epoch:
         for word in RESOLUTIONS:
             before, asked, reason = (said.reason or "").partition(_asked(word))
             if asked and not before and said.token == known.vote.token:
-                return resolve(runtime, epoch_id, sink_name, word, f"as {said.actor} asked: {reason}")
-    raise IllegalTransition(
+                try:
+                    return resolve(runtime, epoch_id, sink_name, word, f"as {said.actor} asked: {reason}")
+                except LedgerConflict as refuted:
+                    runtime.ledger.note_word(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
+                    raise
+    raise NothingAsked(
         f"can't resolve {epoch} in sink {sink_name}: nobody has asked for that since its part in it last changed"
     )
 

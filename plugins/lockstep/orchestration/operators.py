@@ -35,7 +35,7 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
 from lockstep.operations.replan import replan_for
-from lockstep.operations.resolve import resolve_as_asked
+from lockstep.operations.resolve import NothingAsked, resolve_as_asked
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator
@@ -396,7 +396,10 @@ class RecoverOperator(TellingOperator):
         asked = asked_to_resolve(self.pipeline, context)
         with open_runtime(self.pipeline, None, context) as runtime:
             if asked is not None:
-                resolve_as_asked(runtime, *asked)
+                try:
+                    resolve_as_asked(runtime, *asked)
+                except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
+                    self.log.warning("%s", done)
             report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
