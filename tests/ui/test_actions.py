@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -299,20 +300,20 @@ def test_what_is_to_take_anothers_place_is_frozen_anew_by_a_run_that_restates(
 
 
 def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these_rows(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+    ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
 ) -> None:
     """Or begin would wait for it as for another run's, and each look plan it anew."""
-    first = cleaned(ledger, planned(ledger))
-    second = ledger.plan_generation(first, a_plan(), {}, OTHER_RUN, "a late file")
-    assert second is not None
-    third = ledger.plan_generation(cleaned(ledger, second), a_plan(), {}, RUN, "it was right before", restores=first.id)
-    assert third is not None
-    path = f"/lockstep/pipelines/{FLIGHTS}/epochs/{third.id}/replan"
-    shown = browser("operator").get(path).text
-    assert "the same rows, those of epoch 1" in shown and "the files of" not in shown
-    answer(browser, path, reason="a sink came")
-    [run] = triggered
-    assert run["conf"]["lockstep_restore"] == first.id and run["conf"]["lockstep_restate"] == "it was right before"
+    from lockstep.ui._errands import ERRANDS
+    from lockstep.ui.app import require_epoch
+
+    new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")
+    assert new is not None and new.generation is not None
+    found = require_epoch(report, FLIGHTS, new.id)
+    found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
+    told = " ".join(ERRANDS["replan"].effects(found, report))
+    assert "the same rows, those of epoch 1" in told and "the files of" not in told
+    conf = ERRANDS["replan"].conf(found, "a sink came")
+    assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
 
 
 def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
