@@ -167,17 +167,18 @@ class Runtime:
         return replace(
             told,
             replaced=tuple(map(_to_replaced, replaced)),
-            earlier=tuple(map(_to_replaced, self._replaced_by(replaced))),
+            earlier=tuple(replace(_to_replaced(one), heir=heir) for one, heir in self._replaced_by(replaced)),
             generation=generation.number,
             root=generation.through or epoch.root,
         )
 
-    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[Epoch]:
-        """The lives before these, and before those."""
+    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[tuple[Epoch, int]]:
+        """The lives before these, and before those, each with the number of the one that took its place."""
         ahead = list(lives)
         while ahead:
-            before = self.ledger.replaced(ahead.pop())
-            yield from before
+            heir = ahead.pop()
+            before = self.ledger.replaced(heir)
+            yield from ((one, heir.id) for one in before)
             ahead += before
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:

@@ -13,13 +13,14 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache, partial
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.sinks.open_sink import OpenSink, shown_before
-from lockstep.sinks.values import Adoptable, Batches, Marker, Presence, Publication, SinkEpoch, Txn
+from lockstep.sinks.values import Adoptable, Batches, Marker, Presence, Publication, Replaced, SinkEpoch, Txn
 
 if TYPE_CHECKING:
     from lockstep.sinks.compacting import CompactingTable
@@ -81,14 +82,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
 
     def require_liftable(self, head: Head, epoch: SinkEpoch) -> None:
         """Refuse before the decision if `adopt` couldn't take the rows of those out of this state whose place `epoch`
-        takes; write nothing. Raises `PreflightRefused`."""
+        takes, and of the lives before those, which it shows only if somebody took it back; write nothing. Raises
+        `PreflightRefused`."""
         raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't take back what it has shown")
 
     @abstractmethod
     def adopt(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> Answer:
         """Send one commit that has the files and the marker, to be applied only to `head`. Sent once: neither this nor
         a library below may try again. Whatever happens to it, no file is deleted. The same commit takes the rows of
-        `epoch.replaced` away.
+        `epoch.replaced` and `epoch.earlier` away.
 
         Raises only before anything was sent: then nothing is applied.
         """
@@ -119,7 +121,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.marker_in(head, replaced.id), epoch)
         if epoch.replaced:
-            self.require_liftable(head, epoch)
+            self.require_liftable(head, self._with_all_replaced(head, epoch))
         vote = Vote(epoch.token, None, self.target_of(head), {output.output: output.rows})
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
         return vote
@@ -160,13 +162,19 @@ class AdoptingSink(OpenSink, Generic[Head]):
         )
 
     def _with_all_replaced(self, head: Head, epoch: SinkEpoch) -> SinkEpoch:
-        """With everything whose rows this very state may show and that has to go. What a state has no marker of, or has
-        had replaced, has no row in it."""
-        found = self._taken_away(epoch, lambda number: self.marker_in(head, number)) if epoch.replaced else []
-        gone = {number for _, marker in found if marker for number in marker.replaced}
-        gone |= {one.id for one, marker in found if marker is None}
-        told = [replace(one, rows=dict.fromkeys(one.rows, 0)) if one.id in gone else one for one, _ in found]
-        return replace(epoch, replaced=tuple(told))
+        """With everything whose rows this very state may show and that has to go. What a state has no marker of has no
+        row in it; what was replaced in it may: a table that somebody took back to an older version keeps the markers of
+        today."""
+        find = cache(partial(self.marker_in, head))
+        found = self._taken_away(epoch, find) if epoch.replaced else []
+        replaced = tuple(one if marker else _without_rows(one) for one, marker in found)
+        before = {one.id for one in replaced}
+        earlier = [one for one in epoch.earlier if one.id not in before]
+        for one in earlier:
+            if marker := find(one.id):
+                self._require_shown(one, marker, epoch)
+        told = tuple(one if find(one.id) else _without_rows(one) for one in earlier)
+        return replace(epoch, replaced=replaced, earlier=told)
 
     def _own(self, wal: Iterable[Batches]) -> Adoptable:
         """The sink's output, which was staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""
@@ -223,3 +231,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
 
     def target_id(self) -> str:
         return self.target_of(self.load_head())
+
+
+def _without_rows(one: Replaced) -> Replaced:
+    return replace(one, rows=dict.fromkeys(one.rows, 0))

@@ -61,6 +61,7 @@ class Replaced:
     id: int
     manifest_hash: str  #: what its marker carries
     rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
+    heir: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
 
 
 @dataclass(frozen=True)
