@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,6 @@ def pipeline_of(source: Source, *, hold: timedelta = timedelta(hours=2)) -> Pipe
 
 
 ORDERS = pipeline_of(Days())
-NUMBERS = replace(pipeline_of(Numbers()), name="numbers")
 SHARDED = Pipeline(
     name="sharded",
     sources={"orders": Days()},

@@ -60,8 +60,7 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
 def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
-    before = partial(runtime.ledger.measured_before, epoch)
-    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, before, runtime.connections)
+    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, partial(runtime.ledger.measured_before, epoch))
     answers = ask(audits, occasion, open_wal(runtime.staging, epoch))
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)
@@ -78,7 +77,7 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
 
 def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:
     """Some of the rows that offend, for people; where, or None if none do. They outlive the WAL."""
-    offended = [answer for answer in answers if answer.result.offending and not answer.away]
+    offended = [answer for answer in answers if answer.result.offending]
     if not offended:
         return None
     told = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}

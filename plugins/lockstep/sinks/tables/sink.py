@@ -22,7 +22,6 @@ from lockstep.sinks.values import Guarantee, SinkContext
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 Validate: TypeAlias = Literal["load", "schema"]
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
-OnMissingName: TypeAlias = Literal["refuse", "delete", "keep"]
 
 Cursor = TypeVar("Cursor")
 
@@ -30,7 +29,7 @@ Cursor = TypeVar("Cursor")
 class TableSink(Sink):
     """Tables of one database, all of which show an epoch together. What the arguments mean is told by each database."""
 
-    operational = frozenset({"lock_timeout", "on_missing"})
+    operational = frozenset({"lock_timeout"})
     default_schema: ClassVar[str | None] = None  #: of Lockstep's own tables; None: the connection's
 
     def __init__(
@@ -53,10 +52,9 @@ class TableSink(Sink):
         guarantee: str = Guarantee.EXACTLY_ONCE,
         committer: str | None = None,
         on_new_columns: OnNewColumns = "refuse",
-        on_missing: OnMissingName = "refuse",
     ) -> None:
         super().__init__(name)
-        self.upserts = Upserts.of(name, tables, mode, key, order, deleted, on_missing)
+        self.upserts = Upserts.of(name, tables, mode, key, order, deleted)
         self.replaces = self.upserts is not None
         # an upsert that is prepared holds keys
         self.protocol: ProtocolName = protocol or ("write_ahead" if self.replaces else "two_phase")
@@ -79,6 +77,11 @@ class TableSink(Sink):
         if self.on_new_columns not in ("refuse", "add"):
             raise InvalidPipeline(
                 f"sink {self.name}: on_new_columns={self.on_new_columns!r} is neither 'refuse' nor 'add'"
+            )
+        if self.on_new_columns == "add" and self.upserts is not None:
+            raise InvalidPipeline(
+                f"sink {self.name}: mode='upsert' adds no columns to its tables: add them yourself, and leave "
+                "on_new_columns='refuse'"
             )
         if not self.lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self.lock_timeout}, has to be above 0 seconds")
