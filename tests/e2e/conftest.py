@@ -55,7 +55,7 @@ def stack() -> Iterator[TestedStack]:
     made = TestedStack(Home(root, ports), kafka=False)  # a broker is started by whose tests want one
     try:
         with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("PGPASSFILE", str(made.home.passfile))  # as `up` does, and that one for good
+            environment.setenv("PGPASSFILE", str(made.home.passfile))  # for what asks in this process
             made.up()
             yield made
     finally:
