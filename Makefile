@@ -43,7 +43,7 @@ lock: $(STAMP) ## renew requirements.txt from requirements.in
 	@{ echo '# The full lock of requirements.in, for every platform and Python >= 3.11; made by `make lock`. Do not edit.'; \
 	  cat requirements.txt; } > requirements.new && mv requirements.new requirements.txt
 
-demo: setup ## run a real backfill of the flights DAG from nothing, and reconcile it (DAYS=14)
+demo: setup ## run a real backfill of the flights DAG from nothing, restate a day of it, and reconcile all (DAYS=14)
 	@$(BIN)/python -m stack demo --days $(DAYS)
 
 demo-kafka: kafka ## sum real flights by hour from Kafka to Kafka and a table while they come in, and compare (DAYS=14)

@@ -26,7 +26,7 @@ app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 RESULTS = Path(__file__).parent / "results"
 #: Modules, each a part of the run; `python -m benchmarks.PART --help` tells more of one.
-PARTS = ("epochs", "audits", "year", "sinks", "lake", "state", "windows", "kafka", "ledger")
+PARTS = ("epochs", "audits", "year", "sinks", "lake", "state", "windows", "kafka", "ledger", "pages")
 _QUICK = {
     "epochs": ["--rows", "300000"],
     "audits": ["--rows", "300000"],
@@ -37,6 +37,7 @@ _QUICK = {
     "windows": ["--rows", "100000"],
     "kafka": ["--rows", "100000"],
     "ledger": ["--epochs", "20000", "--load-seconds", "5"],
+    "pages": ["--epochs", "20000"],
 }
 
 

@@ -111,6 +111,7 @@ AIMS = (
     Aim("lake", "100 files of 30,000 rows", "IcebergSink, publish", Kind.SECONDS, 0.3),
     Aim("audits", "whole epochs", "2 of what the seal counts", Kind.TIME, 1.05, "no audits"),
     Aim("audits", "whole epochs", "5 ready ones, of 3 columns", Kind.TIME, 1.1, "no audits"),
+    Aim("audits", "whole epochs", "3 that send to quarantine, none goes", Kind.TIME, 1.1, "no audits"),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 1.0, "Structured Streaming, 1 batches"),
     Aim("windows", "cut in 10", "Lockstep, 10 epochs", Kind.TIME, 1.2, "Structured Streaming, 10 batches"),
     Aim("windows", "cut in 1", "Lockstep, 1 epochs", Kind.TIME, 2.0, "Flink 2.2.0, exactly once"),
@@ -125,4 +126,9 @@ AIMS = (
     Aim("ledger", "ledger", "status of a pipeline, large", Kind.LATER, 5.0, "status of a pipeline, small"),
     Aim("ledger", "ledger", "status of all, large", Kind.SECONDS, 2.0),
     Aim("ledger", "load", "an epoch, begun each second", Kind.SECONDS, 1.0),
+    *(
+        Aim("pages", "pages", f"{page}, {size}", Kind.SECONDS, 0.3)
+        for page in ("pipelines", "a pipeline, newest 50", "a pipeline, newest 200", "an epoch")
+        for size in ("small", "large")
+    ),
 )

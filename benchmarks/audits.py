@@ -29,10 +29,17 @@ READY = (
     accepted_values("flights", "origin", ["EWR", "JFK", "LGA"]),
     in_range("flights", "month", 1, 12),
 )
+AWAY = (
+    not_null("flights", "carrier", quarantine=True),
+    accepted_values("flights", "origin", ["EWR", "JFK", "LGA"], quarantine=True),
+    in_range("flights", "month", 1, 12, quarantine=True),
+)
 WAYS: dict[str, Sequence[Audit]] = {
     "no audits": (),
     "2 of what the seal counts": COUNTED,
     "5 ready ones, of 3 columns": READY,
+    "3 that send to quarantine, none goes": AWAY,
+    "these, 3 % of the rows go": (*AWAY, in_range("flights", "day", at_least=2, quarantine=True)),
     "6, one a unique key": (*READY, unique("flights", "id")),
     "7, of all columns": (
         *READY,

@@ -6,11 +6,10 @@ the auth manager, the ledger's queries and the templates do.
 
 from __future__ import annotations
 
+import json
 import os
-import statistics
-import tempfile
+import shutil
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +17,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.ledger import FILLING, SAFE, SETTINGS
 from benchmarks.ledger_filling import SOURCE, Size, fill
-from lockstep.ledger.report import Report
+from benchmarks.ways import Way
+from stack.home import Home
 from stack.postgres import PostgresServer
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -32,21 +33,43 @@ AIM_MS = 300
 def main(
     epochs: Annotated[int, typer.Option(min=1_000, help="Of the large ledger.")] = LARGE,
     rounds: Annotated[int, typer.Option(min=1, help="How often each page is asked for.")] = 20,
+    keep: Annotated[Path | None, typer.Option(help="A folder where the filled ledgers stay for another run.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Fill two ledgers, ask for each page by turns, print the medians in ms."""
-    with tempfile.TemporaryDirectory(prefix="lockstep-pages-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o711)
-        server = PostgresServer(Path(folder) / "server", passfile=Path(folder) / "pgpass")
-        os.environ["PGPASSFILE"] = str(Path(folder) / "pgpass")
-        with server.for_a_while():
-            ledgers = {}
-            for size in (SMALL, epochs):
-                _err.print(f"filling a ledger: {size:,} epochs of {PIPELINES} pipelines …")
-                shape = Size(size, PIPELINES, claims=0, history=1000)
-                ledgers[size] = (fill(server, f"of_{size}", shape, (_plan(), _plan()), _err.print), shape)
-            browser = _browser(Path(folder) / "airflow")
-            found = _measure(browser, ledgers, rounds)
-    _show(found, list(ledgers))
+    folder = keep or Home.from_environment().root / f"bench-pages-{os.getpid()}"
+    os.environ["PGPASSFILE"] = str(folder / "pgpass")
+    server = PostgresServer(folder / "postgres", passfile=folder / "pgpass", settings={**SETTINGS, **SAFE})
+    try:
+        server.start()
+        ledgers = _ledgers(server, folder, {"small": SMALL, "large": epochs})
+        ways = _measure(_browser(folder / "airflow"), ledgers, rounds)
+    finally:
+        if keep is None:
+            server.remove()
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            server.stop()
+    if as_json:
+        typer.echo(json.dumps({"ways": [way.to_json(1) for way in ways]}))
+    else:
+        _show(ways, {"small": SMALL, "large": epochs})
+
+
+def _ledgers(server: PostgresServer, folder: Path, sizes: dict[str, int]) -> dict[str, tuple[str, Size]]:
+    """Filled now, unless an earlier run has left them."""
+    described = folder / "filled.json"
+    shapes = {name: Size(size, PIPELINES, claims=0, history=1000) for name, size in sizes.items()}
+    if not described.exists():
+        server.restart(settings=FILLING)
+        for name, shape in shapes.items():
+            _err.print(f"filling the {name} ledger: {shape.epochs:,} epochs of {PIPELINES} pipelines …")
+            fill(server, name, shape, (_plan(), _plan()), _err.print)
+        server.restart(settings=SAFE)
+        described.write_text(json.dumps(sizes))
+    elif json.loads(described.read_text()) != sizes:
+        raise SystemExit(f"{folder} has ledgers of other sizes: {described.read_text()}")
+    return {name: (server.dsn(name), shape) for name, shape in shapes.items()}
 
 
 def _plan() -> Any:
@@ -75,46 +98,45 @@ def _browser(home: Path) -> Any:
     return TestClient(application, cookies={"_token": login})
 
 
-def _measure(browser: Any, ledgers: dict[int, tuple[str, Size]], rounds: int) -> dict[str, dict[int, list[float]]]:
-    """Milliseconds of each page in each ledger; the first round isn't counted."""
-    found: dict[str, dict[int, list[float]]] = {}
+def _measure(browser: Any, ledgers: dict[str, tuple[str, Size]], rounds: int) -> list[Way]:
+    """Each page of each ledger; the first round isn't counted."""
+    ways: dict[tuple[str, str], Way] = {}
     for turn in range(rounds + 1):
-        for size, (dsn, shape) in ledgers.items():
+        for name, (dsn, shape) in ledgers.items():
             os.environ["AIRFLOW_CONN_LOCKSTEP_LEDGER"] = dsn.replace("postgresql://", "postgres://")
             for page, path in _pages(shape).items():
                 started = time.perf_counter()
                 answer = browser.get(f"/lockstep/{path}")
-                took = (time.perf_counter() - started) * 1000
+                took = time.perf_counter() - started
                 if answer.status_code != 200:
                     raise SystemExit(f"{path}: {answer.status_code} {answer.text[:2000]}")
+                way = ways.setdefault((page, name), Way("pages", f"{page}, {name}"))
                 if turn:
-                    found.setdefault(page, {}).setdefault(size, []).append(took)
-            with closing(Report(dsn)) as report:
-                started = time.perf_counter()
-                report.pipeline(shape.name(1))
-                if turn:
-                    took = (time.perf_counter() - started) * 1000
-                    found.setdefault("(what `lockstep status` of a pipeline asks)", {}).setdefault(size, []).append(
-                        took
-                    )
-    return found
+                    way.seconds.append(took)
+                elif name == "large":
+                    _err.print(f"{page}: {len(answer.content):,} bytes")
+    return list(ways.values())
 
 
 def _pages(shape: Size) -> dict[str, str]:
+    """Those that read the ledger, with all that a pipeline's may show."""
     one = f"pipelines/{shape.name(1)}"
     return {
         "pipelines": "",
         "a pipeline, newest 50": one,
-        "a pipeline, 50 in the middle": f"{one}?before={shape.each // 2}",
-        "a pipeline, newest 1,000": f"{one}?limit=1000",
+        "a pipeline, newest 200": f"{one}?limit=200",
+        "a pipeline, 200 in the middle": f"{one}?before={shape.each // 2}&limit=200",
         "an epoch": f"{one}/epochs/{shape.each}",
+        "what restating would do": f"{one}/epochs/{shape.each}/restate",
+        "what recovery would do": f"{one}/recover",
     }
 
 
-def _show(found: dict[str, dict[int, list[float]]], sizes: list[int]) -> None:
-    table = Table("page, ms (median, worst)", *(f"{size:,} epochs" for size in sizes))
-    for page, times in found.items():
-        table.add_row(page, *(f"{statistics.median(times[size]):.0f} ({max(times[size]):.0f})" for size in sizes))
+def _show(ways: list[Way], sizes: dict[str, int]) -> None:
+    table = Table("page, ms (median, worst)", *(f"{size:,} epochs" for size in sizes.values()))
+    found = {way.name: f"{1000 * way.median:.0f} ({1000 * max(way.seconds):.0f})" for way in ways}
+    for page in _pages(Size(1, 1, 0, 0)):
+        table.add_row(page, *(found[f"{page}, {name}"] for name in sizes))
     Console().print(table)
     Console().print(f"aim: {AIM_MS} ms")
 

@@ -70,7 +70,7 @@ def demo(
     days: Annotated[int, typer.Option(min=1, max=365, help="Days of 2013, from January 1.")] = 14,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON; progress goes to stderr.")] = False,
 ) -> None:
-    """Land real flights, backfill them through the DAG, reconcile, and stop. Exit code 0 only if all counts agree."""
+    """Land real flights, backfill them through the DAG, restate a day, reconcile, stop. Exit code 0 if all agrees."""
     from stack.demo import run_demo
 
     raise typer.Exit(run_demo(days, as_json))

@@ -7,28 +7,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
 from stack.airflow_api import AirflowApi, AirflowRefused
+from stack.dag_runs import PARSE_SECONDS, POLL_SECONDS, RunFailed, failed_tasks, unpaused
 from stack.errors import StackError
 
 DAG = "flights"
 RUNS_AT_ONCE = 3
-POLL_SECONDS = 2.0  #: each look costs the api-server a tenth of a second
-PARSE_SECONDS = 120.0
 STALL_SECONDS = 900.0  #: longer than the longest pause between two tries of a task
 ROUNDS = 4
-LOG_LINES = 20
 CONFLICT = 409
 
 Show = Callable[[int, str], None]  #: takes the number of days done and what goes on
-
-
-class BackfillFailed(StackError):
-    """A run failed, or nothing moves any more."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +43,11 @@ class Backfill:
         self._show = show
 
     def run(self, missing: Callable[[], list[date]]) -> None:
-        """Until no day is missing in the ledger. Raises BackfillFailed with the failed task and the end of its log.
+        """Until no day is missing in the ledger. Raises RunFailed with the failed task and the end of its log.
 
         A backfill that an earlier, killed demo left is awaited first; what failed in it is tried again.
         """
-        with self._unpaused():
+        with unpaused(self._api, DAG):
             if self._glance().open:
                 self._watch()
             for number in range(ROUNDS):
@@ -62,35 +56,16 @@ class Backfill:
                 # after a first round Airflow may call a day done that the ledger doesn't know
                 self._do(left[0], left[-1], "failed" if number == 0 else "completed")
             if left := missing():
-                raise BackfillFailed(f"every run of {DAG} succeeded, but the ledger lacks {_listed(left)}")
+                raise RunFailed(f"every run of {DAG} succeeded, but the ledger lacks {_listed(left)}")
 
     def repeat(self) -> None:
         """Every day's run again, though each is done."""
-        with self._unpaused():
+        with unpaused(self._api, DAG):
             if self._glance().open:
                 self._watch()
             self._do(self._days[0], self._days[-1], "completed")
 
     # --- steps --------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _unpaused(self) -> Iterator[None]:
-        """Airflow runs a paused DAG's backfill no further. The DAG is as it was before when nobody watches any more."""
-        self._await_dag()
-        before = self._api.is_paused(DAG)
-        self._api.pause(DAG, False)
-        try:
-            yield
-        finally:
-            self._api.pause(DAG, before)
-
-    def _await_dag(self) -> None:
-        deadline = time.monotonic() + PARSE_SECONDS
-        while not self._api.knows(DAG):
-            if time.monotonic() > deadline:
-                errors = "; ".join(self._api.import_errors()) or "no import error is known"
-                raise BackfillFailed(f"Airflow has not loaded the DAG {DAG} after {PARSE_SECONDS:.0f} s: {errors}")
-            time.sleep(POLL_SECONDS)
 
     def _do(self, first: date, last: date, reprocess: str) -> None:
         """One backfill. Whoever stops watching stops it: queued runs fail, and the next demo tries them again."""
@@ -112,26 +87,26 @@ class Backfill:
                 if error.status != CONFLICT:
                     raise
                 if time.monotonic() > deadline:
-                    raise BackfillFailed(
+                    raise RunFailed(
                         f"another backfill of {DAG} is at work: wait for it, cancel it in the UI, or ask for its days"
                     ) from error
                 time.sleep(POLL_SECONDS)
 
     def _watch(self, first: date | None = None, last: date | None = None) -> None:
-        """Until no run is open. Raises BackfillFailed on a failed run from `first` to `last`."""
+        """Until no run is open. Raises RunFailed on a failed run from `first` to `last`."""
         before, since = None, time.monotonic()
         while True:
             now = self._glance()
             self._show(now.done, now.doing)
             if first and last and (failure := self._failure(first, last)):
-                raise BackfillFailed(failure)
+                raise RunFailed(failure)
             if not now.open:
                 return
             if now != before:
                 before, since = now, time.monotonic()
             if time.monotonic() - since > STALL_SECONDS:
                 idle = f"nothing has moved for {STALL_SECONDS / 60:.0f} min"
-                raise BackfillFailed(f"{idle}: {now.doing or 'no task runs'}")
+                raise RunFailed(f"{idle}: {now.doing or 'no task runs'}")
             time.sleep(POLL_SECONDS)
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -152,16 +127,6 @@ class Backfill:
             return None
         told = f"the run of {run['data_interval_start'][:10]} failed ({run['dag_run_id']})"
         return "\n".join([told, *failed_tasks(self._api, DAG, run["dag_run_id"])])
-
-
-def failed_tasks(api: AirflowApi, dag_id: str, run_id: str) -> list[str]:
-    """Which tasks of a run failed, how often, and the end of each one's log."""
-    told = []
-    for task in api.tries(dag_id, run_id):
-        if task.state == "failed":
-            told.append(f"task {task.task_id} failed after {task.tries} tries; the end of its log:")
-            told += [f"  {line}" for line in api.log(dag_id, run_id, task)[-LOG_LINES:]]
-    return told
 
 
 def _listed(days: Sequence[date]) -> str:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ from lockstep.states import SHOWN
 from lockstep.wal.staging import Staging
 from stack.airflow import ADMIN
 from stack.airflow_api import AirflowApi
-from stack.backfill import PARSE_SECONDS, POLL_SECONDS, BackfillFailed, failed_tasks
+from stack.dag_runs import await_run, unpaused
 from stack.demo import exit_code, only_demo, running
 from stack.demo_tables import show_checks
 from stack.errors import StackError
@@ -44,7 +44,6 @@ from stack.window_proof import checks
 
 DAG = "kafka_windows"
 SOURCE, TARGET = "departures", "hourly_departures"
-RUN_SECONDS = 600.0
 _SHOWN = 12
 
 
@@ -82,7 +81,7 @@ class KafkaDemo:
         sent = len(events(self._days))
         self._say(f"a producer sends {sent:,} flights of {self._days} days within {self._seconds:.0f} s, out of order")
         began = time.monotonic()
-        with self._feeding() as feed, AirflowApi(*self._login) as api, self._unpaused(api):
+        with self._feeding() as feed, AirflowApi(*self._login) as api, unpaused(api, DAG):
             runs = self._run_until_all_is_read(api, feed, sent)
         self._say(f"{runs} runs of the DAG in {time.monotonic() - began:.0f} s")
         found = self._epochs()
@@ -111,22 +110,6 @@ class KafkaDemo:
             feed.kill()
             feed.communicate()
 
-    @contextmanager
-    def _unpaused(self, api: AirflowApi) -> Iterator[None]:
-        deadline = time.monotonic() + PARSE_SECONDS
-        while not api.knows(DAG):
-            if time.monotonic() > deadline:
-                errors = "; ".join(api.import_errors()) or "no import error is known"
-                raise BackfillFailed(f"Airflow has not loaded the DAG {DAG} after {PARSE_SECONDS:.0f} s: {errors}")
-            time.sleep(POLL_SECONDS)
-        before = api.is_paused(DAG)
-        api.pause(DAG, False)
-        try:
-            yield
-        finally:
-            with suppress(StackError):
-                api.pause(DAG, before)
-
     def _run_until_all_is_read(self, api: AirflowApi, feed: subprocess.Popen[str], sent: int) -> int:
         """One run after another, each taking what has come by then; until the producer is done and all is published."""
         runs, before = 0, -1
@@ -134,22 +117,13 @@ class KafkaDemo:
             over = feed.poll()  # before the run: what is sent after it began may not be in it
             if over:
                 raise StackError(f"the producer failed: {(feed.stderr.read() if feed.stderr else '').strip()}")
-            self._await(api, api.trigger(DAG, {}))
+            await_run(api, DAG, api.trigger(DAG, {}))
             runs += 1
             read = sum(one.summary["balances"]["windows"]["in"] for one in self._epochs())
             self._say(f"  run {runs}: {read:,} of {sent:,} flights are in windows, filtered or late")
             if over is not None and read in (sent, before):  # a shortfall is for the checks to show
                 return runs
             before = read
-
-    def _await(self, api: AirflowApi, run_id: str) -> None:
-        deadline = time.monotonic() + RUN_SECONDS
-        while (state := api.run(DAG, run_id)["state"]) not in ("success", "failed"):
-            if time.monotonic() > deadline:
-                raise BackfillFailed(f"run {run_id} of {DAG} is {state} after {RUN_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS / 4)
-        if state == "failed":
-            raise BackfillFailed("\n".join([f"run {run_id} of {DAG} failed", *failed_tasks(api, DAG, run_id)]))
 
     def _verified(self, found: list[Epoch]) -> list[Check]:
         """What each sink shows of each epoch against what was sealed."""

@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from stack.errors import StackError
 
 FIRST_DAY = date(2013, 1, 1)
 SOURCES: Mapping[str, str] = {"flights": "flights.csv.zip", "weather": "weather.csv"}
+NOTHING: Mapping[date, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,16 @@ def day_file(landing: Path, source: str, day: date) -> Path:
     return landing / source / f"{day.isoformat()}.csv"
 
 
-def land(landing: Path, days: Iterable[date]) -> Landed:
+def land(landing: Path, days: Iterable[date], lacking: Mapping[date, str] = NOTHING) -> Landed:
     """Write `<landing>/<source>/<day>.csv` for each day; a day without rows has a header only.
 
-    A file that is there already, whole, keeps its time of change: to land again changes nothing.
+    A file that is there already, whole, keeps its time of change: to land again changes nothing. `lacking`: by day an
+    airline whose flights come late; such a day's file is written without them, or stays as it is.
     """
     wanted = list(days)
-    written = sum(_land_source(landing, source, wanted) for source in SOURCES)
+    kept = {day for day in lacking if day_file(landing, "flights", day).exists()}
+    by_source = {source: [day for day in wanted if source != "flights" or day not in kept] for source in SOURCES}
+    written = sum(_land_source(landing, source, these, lacking) for source, these in by_source.items())
     return Landed(len(wanted) * len(SOURCES), written)
 
 
@@ -60,10 +65,12 @@ def open_data(source: str) -> Iterator[IO[bytes]]:
         yield packed
 
 
-def _land_source(landing: Path, source: str, days: list[date]) -> int:
+def _land_source(landing: Path, source: str, days: list[date], lacking: Mapping[date, str]) -> int:
     with open_data(source) as lines:
         header = next(lines)
         rows = _by_day(header, lines, days)
+    if source == "flights":
+        rows |= {day: _without(header, rows[day], lacking[day]) for day in days if day in lacking}
     (landing / source).mkdir(parents=True, exist_ok=True)
     return sum(write_if_changed(day_file(landing, source, day), header + b"".join(rows[day])) for day in days)
 
@@ -79,6 +86,11 @@ def _by_day(header: bytes, lines: Iterable[bytes], days: list[date]) -> dict[dat
         if of_day is not None:
             of_day.append(line)
     return found
+
+
+def _without(header: bytes, lines: list[bytes], airline: str) -> list[bytes]:
+    carrier = header.decode().strip().split(",").index("carrier")
+    return [line for line in lines if line.split(b",")[carrier] != airline.encode()]
 
 
 def write_if_changed(path: Path, content: bytes) -> bool:

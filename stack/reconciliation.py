@@ -58,7 +58,7 @@ class Reconciliation:
 
     def checks(self, verified: Callable[[int], None]) -> list[Check]:
         """`verified` is told how many epochs have been read back from their sinks so far."""
-        return [*self._inputs(), *self._outputs(verified), *self._flights(), *self._plain_reads()]
+        return [*self._inputs(), *self.outputs(verified), *self._flights(), *self._plain_reads()]
 
     # --- sources ------------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,8 @@ class Reconciliation:
 
     # --- sinks --------------------------------------------------------------------------------------------------------
 
-    def _outputs(self, verified: Callable[[int], None]) -> Iterator[Check]:
+    def outputs(self, verified: Callable[[int], None] = lambda number: None) -> Iterator[Check]:
+        """Rows and digests of each sink, against what was sealed; `verified` as above."""
         found: dict[tuple[str, str], list[Verification]] = {}
         for number, epoch in enumerate(self.epochs, 1):
             for one in verify(self.runtime, epoch):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lockstep.orchestration.compaction import compaction_dag
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.orchestration.recovery import recovery_dag
+    from lockstep.orchestration.task_group import EpochTaskGroup
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch, run_epochs
     from lockstep.sinks.files import files
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from lockstep.windows import Windows
 
 __all__ = [
+    "EpochTaskGroup",
     "Guarantee",
     "KeyedState",
     "Pipeline",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "EpochTaskGroup": "lockstep.orchestration.task_group",
     "Guarantee": "lockstep.sinks.values",
     "KeyedState": "lockstep.keyed_state",
     "Pipeline": "lockstep.pipeline",

@@ -17,7 +17,8 @@ Join: TypeAlias = Literal["one_to_one", "many_to_one", "left"]
 #: Names of columns that are called alike in source and output, or of the output's by the source's SQL expressions
 Columns: TypeAlias = str | Sequence[str] | Mapping[str, str]
 UNACCOUNTED = "unaccounted"  #: rows that a balance lacks, or has too many, where an audit is to tell of them
-_COUNTED = ("in", "unmatched", UNACCOUNTED)  #: what a balance counts beside reasons and outputs
+QUARANTINED = "quarantined"  #: rows of an output that audits sent to quarantine
+_COUNTED = ("in", "unmatched", UNACCOUNTED, QUARANTINED)  #: what a balance counts beside reasons and outputs
 
 
 @dataclass(frozen=True)

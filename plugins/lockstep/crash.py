@@ -28,6 +28,8 @@ class CrashPoint(StrEnum):
     STAGE_BEFORE_REQUEST = "stage.before_request"
     STAGE_BEFORE_SPARK = "stage.before_spark"
     STAGE_AFTER_SPARK = "stage.after_spark"
+    STAGE_BEFORE_COPY = "stage.before_copy"  # each file that a table is to adopt, where earlier rows are shown again
+    STAGE_AFTER_COPY = "stage.after_copy"
     STAGE_BEFORE_FACTS = "stage.before_facts"  # only of an output that a table adopts
     STAGE_BEFORE_MANIFEST = "stage.before_manifest"
     STAGE_AFTER_MANIFEST = "stage.after_manifest"
@@ -46,7 +48,7 @@ class CrashPoint(StrEnum):
     PREPARE_AFTER_TURN = "prepare.after_turn"  # write-ahead into unique keys: no other epoch is validated from here on
     PREPARE_BEFORE_WRITE = "prepare.before_write"
     PREPARE_AFTER_MARKER = "prepare.after_marker"  # the marker row stands in the open branch
-    PREPARE_AFTER_REMOVAL = "prepare.after_removal"  # tables: rows that are replaced are gone in the open branch
+    PREPARE_AFTER_REMOVAL = "prepare.after_removal"  # tables: replaced rows are gone, or settled, in the open branch
     PREPARE_AFTER_WRITE = "prepare.after_write"  # Postgres: each output's rows stand in the open branch
     PREPARE_AFTER_MANIFEST = "prepare.after_manifest"  # loaded before the seal: the marker names the manifest now
     PREPARE_BEFORE_PRE_COMMIT = "prepare.before_pre_commit"
@@ -72,6 +74,8 @@ class CrashPoint(StrEnum):
     PUBLISH_AFTER_RECORD = "publish.after_record"
     CLEANUP_BEFORE_ARCHIVE = "cleanup.before_archive"
     CLEANUP_AFTER_ARCHIVE = "cleanup.after_archive"
+    CLEANUP_BEFORE_CHOICE = "cleanup.before_choice"  # the ledger's word on which WAL stays, if any
+    CLEANUP_AFTER_CHOICE = "cleanup.after_choice"
     CLEANUP_BEFORE_DELETE = "cleanup.before_delete"  # each file
     CLEANUP_AFTER_DELETE = "cleanup.after_delete"
     CLEANUP_BEFORE_RECORD = "cleanup.before_record"

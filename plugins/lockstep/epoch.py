@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ Json: TypeAlias = Any  #: None, bool, int, float, str, list and dict with string
 Position: TypeAlias = Json  #: where a source's range starts or ends; only the source can read it
 
 PLAN_FORMAT = 1
-PACKED = "/"  #: between a run's id and what names one epoch of its pack
+PACKED = "/"  #: between a run's id and what names one epoch of its pack, or one pipeline of several that it moves
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
@@ -34,6 +34,13 @@ class Identity(StrEnum):
 
     INTERVAL = "interval"  #: a data interval in UTC; any order, in parallel
     CURSOR = "cursor"  #: a dense number; n+1 starts where n's range ends
+
+
+class Input(StrEnum):
+    """What an epoch reads that takes another one's place."""
+
+    FRESH = "fresh"  #: its interval, planned anew: files that came late, or were corrected, belong to it
+    FROZEN = "frozen"  #: exactly what that one read
 
 
 @dataclass(frozen=True, order=True)
@@ -160,12 +167,33 @@ class RunKey:
     interval: Interval | None = field(default=None, compare=False)
     #: why it is to replace what is published of its range; None: it isn't
     restate: str | None = field(default=None, compare=False)
+    #: with `restate`: the epoch whose rows are to be shown again, in place of reading the range
+    restore: int | None = field(default=None, compare=False)
+    #: what it is to read otherwise; None: whatever is usual for the pipeline
+    input: Input | None = field(default=None, compare=False)
+    #: and of a cursor's epochs, the number of which
+    epoch: int | None = field(default=None, compare=False)
+
+    def part(self, pipeline: str) -> RunKey:
+        """The run as far as it moves `pipeline`, one of several in its DAG. So each has its own row in the ledger."""
+        return replace(self, run_id=f"{self.run_id}{PACKED}{pipeline}")
+
+    @property
+    def whole(self) -> RunKey:
+        """The run as Airflow knows it."""
+        return RunKey(self.dag_id, self.run_id.partition(PACKED)[0])
+
+    @property
+    def moves(self) -> str | None:
+        """Of a `part` its pipeline. A name starts with a letter, and what names a pack's epochs with a digit."""
+        named = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
+        return named if named[:1].isalpha() else None
 
     def member(self, interval: Interval | None, number: int) -> RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
         pack. So each has its own row in the ledger, and finds it again in every try."""
         name = interval.start.isoformat() if interval else str(number)
-        return RunKey(self.dag_id, f"{self.run_id}{PACKED}{name}", interval, self.restate)
+        return replace(self, run_id=f"{self.run_id}{PACKED}{name}", interval=interval)
 
 
 @dataclass(frozen=True)
@@ -197,6 +225,16 @@ class Generation:
     number: int  #: 1: the first that took its place
     replaces: int  #: whose place it takes with its decision: generation number - 1
     because: str  #: what whoever asked for it said
+    restores: int | None = None  #: the earlier life whose rows it shows again; None: it has read its range
+    #: with state: the last one whose place it takes, of all from `replaces` on; None: it takes that one's alone
+    through: int | None = None
+
+    def __str__(self) -> str:
+        """Whose place it takes, and by which rows."""
+        place = f"epoch {self.replaces}"
+        if self.through not in (None, self.replaces):
+            place = f"epochs {self.replaces} to {self.through}"
+        return place if self.restores is None else f"{place} with the rows of epoch {self.restores}"
 
 
 @dataclass(frozen=True)
@@ -224,10 +262,20 @@ class Epoch:
         """The original of its range."""
         return self.generation.root if self.generation else self.id
 
+    @property
+    def restores(self) -> int | None:
+        """The earlier life whose rows it shows again."""
+        return self.generation.restores if self.generation else None
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it is one of those that follow one another: an epoch of a cursor, and none that stands aside of
+        these, since it only takes the place of one of them."""
+        return self.interval is None and (self.generation is None or self.generation.through is not None)
+
     def __str__(self) -> str:
         span = f" {self.interval}" if self.interval else ""
-        place = f" in place of epoch {self.generation.replaces}" if self.generation else ""
-        return f"{self.pipeline} epoch {self.id}{span}{place}"
+        return f"{self.pipeline} epoch {self.id}{span}{f' in place of {self.generation}' if self.generation else ''}"
 
 
 @dataclass(frozen=True)
@@ -325,3 +373,4 @@ class EpochReport:
     sources: Mapping[str, Json]  #: per source: rows read, quarantined
     publications: Mapping[str, str]  #: per sink: how it was published
     verdict: Verdict | None = None  #: of the audits, where the epoch has some
+    quarantined: Mapping[str, int] = field(default_factory=dict)  #: per output: rows that audits sent to quarantine

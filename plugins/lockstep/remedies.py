@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 
-from lockstep.epoch import PACKED
+from lockstep.epoch import RunKey
 
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 COMMAND = "lockstep restate"  #: and where a person restates
-OF_NO_DAG = frozenset({NOTEBOOK, COMMAND})
+RESTORE = "lockstep restore"  #: and where one goes back to an earlier generation
+OF_NO_DAG = frozenset({NOTEBOOK, COMMAND, RESTORE})
 
 
 def clear(dag_id: str | None, run_id: str | None) -> str:
@@ -18,10 +19,13 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
-    if dag_id == COMMAND:
-        return "run `lockstep restate` again with the same reason"
-    run_id = run_id.partition(PACKED)[0]  # a run that moves a pack has an id for each of its epochs
-    return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(run_id)}`"
+    if dag_id in (COMMAND, RESTORE):
+        return f"run `{dag_id}` again with the same reason"
+    run = RunKey(dag_id, run_id)
+    whole = run.whole.run_id  # what moves a pack, or several pipelines, has an id for each
+    if run.moves is not None:  # the command would clear the tasks around them, too
+        return f"in Airflow clear the tasks of {run.moves} in run {whole} of DAG {dag_id}"
+    return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(whole)}`"
 
 
 def recover(pipeline: str) -> str:
@@ -52,6 +56,11 @@ def verify(pipeline: str, epoch: int) -> str:
 def release(pipeline: str, epoch: int) -> str:
     """Lets an epoch go on that its audits hold."""
     return f"`lockstep release {pipeline} {epoch} --reason 'I looked'`"
+
+
+def quarantine(pipeline: str, epoch: int, output: str) -> str:
+    """Shows the rows of an output that audits sent to quarantine."""
+    return f"`lockstep quarantine {pipeline} {epoch} {output}`"
 
 
 def history(pipeline: str, epoch: int) -> str:

@@ -31,7 +31,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.kept import KeptSinks
 from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.early_load import EarlyLoads
-from lockstep.steps.generations import require_reason
+from lockstep.steps.generations import require_input, require_number, require_reason
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 
@@ -69,28 +69,34 @@ def run_epoch(
     connections: Mapping[str, str],
     run_id: str | None = None,
     restate: str | None = None,
+    input: str | None = None,
+    epoch: int | None = None,
 ) -> EpochReport:
     """Move one epoch from its source into every sink, and return what became of it.
 
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
     `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
     id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
-    `restate`: why an interval that is published shall be read again, and its rows be replaced in every sink.
+    `restate`: why an interval that is published shall be read again, and its rows be replaced in every sink; or, of a
+    cursor pipeline, number `epoch`. `input`: what is read then, "fresh" (an interval as it is there now, the default)
+    or "frozen" (exactly what was read, always of a cursor).
     An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
     `lockstep` at DEBUG.
     """
     span = Interval(*interval) if interval is not None else None
-    run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span, require_reason(restate))
+    reason = require_reason(restate)
+    reads, number = require_input(input, reason), require_number(epoch, reason)
+    run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span, reason, input=reads, epoch=number)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         if pipeline.identity is Identity.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it
-        epoch = begin(runtime, run, span)
-        already = epoch.state in SHOWN
-        if epoch.state in DECIDED:
+        begun = begin(runtime, run, span)
+        already = begun.state in SHOWN
+        if begun.state in DECIDED:
             stage(runtime, run, in_process(pipeline, spark, connections))  # where its WAL is damaged and still needed
         else:
             _decide(runtime, run, in_process(pipeline, spark, connections))
-        for sink in epoch.plan.sinks:
+        for sink in begun.plan.sinks:
             publish(runtime, run, sink)
         return report_of(runtime, cleanup(runtime, run), already)
 
@@ -107,17 +113,21 @@ def run_epochs(
     connections: Mapping[str, str],
     run_id: str | None = None,
     restate: str | None = None,
+    input: str | None = None,
     jobs: int | None = None,
 ) -> list[EpochReport]:
     """Move many epochs as `run_epoch` moves one, faster: on one Spark session and one connection to each place, with
     `jobs` epochs (default: one a core) staged side by side, and decided together.
 
     `intervals`: of an interval pipeline, in any order. `most`: of a cursor pipeline, at most so many, until there is
-    nothing left to read. `restate`: as for `run_epoch`. Each epoch stays one of its own: what fails is one epoch, and
-    the others go on. Raises `PackUnfinished` then, or `PackFailed`, which names each that failed; call it again for
-    them, with the same `run_id` or none. The reports of the epochs, in the order of `intervals`.
+    nothing left to read. `restate`, `input`: as for `run_epoch`, of intervals. Each epoch stays one of its own: what
+    fails is one epoch, and the others go on. Raises `PackUnfinished` then, or `PackFailed`, which names each that
+    failed; call it again for them, with the same `run_id` or none. The reports of the epochs, in the order of
+    `intervals`.
     """
-    run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}", restate=require_reason(restate))
+    reason = require_reason(restate)
+    reads = require_input(input, reason)
+    run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}", restate=reason, input=reads)
     runs = _members(pipeline, run, intervals, most)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         members = move_pack(runtime, runs, in_process(pipeline, spark, connections), jobs=jobs)
@@ -186,6 +196,7 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
         sources=summary.get("sources", {}),
         publications={name: found.publication or "" for name, found in participants.items()},
         verdict=runtime.ledger.verdict(epoch.pipeline, epoch.id) if epoch.plan.audits else None,
+        quarantined={name: found["rows"] for name, found in summary.get("quarantined", {}).items()},
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -163,14 +163,32 @@ class Runtime:
         told = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
         if epoch.generation is None:
             return told
-        before = self.ledger.epoch(epoch.pipeline, epoch.generation.replaces)
-        sealed = {name: output["rows"] for name, output in before.summary["outputs"].items()} if before.summary else {}
-        replaced = (Replaced(before.id, before.manifest_hash or "", sealed),)
-        return replace(told, replaced=replaced, generation=epoch.generation.number)
+        replaced, generation = self.ledger.replaced(epoch), epoch.generation
+        return replace(
+            told,
+            replaced=tuple(map(_to_replaced, replaced)),
+            earlier=tuple(replace(_to_replaced(one), heir=heir) for one, heir in self._replaced_by(replaced)),
+            generation=generation.number,
+            root=generation.through or epoch.root,
+        )
+
+    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[tuple[Epoch, int]]:
+        """The lives before these, and before those, each with the number of the one that took its place."""
+        ahead = list(lives)
+        while ahead:
+            heir = ahead.pop()
+            before = self.ledger.replaced(heir)
+            yield from ((one, heir.id) for one in before)
+            ahead += before
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
+
+
+def _to_replaced(epoch: Epoch) -> Replaced:
+    outputs = epoch.summary["outputs"] if epoch.summary else {}
+    return Replaced(epoch.id, epoch.manifest_hash or "", {name: output["rows"] for name, output in outputs.items()})
 
 
 @dataclass(frozen=True)

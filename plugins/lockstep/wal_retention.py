@@ -43,7 +43,8 @@ class WalRetention:
 
 @dataclass(frozen=True)
 class KeptWal:
-    """A sealed WAL that has stayed after cleanup. `bytes`: of its files, without those that tables have adopted."""
+    """A sealed WAL that stays after cleanup, or, while that goes on, one that doesn't. `bytes`: of its files, without
+    those that tables have adopted and those of another WAL that it refers to."""
 
     epoch: int
     wal: str  #: the folder, relative to staging

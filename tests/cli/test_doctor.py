@@ -109,6 +109,18 @@ def test_a_ledger_that_lacks_migrations_is_migrated_when_asked(
         memory_server.drop_database("doctor_empty")
 
 
+def test_a_ledger_that_others_work_with_is_left_at_their_migration(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+    last, migrated = "(SELECT max(version) FROM lockstep.migration)", list[str]()
+    world.execute(world.ledger_dsn, f"DELETE FROM lockstep.migration WHERE version = {last}")
+    monkeypatch.setattr("lockstep.operations.doctor.migrate", migrated.append)
+    told = lockstep("doctor", "--fix")
+    assert told.exit_code == 1 and "→ lockstep migrate" in told.output
+    assert migrated == [] and "mended" not in told.output
+
+
 def test_what_nobody_said_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("LOCKSTEP_LEDGER", "LOCKSTEP_STAGING", "LOCKSTEP_SPARK"):
         monkeypatch.delenv(variable, raising=False)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import StageFailed
+from lockstep.errors import SourceChanged, StageFailed
 from tests.cli.conftest import Lockstep
-from tests.crash.world import Rows, World, interval_of, rows_of_day, write_others, write_parquet
+from tests.crash.world import OpenNumbers, Rows, World, interval_of, rows_of_day, write_others, write_parquet
 
 SAID = ("--definition", "numbers_definition:pipeline", "--reason", "the label was wrong")
 
@@ -87,6 +87,44 @@ def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
     world.require_tidy()
 
 
+def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more(
+    world: World, lockstep: Lockstep
+) -> None:
+    day, lives = publish_wrong(world), Counter[int]()
+    for name in ((), ("--request", "2026-11"), (), ("--request", "2026-11"), ("--request", "2026-12")):
+        [found] = told(lockstep, *bounds(day, day), *SAID, "--spark", "none", *name)
+        lives[found["epoch"]] += 1
+        assert found["already_published"] == (lives[found["epoch"]] > 1)
+    assert lives == {2: 2, 3: 2, 4: 1}
+    world.require_exactly_once(day)
+    again = lockstep("restate", "numbers", *bounds(day, day), *SAID, "--spark", "none")
+    assert "restated before: nothing was read" in again.output and "--request" in again.output
+    assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
+
+
+def test_frozen_input_is_another_restatement(world: World, lockstep: Lockstep) -> None:
+    day = publish_wrong(world)
+    arguments = ("--epoch", 1, *SAID, "--spark", "none")
+    for reads, number in ((("--input", "frozen"), 2), ((), 3), (("--input", "fresh"), 3), (("--input", "frozen"), 2)):
+        [found] = told(lockstep, *arguments, *reads)
+        assert found["epoch"] == number, "each is done once"
+    world.require_exactly_once(day)
+
+
+def test_a_plan_from_what_was_read_asks_the_sources(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object) -> None:
+        raise SourceChanged("numbers.csv is gone")
+
+    publish_wrong(world)
+    monkeypatch.setattr(OpenNumbers, "check", gone)
+    assert lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).exit_code == 0
+    refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", "--input", "frozen", *SAID)
+    assert refused.exit_code == 1
+    assert "numbers.csv is gone" in refused.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -99,6 +137,7 @@ def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
         (("--from", "2014-01-01T00:00:00Z", "--to", "2014-01-02T00:00:00Z"), 1, "shows nothing of"),
         (("--epoch", 7), 1, "no epoch 7"),
         (("--epoch", 1, "--reason", " "), 1, "say why"),
+        (("--epoch", 1, "--reason", "why", "--request", " "), 1, "a request's name"),
         (("--epoch", 1), 1, "say where Spark is"),
     ],
 )

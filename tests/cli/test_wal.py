@@ -1,4 +1,4 @@
-"""`lockstep wal list`, `wal show` and `diff`: the rows of epochs under way, and of those that are kept."""
+"""`lockstep wal list`, `wal show`, `quarantine`, `diff`: the rows of epochs under way, and of those that are kept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.audits import in_range
 from lockstep.cli._row_lines import row_lines
 from lockstep.epoch import RunKey
 from lockstep.roles.stage import stage
@@ -115,6 +116,26 @@ def test_a_flipped_bit_is_found_before_a_row_of_its_file_is_shown(kept: World, l
     assert json.loads(filtered.stderr)["error"] == "WalCorrupt"
     compared = lockstep("diff", "numbers", 1, 2, "numbers", "--json")
     assert json.loads(compared.stderr)["error"] == "WalCorrupt"
+
+
+def test_rows_in_quarantine_are_counted_and_shown_with_the_audits_that_they_offend(
+    world: World, lockstep: Lockstep
+) -> None:
+    away = in_range("numbers", "number", at_most=14, name="small", quarantine=True)
+    auditing, day = replace(world, pipeline=replace(world.pipeline, audits=[away])), next(world.days)
+    auditing.run(RunKey("wal", f"run {day}"), day)
+    number = world.epoch_of(day).id
+    found = json.loads(lockstep("quarantine", "numbers", number, "--json").stdout)
+    assert (found["outputs"]["numbers"]["audits"], found["sources"]) == ({"small": 4}, {})
+    shown = lines(lockstep("quarantine", "numbers", number, "numbers", "--json").stdout)
+    assert shown == [{**one, "lockstep_audits": "small"} for one in objects(day) if one["number"] > 14]
+    one = lockstep("quarantine", "numbers", number, "numbers", "--where", "number > 17", "--json")
+    assert [row["number"] for row in lines(one.stdout)] == [18]
+    assert "small 4" in lockstep("quarantine", "numbers", number).output
+    status = lockstep("status", "numbers").output
+    assert "small (4 rows in quarantine)" in status
+    assert f"4 rows of numbers: `lockstep quarantine numbers {number} numbers` shows them" in status
+    assert "no audit sends rows" in lockstep("quarantine", "numbers", number, "nothing").stderr
 
 
 def test_a_difference_is_told_as_rows_of_one_and_of_the_other(kept: World, lockstep: Lockstep) -> None:

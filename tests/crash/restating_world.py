@@ -6,14 +6,21 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.ledger import migrate
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sources import Source
+from tests.crash.victims import Action, Hit, hits_of
 from tests.crash.world import Numbers, Rows, World, rows_of_day, write_others, write_parquet
 
 TABLES: Mapping[str, ProtocolName] = {"numbers": "two_phase", "archive": "write_ahead"}
@@ -60,8 +67,8 @@ class RestatingWorld(World):
             self.run_task(task, run, day, write_others)
         assert all(rows == wrong_rows(day) for rows in self.tables(day).values())
 
-    def restating_run(self, day: int) -> RunKey:
-        return RunKey("restating", f"right {day}", restate="the label was wrong")
+    def restating_run(self, day: int, name: str = "right") -> RunKey:
+        return RunKey("restating", f"{name} {day}", restate="the label was wrong")
 
     def restate(self, day: int, start: str = "begin", job: Job = write_parquet) -> None:
         tasks = self.tasks()
@@ -72,14 +79,16 @@ class RestatingWorld(World):
         return [life.state.value for life in self._looking.generations(self.epoch_of(day))]
 
 
-def make_restating_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, **arguments: Any) -> RestatingWorld:
+def make_restating_world(
+    ledger_dsn: str, warehouse_dsn: str, folder: Path, source: Source | None = None, **arguments: Any
+) -> RestatingWorld:
     migrate(ledger_dsn)
     for name in TABLES:
         columns = "day bigint, number int, label text, lockstep_epoch bigint"
         World.execute(warehouse_dsn, f"CREATE TABLE public.{name} ({columns})")
     pipeline = Pipeline(
         name="numbers",
-        sources={"numbers": Numbers()},
+        sources={"numbers": source or Numbers()},
         transform=lambda inputs: {"numbers": inputs["numbers"]},
         sinks=[
             PostgresSink(
@@ -99,3 +108,62 @@ def make_restating_world(ledger_dsn: str, warehouse_dsn: str, folder: Path, **ar
 def with_sinks(world: RestatingWorld, *sinks: Any) -> RestatingWorld:
     """The same world, whose definition has these sinks from now on."""
     return dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, sinks=list(sinks)))
+
+
+# --- crashes and zombies ---------------------------------------------------------------------------------------------
+
+
+def watching(world: RestatingWorld, day: int, task: Callable[[], None]) -> Counter[CrashPoint]:
+    """Look into the tables, on a connection of its own, wherever a crash could be."""
+    reached: Counter[CrashPoint] = Counter()
+
+    def look(point: CrashPoint) -> None:
+        reached[point] += 1
+        world.require_old_or_new(day)
+
+    stop = crash.observe(look)
+    try:
+        task()
+    finally:
+        stop()
+    return reached
+
+
+def hits_of_restating(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """Every point that a restatement reaches, by task."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    day, found = next(world.days), []
+    world.publish_wrong(day)
+    for task in world.tasks():
+        reached = watching(world, day, partial(world.run_task, task, world.restating_run(day), day))
+        found += hits_of(task, reached)
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    assert len(found) > 50
+    return found
+
+
+def _retry(world: RestatingWorld, day: int, task: str) -> None:
+    world.restate(day, task)
+
+
+def _new_run(world: RestatingWorld, day: int, task: str) -> None:
+    world.expire_leases()
+    for one in world.tasks():
+        world.run_task(one, world.restating_run(day, "new"), day)
+
+
+def _recovery(world: RestatingWorld, day: int, task: str) -> None:
+    world.expire_leases()
+    assert world.recover().problems == []
+    if "cleaned" not in world.lives(day)[1:]:
+        world.restate(day)
+
+
+Resume = Callable[[RestatingWorld, int, str], None]
+WAYS: list[tuple[Action, Resume]] = [
+    ("kill", _retry),
+    ("kill", _recovery),
+    ("hang", _retry),
+    ("hang", _new_run),
+    ("hang", _recovery),
+]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -54,6 +54,9 @@ class OpenCounted(OpenSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return (start or 0) + ROWS
 
+    def join(self, ends: Sequence[Position]) -> Position:
+        return ends[-1]
+
     def read(self, spark: Any, start: Position | None, end: Position) -> Any:
         raise AssertionError("the crash suite stages without Spark")
 
@@ -80,27 +83,34 @@ def add_up(request_uri: str) -> None:
         _add_up(Path(request_uri.removeprefix("file://")).parent)
 
 
-def _add_up(folder: Path) -> None:
-    """Write the output, the bucket that changed, and the result."""
+def add_doubled(request_uri: str) -> None:
+    """The same by a transform that counts each number twice."""
+    with failing_as_spark_does():
+        _add_up(Path(request_uri.removeprefix("file://")).parent, times=2)
+
+
+def _add_up(folder: Path, times: int = 1) -> None:
+    """Write the output, the buckets that changed, and the result."""
     request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
     assert request.state is not None
     found = request.sources["numbers"]
-    values = range(found.start or 0, found.end)
-    key = _key(values[0])
-    read = {key % BUCKETS}
-    old: Totals = {}
+    added = Counter[int]()
+    for value in range(found.start or 0, found.end):
+        added[_key(value)] += times * value
+    touched = frozenset(key % BUCKETS for key in added)
+    rows: Totals = {}
     before = request.state.before.get("totals")
     for file, uri in zip(before.files if before else (), request.state.uris.get("totals", ()), strict=True):
-        if file.bucket in read:
-            old |= {row["k"]: row["total"] for row in pq.ParquetFile(uri.removeprefix("file://")).read().to_pylist()}
-    bucket = {**old, key: old.get(key, 0) + sum(values)}
-    _write(folder / "totals", {key: bucket[key]})
-    _write(Path(request.state.folder.removeprefix("file://")) / "totals" / f"{BUCKET}={key % BUCKETS}", bucket)
-    touched = frozenset(read)
-    wrote = WrittenState(
-        STATE.schema, tuple(STATE.key), BUCKETS, None, rewritten=touched, read=touched, rows=len(bucket)
-    )
-    result = StageResult({"totals": 1}, {"numbers": SourceCount(ROWS, 0)}, "test", {"totals": wrote})
+        if file.bucket in touched:
+            rows |= {row["k"]: row["total"] for row in pq.ParquetFile(uri.removeprefix("file://")).read().to_pylist()}
+    rows |= {key: rows.get(key, 0) + more for key, more in added.items()}
+    _write(folder / "totals", {key: rows[key] for key in added})
+    for bucket in touched:
+        part = {key: total for key, total in rows.items() if key % BUCKETS == bucket}
+        _write(Path(request.state.folder.removeprefix("file://")) / "totals" / f"{BUCKET}={bucket}", part)
+    wrote = WrittenState(STATE.schema, tuple(STATE.key), BUCKETS, None, rewritten=touched, read=touched, rows=len(rows))
+    counted = {"numbers": SourceCount(found.end - (found.start or 0), 0)}
+    result = StageResult({"totals": len(added)}, counted, "test", {"totals": wrote})
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 
 
@@ -192,24 +202,33 @@ class StateWorld:
         """Epoch `epoch` left the state of all numbers up to its end, and the sink shows that total, once."""
         runtime = self.runtime()
         found = runtime.ledger.epoch("adding", epoch)
+        runtime.ledger.close()
         end = found.plan.sources["numbers"].end
         assert end == epoch * ROWS
-        state = runtime.staging.manifest(found.wal or "", found.manifest_hash or "").state
+        assert self.state_of(found) == totals_after(end)
+        assert list(self.shown()[epoch].values()) == [totals_after(end)[_key(end - 1)]]
+
+    def state_of(self, epoch: Epoch) -> Totals:
+        """What it has left, each file as it was sealed."""
+        runtime = self.runtime()
+        state = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
         assert state is not None
         states, totals = runtime.states(), Counter[int]()
         for file in state.versions["totals"].files:
             states.check("totals", [file])
             path = self.folder / "staging" / states.path_of("totals", file)
             totals.update({row["k"]: row["total"] for row in pq.ParquetFile(path).read().to_pylist()})
-        assert dict(totals) == totals_after(end)
-        shown = [
-            row["total"]
-            for path in files(str(self.folder / "out"))
-            if f"epoch={epoch}-" in Path(path).name
-            for row in pq.ParquetFile(path).read().to_pylist()
-        ]
-        assert shown == [totals_after(end)[_key(end - 1)]]
         runtime.ledger.close()
+        return dict(totals)
+
+    def shown(self) -> dict[int, Totals]:
+        """What readers see, by epoch."""
+        found: dict[int, Totals] = {}
+        for path in files(str(self.folder / "out")):
+            number = int(Path(path).name.partition("epoch=")[2].partition("-")[0])
+            rows = pq.ParquetFile(path).read().to_pylist()
+            found.setdefault(number, {}).update({row["k"]: row["total"] for row in rows})
+        return found
 
     def require_tidy(self) -> None:
         """Of staging only the state that is kept is left."""

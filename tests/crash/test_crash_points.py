@@ -57,7 +57,7 @@ def _fail(request_uri: str) -> None:
 ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase comes here to repair
 ONLY_TWO_PHASE = {"prepare.after_counts"}
 ONLY_EARLY = {"prepare.after_manifest"}  # see test_early_load.py
-ONLY_ADOPTED = {"stage.before_facts"}  # see test_adoption.py
+ONLY_ADOPTED = {"stage.before_facts", "stage.before_copy", "stage.after_copy"}  # see test_adoption.py, test_restored.py
 ONLY_COMPACTED = {point.value for point in CrashPoint if point.startswith("compact.")}  # see test_compaction.py
 ONLY_KEPT = {point.value for point in CrashPoint if point.startswith("expire.")}  # see test_kept_wals.py
 ONLY_REPLACING = {  # see test_restating.py, and tests/sinks

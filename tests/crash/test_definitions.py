@@ -8,15 +8,15 @@ import psycopg2
 import pytest
 
 from lockstep.epoch import Interval, Position, RunKey
-from lockstep.errors import PlanMismatch, SourceChanged
-from lockstep.operations.replan import replan
+from lockstep.errors import IllegalTransition, PlanMismatch, SourceChanged
+from lockstep.operations.replan import replan, replan_for
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.publish import publish_shard
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sources import OpenSource, SourceContext
-from tests.crash.world import Numbers, OpenNumbers, Tens, World, untouched
+from tests.crash.world import Numbers, OpenNumbers, Tens, World, interval_of, untouched
 
 
 def _with_sinks(world: World, *sinks: Sink) -> World:
@@ -74,6 +74,24 @@ def test_an_undecided_epoch_whose_sinks_changed_names_replan(world: World) -> No
     assert fewer.shown_in_files(day)
     assert not fewer.shown_in_warehouse(day)
     assert fewer.prepared() == []
+
+
+def test_a_run_that_is_to_replan_freezes_its_epoch_anew_once_and_moves_it(world: World) -> None:
+    day = next(world.days)
+    world.run_until(RunKey("old", f"{day}"), day, "prepare.files")
+    world.expire_leases()
+    fewer, run = _with_sinks(world, world.pipeline.sinks[1]), RunKey("new", f"{day}", interval_of(day))
+    old = world.epoch_of(day)
+    with pytest.raises(IllegalTransition, match="the one that it begins is"):
+        replan_for(fewer.runtime(), run, "the warehouse moves out", old.id + 1)
+    assert world.epoch_of(day) == old
+    assert replan_for(fewer.runtime(), run, "the warehouse moves out", old.id) is not None
+    assert replan_for(fewer.runtime(), run, "the warehouse moves out", old.id) is None, "begin has waited meanwhile"
+    fewer.run(run, day)
+    assert fewer.shown_in_files(day) and not fewer.shown_in_warehouse(day)
+    assert replan_for(fewer.runtime(), run, "the warehouse moves out") is None, "cleared, it finds its epoch"
+    with pytest.raises(IllegalTransition, match="none of its range is undecided"):
+        replan_for(fewer.runtime(), RunKey("another", f"{day}", interval_of(day)), "too late")
 
 
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)

@@ -151,6 +151,34 @@ def test_what_a_cleanup_has_begun_to_delete_is_not_kept(world: World, tmp_path: 
     assert kept(world) == []
 
 
+@pytest.mark.parametrize("keeps", [None, DAY], ids=["lets go", "keeps"])
+def test_wherever_a_cleanup_stands_still_it_deletes_nothing_that_another_definitions_cleanup_keeps(
+    world: World, keeps: timedelta | None, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    """It goes on when another one, of a definition that keeps WALs, or keeps none any more, has come and gone."""
+    late, soon = keeping(world, keeps), keeping(world, DAY if keeps is None else None)
+    for point in (point for point in CrashPoint if point.startswith("cleanup.")):
+        if point is CrashPoint.CLEANUP_AFTER_RECORD or (keeps and point.endswith("_delete")):
+            continue
+        with subtests.test(f"{point}"):
+            day = next(world.days)
+            run = RunKey("kept", f"late {day}")
+            late.run_until(run, day, world.tasks()[-2])
+            hit = Hit("cleanup", point, 1)
+            tasks = [("cleanup", lambda: late.run_task("cleanup", run, day))]  # noqa: B023
+            victim = sacrifice(tasks, hit, "hang", tmp_path / "log")
+
+            def resume(day: int = day, run: RunKey = run) -> None:
+                soon.run_task("begin", RunKey("kept", f"deployed {day}"), day)
+                soon.run_task("cleanup", run, day)
+                assert world.state_of(day) == EpochState.CLEANED
+
+            def check() -> None:
+                kept(world)
+
+            overtake(victim, resume, check)
+
+
 def test_what_was_staged_in_a_damaged_wals_place_is_what_is_kept(world: World) -> None:
     world = keeping(world, DAY)
     day = damaged(world)

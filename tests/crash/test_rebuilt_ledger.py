@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused
+from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, WalGone
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.verify import verify
@@ -25,18 +25,22 @@ from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
+from lockstep.roles.publish import publish, publish_shard
 from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files._open_sink import OpenFileSink
+from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.values import Marker
 from lockstep.wal.staging import Staging
+from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.state_world import StateWorld, add_up
 from tests.crash.test_delta import make_delta_world
 from tests.crash.victims import Hit, sacrifice
-from tests.crash.world import World, interval_of, make_world
+from tests.crash.world import World, interval_of, make_world, rows_of_day, write_others
+from tests.sinks.kafka_target import KafkaUnderTest, committed
 
 REASON = "the disk of the ledger was lost"
 _numbers = count(1)
@@ -396,6 +400,43 @@ def markers_of(world: World) -> list[Marker]:
             return list(sink.markers())
 
 
+@dataclass(frozen=True)
+class KafkaWorld(World):
+    """Rows go into a topic, too, two shards an epoch."""
+
+    broker: str = ""
+
+    def runtime(self) -> Runtime:
+        connections = {"warehouse": self.warehouse_dsn, "kafka": self.broker}
+        return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.staging_folder)), connections)
+
+
+def test_a_topic_that_shows_some_shards_of_an_epoch_gets_the_others(
+    two_phase: World, databases: Databases, kafka_broker: KafkaBroker
+) -> None:
+    topic = KafkaUnderTest(kafka_broker)
+    sent = KafkaSink(
+        "topic", output="numbers", topic=topic.topic, connection="kafka", marker_topic=topic.markers, shards=2
+    )
+    made = {one.name: getattr(two_phase, one.name) for one in fields(two_phase)}
+    made["pipeline"] = replace(two_phase.pipeline, sinks=[*two_phase.pipeline.sinks, sent])
+    world, day = KafkaWorld(**made, broker=kafka_broker.bootstrap), next(two_phase.days)
+    run = _run(day)
+    world.run_until(run, day, "publish.warehouse")
+    publish_shard(world.runtime(), run, "topic", 0)
+    some = len(committed(kafka_broker, topic.topic))
+    assert 0 < some < len(rows_of_day(day))
+    world = replace(world, ledger_dsn=databases.ledger())
+    found = rebuilt(world)
+    assert [(one.id, sorted(set(one.votes) - one.shown)) for one in found.epochs if not one.published] == [
+        (3, ["files", "topic"])
+    ]
+    assert world.recover().problems == []
+    assert len(committed(kafka_broker, topic.topic)) == len(rows_of_day(day))
+    world.require_exactly_once(day)
+    world.require_tidy()
+
+
 @pytest.mark.parametrize("gone", ["what is pending", "a sender's numbers"])
 def test_a_sink_of_which_nobody_knows_how_far_it_came_is_refused(
     two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch, gone: str
@@ -475,6 +516,152 @@ def test_files_that_a_table_has_adopted_stay_its_own(
     for day in range(3):
         world.require_exactly_once(day)
     assert world.lake.files() == world.staged_at_home()
+
+
+# --- generations -----------------------------------------------------------------------------------------------------
+
+
+def restate(world: World, day: int, last: str = "cleanup") -> RunKey:
+    run = replace(_run(day), restate="it was wrong")
+    world.run_until(run, day, last)
+    return run
+
+
+def lives(world: World, day: int) -> list[str]:
+    return [one.state.value for one in world._looking.generations(world.epoch_of(day))]
+
+
+def test_what_was_restated_is_found_again_with_what_it_has_replaced(world: World, databases: Databases) -> None:
+    for day in (0, 1, 0):
+        restate(world, day)
+    told = [(one.id, one.generation) for day in (0, 1) for one in world._looking.generations(world.epoch_of(day))]
+    world = lost(world, databases)
+    found = rebuilt(world)
+    assert any("epochs 3, 4, 5 took the place of others" in one for one in found.unproven)
+    assert (lives(world, 0), lives(world, 1)) == (["replaced", "replaced", "cleaned"], ["replaced", "cleaned"])
+    again = [one for day in (0, 1) for one in world._looking.generations(world.epoch_of(day))]
+    assert [(one.id, one.generation and replace(one.generation, because="")) for one in again] == [
+        (id, generation and replace(generation, because="")) for id, generation in told
+    ]
+    require_agreeing(world)
+    world.run(_run(0), 0)
+    assert lives(world, 0) == ["replaced", "replaced", "cleaned"]
+    restate(world, 0)
+    for day in (0, 1):
+        world.require_exactly_once(day)
+    assert world.recover().problems == []
+    require_agreeing(world)
+    world.require_tidy()
+
+
+@pytest.mark.parametrize("first", ["warehouse", "files"])
+def test_a_restatement_that_was_half_published_is_completed(world: World, databases: Databases, first: str) -> None:
+    restate(world, 0)
+    run = restate(world, 0, "commit")
+    world.run_task(f"publish.{first}", run, 0)
+    world = lost(world, databases)
+    assert [(one.id, one.published) for one in rebuilt(world).epochs] == [(1, True), (2, True), (3, True), (4, False)]
+    assert lives(world, 0) == ["replaced", "replaced", "committed"]
+    assert world.recover().problems == []
+    for day in (0, 1):
+        world.require_exactly_once(day)
+    require_agreeing(world)
+    world.require_tidy()
+
+
+def test_a_restatement_that_no_sink_shows_leaves_the_old_one_in_force(two_phase: World, databases: Databases) -> None:
+    restate(two_phase, 0, "commit")
+    world = lost(two_phase, databases)
+    found = rebuilt(world)
+    assert [one.id for one in found.epochs] == [1, 2] and len(world.prepared()) == 1
+    assert any(world.prepared()[0] in one for one in found.left)
+    roll_back(world)
+    restate(world, 0)
+    assert lives(world, 0) == ["replaced", "cleaned"]
+    world.require_exactly_once(0)
+    assert world.recover().problems == []
+
+
+def test_a_generation_that_nobody_has_a_marker_of_is_refused(two_phase: World, databases: Databases) -> None:
+    for _ in range(2):
+        restate(two_phase, 0)
+    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 3")
+    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_marker WHERE epoch = 3")
+    world = lost(two_phase, databases)
+    assert any("epoch 3: was cleaned up, and warehouse shows none of it" in one for one in looked(world).unproven)
+    (two_phase.folder / "out" / ".lockstep" / "epoch=3.json").unlink()
+    refused = looked(world).refused
+    assert any("epochs 1, 4 of " in one and "of its generation 1" in one for one in refused), refused
+    require_held(world)
+
+
+def test_who_replaces_what_is_no_life_of_its_range_is_refused(
+    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restate(two_phase, 0)
+    real = OpenFileSink.find_marker
+
+    def other(sink: OpenFileSink, epoch: int) -> Marker | None:
+        found = real(sink, epoch)
+        return replace(found, replaced=(2,)) if found and found.replaced else found
+
+    world = lost(two_phase, databases)
+    monkeypatch.setattr(OpenFileSink, "find_marker", other)
+    assert any("epoch 3 has replaced epoch 2" in one for one in looked(world).refused)
+    require_held(world)
+
+
+def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(two_phase: World, databases: Databases) -> None:
+    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+    day = next(keeping.days)
+    keeping.run(_run(day), day)
+    restate(keeping, day)
+    staged = keeping.left_in_staging()
+    world = lost(keeping, databases)
+    rebuilt(world)
+    assert world.recover().problems == []
+    kept = world._looking.kept_wals("numbers")
+    assert sorted(one.wal for one in kept) == world.left_in_staging() == staged
+    assert [one.bytes for one in kept] == [one.bytes for one in keeping._looking.kept_wals("numbers")]
+
+
+@pytest.mark.parametrize("replaced", ["before", "after"])
+def test_what_shows_another_lifes_rows_is_not_shown_again_by_a_ledger_that_does_not_know_it_refers_to_them(
+    two_phase: World, databases: Databases, replaced: str
+) -> None:
+    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+    day = next(keeping.days)
+    wrong = _run(day)
+    for task in keeping.tasks():
+        keeping.run_task(task, wrong, day, write_others)
+    first = keeping.epoch_of(day)
+    restate(keeping, day)
+    keeping.run(replace(_run(day), restate="it was right before", restore=first.id), day)
+    shown = keeping.epoch_of(day)
+    if replaced == "before":
+        restate(keeping, day)
+    world = lost(keeping, databases)
+    rebuilt(world)
+    assert world.recover().problems == []
+    if replaced == "after":
+        restate(world, day)
+    kept = {one.epoch for one in world._looking.kept_wals("numbers")}
+    assert first.id in kept and (shown.id in kept) == (replaced == "after")
+    with pytest.raises(WalGone, match="rebuilt since" if replaced == "after" else "isn't kept"):
+        begin(world.runtime(), replace(_run(day), restate="once more", restore=shown.id), interval_of(day))
+    world.run(replace(_run(day), restate="once more", restore=first.id), day)
+
+
+def test_a_delta_table_alone_tells_which_range_each_epoch_has(databases: Databases) -> None:
+    made = make_delta_world(databases.make("lost"), databases.make("warehouse"), databases.folder)
+    alone = replace(made, pipeline=replace(made.pipeline, sinks=[one for one in made.pipeline.sinks if one.adopts]))
+    apart(lambda: alone.run(_run(0), 0))
+    apart(lambda: restate(alone, 0))
+    world = replace(alone, ledger_dsn=databases.ledger())
+    assert apart(lambda: rebuilt(world).refused) == ()
+    assert lives(world, 0) == ["replaced", "cleaned"]
+    apart(lambda: restate(world, 0))
+    assert lives(world, 0) == ["replaced", "replaced", "cleaned"]
 
 
 def test_a_ledger_of_several_is_named(two_phase: World, databases: Databases) -> None:

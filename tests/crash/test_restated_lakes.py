@@ -6,9 +6,11 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -97,6 +99,62 @@ def test_one_decision_swaps_a_day_in_the_table_and_in_postgres(world: AdoptingWo
     expired = apart(lambda: compact(world.runtime(), SINK, expire=timedelta(0)).expired)
     assert expired is not None and "of epochs that aren't cleaned up" not in expired.kept
     require_swapped(world, days, old)
+
+
+def test_rows_come_back_from_the_files_that_the_table_had(world: AdoptingWorld, days: list[int]) -> None:
+    """Written anew under the new epoch's number, and no job runs; Postgres has them from staging."""
+    day, keeping = days[-1], replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=1)))
+    wrong = RunKey("restating", f"wrong again {day}", restate="a test")
+    for task in keeping.tasks():
+        keeping.run_task(task, wrong, day, write_others)
+    old = keeping.epoch_of(day).id
+    keeping.run(restating(day), day)
+    compacted(world)
+    back = RunKey("restating", f"back {day}", restate="it was right before", restore=old)
+    for task in keeping.tasks():
+        keeping.run_task(task, back, day, _no_job)
+    assert shown(world, day) == [wrong_rows(day)] * 2
+    assert shown(world, days[0]) == [Counter(rows_of_day(days[0]))] * 2
+    new = world.epoch_of(day)
+    assert new.restores == old
+    assert [(one.problem, one.note) for one in verified(world, new.id)] == [(None, None)] * 2
+    compacted(world)
+    assert world.recover().problems == []
+    assert dead(world) == []
+    assert shown(world, day) == [wrong_rows(day)] * 2
+
+
+@pytest.mark.parametrize("action", ["kill", "hang"])
+@pytest.mark.parametrize("point", [CrashPoint.STAGE_BEFORE_COPY, CrashPoint.STAGE_AFTER_COPY])
+def test_who_writes_rows_anew_below_a_table_may_die_or_hang(
+    world: AdoptingWorld, days: list[int], point: CrashPoint, action: Action, tmp_path: Path
+) -> None:
+    day, keeping = days[-1], replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=1)))
+    keeping.run(RunKey("restating", f"first {day}", restate="a test"), day)
+    old = keeping.epoch_of(day).id
+    for task in keeping.tasks():
+        keeping.run_task(task, RunKey("restating", f"wrong again {day}", restate="a test, too"), day, write_others)
+    back = RunKey("restating", f"back {day}", restate="it was right before", restore=old)
+    keeping.run_task("begin", back, day)
+    stage = partial(keeping.run_task, "stage", back, day, _no_job)
+    victim = sacrifice([("stage", stage)], Hit("stage", point, 2), action, tmp_path / "victim.log")
+
+    def resume() -> None:
+        world.expire_leases()
+        assert world.recover().problems == []
+        for task in keeping.tasks():
+            keeping.run_task(task, back, day, _no_job)
+
+    def check() -> None:
+        assert shown(world, day) == [Counter(rows_of_day(day))] * 2
+
+    overtake(victim, resume, check)
+    assert world.recover().problems == []
+    assert dead(world) == [], "files that no version of the table names"
+
+
+def _no_job(request_uri: str) -> NoReturn:
+    raise AssertionError("rows that were sealed are computed again")
 
 
 @pytest.mark.parametrize("action", ["kill", "hang"])

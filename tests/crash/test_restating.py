@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
 
-from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import EpochBusy, LedgerConflict, PreflightRefused, RestateRefused
+from lockstep.epoch import Epoch, Input, RunKey
+from lockstep.errors import EpochBusy, EpochVoid, Fenced, LedgerConflict, PreflightRefused, RestateRefused, Terminal
 from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
@@ -23,14 +24,24 @@ from lockstep.roles.begin import begin
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources import SequenceSource
+from lockstep.sources import FileSource
+from lockstep.steps.generations import plan_again
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from tests.cover import Cover
 from tests.crash.recording import recorded
-from tests.crash.restating_world import RestatingWorld, make_restating_world, with_sinks, wrong_rows
-from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
-from tests.crash.world import rows_of_day, write_parquet
+from tests.crash.restating_world import (
+    WAYS,
+    RestatingWorld,
+    Resume,
+    hits_of_restating,
+    make_restating_world,
+    watching,
+    with_sinks,
+    wrong_rows,
+)
+from tests.crash.victims import Action, Hit, overtake, sacrifice
+from tests.crash.world import OpenNumbers, interval_of, rows_of_day, write_parquet
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +121,67 @@ def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restat
     assert world.lives(day) == ["replaced", "cleaned"]
 
 
-def test_a_run_of_numbers_that_asks_for_it_is_refused_and_reads_nothing(world: RestatingWorld, tmp_path: Path) -> None:
-    pipeline = Pipeline(
-        name="ticks",
-        sources={"ticks": SequenceSource(5)},
-        transform=lambda inputs: {"ticks": inputs["ticks"]},
-        sinks=[FileSink("folder", output="ticks", path=str(tmp_path / "ticks"))],
-    )
-    runtime = Runtime.of(pipeline, Ledger(world.ledger_dsn), Staging(str(tmp_path)), {})
-    with pytest.raises(RestateRefused, match="run one: the epochs of ticks are numbers"):
-        begin(runtime, RunKey("ticks", "one", restate="a corrected file"))
-    assert runtime.ledger.last_epoch("ticks") is None
+# --- from what was read ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on there is more to read of every day."""
+    latest = OpenNumbers.latest
+    monkeypatch.setattr(OpenNumbers, "latest", lambda *asked: {**latest(*asked), "late": True})
+
+
+def _frozen(world: RestatingWorld, day: int) -> RunKey:
+    return dataclasses.replace(world.restating_run(day, "frozen"), input=Input.FROZEN)
+
+
+def test_a_frozen_restatement_reads_exactly_what_was_read(world: RestatingWorld, day: int, grown: None) -> None:
+    for task in world.tasks():
+        world.run_task(task, _frozen(world, day), day)
+    world.require_exactly_once(day)
+    world.restate(day)
+    lives = world._looking.generations(world.epoch_of(day))
+    assert [one.plan.sources["numbers"].end for one in lives] == [
+        {"day": day},
+        {"day": day},
+        {"day": day, "late": True},
+    ]
+
+
+def test_a_frozen_run_does_not_join_one_that_reads_afresh(world: RestatingWorld, day: int, grown: None) -> None:
+    world.run_task("begin", world.restating_run(day), day)
+    world.expire_leases()
+    with pytest.raises(RestateRefused, match="was begun to read afresh"):
+        world.run_task("begin", _frozen(world, day), day)
+    world.restate(day)
+    world.require_exactly_once(day)
+
+
+def test_what_a_source_can_not_give_again_is_refused_before_anything_is_planned(
+    world: RestatingWorld, tmp_path: Path
+) -> None:
+    landing = {name: tmp_path / f"{name}-2013-01-01.csv" for name in ("kept", "gone", "changed")}
+    interval = interval_of(0)
+    for name, file in landing.items():
+        file.write_text("1\n")
+        pipeline = Pipeline(
+            name=name,
+            sources={"files": FileSource(str(tmp_path / f"{name}-{{interval_start:%Y-%m-%d}}.csv"), schema="n BIGINT")},
+            transform=lambda inputs: {"files": inputs["files"]},
+            sinks=[FileSink("folder", output="files", path=str(tmp_path / f"out {name}"))],
+        )
+        runtime = Runtime.of(pipeline, Ledger(world.ledger_dsn), Staging(str(tmp_path / "staging")), {})
+        run = RunKey("files", name)
+        begun = begin(runtime, run, interval)
+        if name == "gone":
+            file.unlink()
+        elif name == "changed":
+            file.write_text("2 and more\n")
+        if name == "kept":
+            assert plan_again(runtime, [begun]).sources == begun.plan.sources
+            continue
+        with pytest.raises(RestateRefused, match=r"from what was read: .*input='fresh'"):
+            plan_again(runtime, [begun])
 
 
 def test_a_day_that_nothing_shows_yet_is_an_ordinary_epoch(world: RestatingWorld) -> None:
@@ -139,10 +200,42 @@ def test_a_restatement_that_is_given_up_leaves_the_old_rows(world: RestatingWorl
     assert world.lives(day) == ["cleaned", "void"]
     assert all(rows == wrong_rows(day) for rows in world.tables(day).values())
     world.require_tidy()
+    for task in ("commit", "begin"):  # a retry, and the whole run cleared
+        with pytest.raises(Terminal) as refused:
+            world.run_task(task, world.restating_run(day), day)
+    current = world.epoch_of(day).id
+    said = f"was given up: a mistake; epoch {current} is shown as before"
+    assert isinstance(refused.value, EpochVoid) and said in str(refused.value)
+    assert "say another reason" in str(refused.value) and "let another run ask for it" in str(refused.value)
+    assert world.lives(day) == ["cleaned", "void"]
     for task in tasks:
         world.run_task(task, RunKey("restating", f"third {day}", restate="now it is right"), day)
     assert world.lives(day) == ["replaced", "void", "cleaned"]
     world.require_exactly_once(day)
+
+
+def test_a_restatement_whose_attempt_is_voided_goes_on_when_its_run_is_cleared(world: RestatingWorld, day: int) -> None:
+    tasks, run = world.tasks(), world.restating_run(day)
+    for task in tasks[: tasks.index("commit")]:
+        world.run_task(task, run, day)
+    world.run_task("abort", run, day)
+    assert world.lives(day) == ["cleaned", "staged"]
+    assert all(rows == wrong_rows(day) for rows in world.tables(day).values())
+    with pytest.raises(Fenced, match="begin"):
+        world.run_task("commit", run, day)
+    world.restate(day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
+def test_a_run_is_told_that_it_goes_on_with_what_was_planned_for_another_reason(
+    world: RestatingWorld, day: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run_task("begin", world.restating_run(day), day)
+    world.run_task("abort", world.restating_run(day), day)
+    for task in world.tasks():
+        world.run_task(task, RunKey("restating", f"later {day}", restate="once more"), day)
+    assert "for another reason (the label was wrong)" in caplog.text and "lockstep replan" in caplog.text
 
 
 def test_a_replacement_that_is_planned_anew_takes_the_place_all_the_same(world: RestatingWorld, day: int) -> None:
@@ -186,12 +279,12 @@ def test_other_sinks_than_those_that_show_it_are_refused(world: RestatingWorld, 
     assert "changed: archive" in said
 
 
-def test_upserts_and_what_nothing_proves_can_not_be_taken_back(world: RestatingWorld) -> None:
-    one = partial(PostgresSink, tables={"numbers": "public.numbers"}, connection="warehouse", protocol="write_ahead")
-    upserts, unproven = one("upserts", mode="upsert", key=["day", "number"]), one("unproven", guarantee="none")
-    for sink, why in ((upserts, "mode='upsert'"), (unproven, "guarantee='none'")):
-        with sink.opened(world.runtime().sink_context()) as opened, pytest.raises(PreflightRefused, match=why):
-            opened.require_replaceable()
+def test_what_nothing_proves_can_not_be_taken_back(world: RestatingWorld) -> None:
+    told: dict[str, Any] = {"connection": "warehouse", "protocol": "write_ahead", "guarantee": "none"}
+    sink = PostgresSink("unproven", tables={"numbers": "public.numbers"}, **told)
+    context = world.runtime().sink_context()
+    with sink.opened(context) as opened, pytest.raises(PreflightRefused, match="guarantee='none'"):
+        opened.require_replaceable()
 
 
 def test_a_table_without_the_epoch_column_is_named(world: RestatingWorld) -> None:
@@ -229,27 +322,11 @@ def test_rows_of_another_life_are_not_deleted(world: RestatingWorld, day: int) -
 # --- who looks on ----------------------------------------------------------------------------------------------------
 
 
-def _watching(world: RestatingWorld, day: int, task: Callable[[], None]) -> Counter[CrashPoint]:
-    """Look into the tables, on a connection of its own, wherever a crash could be."""
-    reached: Counter[CrashPoint] = Counter()
-
-    def look(point: CrashPoint) -> None:
-        reached[point] += 1
-        world.require_old_or_new(day)
-
-    stop = crash.observe(look)
-    try:
-        task()
-    finally:
-        stop()
-    return reached
-
-
 def test_a_reader_sees_the_old_rows_or_the_new_ones(
     world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    reached = _watching(world, day, partial(world.restate, day))
+    reached = watching(world, day, partial(world.restate, day))
     assert {CrashPoint.PREPARE_AFTER_REMOVAL, CrashPoint.PUBLISH_AFTER_REMOVAL} <= reached.keys()
     world.require_exactly_once(day)
 
@@ -322,51 +399,11 @@ def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
-def _hits(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """Every point that a restatement reaches, by task."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    day, found = next(world.days), []
-    world.publish_wrong(day)
-    for task in world.tasks():
-        reached = _watching(world, day, partial(world.run_task, task, world.restating_run(day), day))
-        found += hits_of(task, reached)
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    assert len(found) > 50
-    return found
-
-
-def _retry(world: RestatingWorld, day: int, task: str) -> None:
-    world.restate(day, task)
-
-
-def _new_run(world: RestatingWorld, day: int, task: str) -> None:
-    world.expire_leases()
-    run = RunKey("restating", f"new {day}", restate="the label was wrong")
-    for one in world.tasks():
-        world.run_task(one, run, day)
-
-
-def _recovery(world: RestatingWorld, day: int, task: str) -> None:
-    world.expire_leases()
-    assert world.recover().problems == []
-    if "cleaned" not in world.lives(day)[1:]:
-        world.restate(day)
-
-
-WAYS: list[tuple[Action, Callable[[RestatingWorld, int, str], None]]] = [
-    ("kill", _retry),
-    ("kill", _recovery),
-    ("hang", _retry),
-    ("hang", _new_run),
-    ("hang", _recovery),
-]
-
-
 @pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
 def test_a_day_is_swapped_once_wherever_a_process(
     world: RestatingWorld,
     action: Action,
-    resume: Callable[[RestatingWorld, int, str], None],
+    resume: Resume,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -375,7 +412,7 @@ def test_a_day_is_swapped_once_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the restatement."""
     turn = WAYS.index((action, resume))
     days = []
-    for hit in cover.share(_hits(world, monkeypatch), turn, len(WAYS)):
+    for hit in cover.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)):
         day = next(world.days)
         days.append(day)
         with subtests.test(str(hit)):

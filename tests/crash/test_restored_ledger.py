@@ -8,16 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, LedgerConflict, SinkUnavailable
+from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.ledger import Ledger
+from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
+from lockstep.roles.abort import abort_epoch
 from lockstep.roles.begin import begin
+from lockstep.sinks.files import FileSink
+from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.crash.world import World, interval_of, make_world, rows_of_day
 
@@ -209,6 +213,75 @@ def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
 
     monkeypatch.setattr(Ledger, "sealed_epochs", overtaken)
     assert _renumbered(world).shown == ()
+
+
+def test_nothing_is_taken_from_an_epoch_that_a_forgotten_decision_has_half_shown(world: World, copies: Copies) -> None:
+    """The copy knows its votes, and not that it was decided, and shown in one sink since."""
+    run = _run(2)
+    world.run_until(run, 2, "prepare.files")
+    restored = copies.of(world)
+    for task in ("commit", "publish.files"):
+        world.run_task(task, run, 2)
+    restored.expire_leases()
+    left = restored.prepared(), restored.left_in_staging()
+    assert len(left[0]) == (1 if world.protocol == "two_phase" else 0) and left[1]
+    around = Surroundings(
+        restored.ledger_dsn, str(restored.staging_folder), None, {"warehouse": restored.warehouse_dsn}
+    )
+    assert any("which this ledger hasn't decided: it is older" in one.says for one in examine(around, "numbers"))
+    restored.recover()
+    with pytest.raises(LedgerConflict):
+        begin(restored.runtime(), _run(2), interval_of(2))
+    with pytest.raises(LedgerConflict, match=r"sink files shows numbers epoch 3 .* which this ledger hasn't decided"):
+        void(restored.runtime(), 3, "nobody needs it")
+    assert any("sink files shows numbers epoch 3" in one for one in restored.recover().problems)
+    assert (restored.prepared(), restored.left_in_staging()) == left
+    world.run(run, 2, "publish.warehouse")
+    world.require_exactly_once(2)
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+@pytest.mark.parametrize("error", [SinkUnavailable, InvalidPipeline])
+@pytest.mark.parametrize("way", ["it is back", "a person gives the range up", "nobody plans it any more"])
+def test_a_sink_that_can_not_be_asked_holds_back_its_own_epochs_and_not_for_ever(
+    world: World, error: type[LockstepError], way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be down, or its connection was taken away; the other's prepared transactions hold locks and vacuum."""
+    alone = replace(world, pipeline=replace(world.pipeline, sinks=world.pipeline.sinks[:1]))
+    world.run_until(_run(2), 2, "prepare.warehouse")
+    alone.run_until(_run(3), 3, "prepare.warehouse")
+    held, other = world.epoch_of(2), world.epoch_of(3)
+    assert len(world.prepared()) == 2
+
+    def down(sink: FileSink, context: object) -> NoReturn:
+        raise error("nobody is there")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSink, "open", down)
+        with pytest.raises(
+            SinkUnavailable, match=f"epoch {held.id}: nothing is rolled back .* sink files .*lockstep void"
+        ):
+            abort_epoch(world.runtime(), held.id, Role.ABORT)
+        world.expire_leases()
+        for _ in range(2):
+            problems = world.recover().problems
+            assert any(f"epoch {held.id}: nothing is rolled back" in one for one in problems), problems
+            assert world.epoch_of(3).attempt > other.attempt
+            [left] = world.prepared()
+        if way == "a person gives the range up":
+            with pytest.raises(error):
+                void(world.runtime(), held.id, "the folder was taken away")
+            assert world.prepared() == []
+        elif way == "nobody plans it any more":
+            world.execute(
+                world.ledger_dsn,
+                "UPDATE lockstep.planned_sink SET planned_at = now() - interval '8 days' WHERE sink = 'files'",
+            )
+            world.recover()
+            assert world.prepared() == []
+    if way == "it is back":
+        assert world.recover().problems == []
+    assert world.prepared() == [], left
 
 
 def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(world: World, copies: Copies) -> None:

@@ -20,8 +20,11 @@ from typing import Any
 
 import psycopg2
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lockstep.audits.audit import rules_by_output
+from lockstep.audits.rule import Rule
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger, migrate
@@ -45,10 +48,12 @@ from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.request import RESULT, QuarantineCount, StageRequest, StageResult
+from lockstep.wal.sealing import quarantine_of
 from lockstep.wal.staging import Staging
 
 ROWS = 20
+AUDITS = "lockstep_audits"  #: the column that rows in quarantine have beside an output's
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
 Row = tuple[int, int, str]
 Rows = Counter[Row]
@@ -149,18 +154,37 @@ def _write_parquet(folder: Path, changed: Callable[[list[Row]], list[Row]] = lis
     table = pa.table(
         {"day": pa.array(columns[0], pa.int64()), "number": pa.array(columns[1], pa.int32()), "label": columns[2]}
     )
+    away = {output: _split(rules, table) for output, rules in rules_by_output(request.quarantine).items()}
     for output in request.outputs:
-        if home := request.homes.get(output):
+        if output in away:
+            _write_halves(str(folder / output), away[output][0], parents=False)
+            if len(away[output][1]):
+                _write_halves(str(folder / quarantine_of(output)), away[output][1], parents=True)
+        elif home := request.homes.get(output):
             rows = table.append_column(home.home.epoch_column, pa.array([request.epoch] * ROWS, pa.int64()))
             _write_halves(f"{home.folder}/{output}", rows, parents=True)
         else:
             _write_halves(str(folder / output), table, parents=False)
-    result = StageResult(dict.fromkeys(request.outputs, ROWS), {"numbers": SourceCount(ROWS, 0)}, "test")
+    rows = {output: len(away[output][0]) if output in away else ROWS for output in request.outputs}
+    counts = {
+        output: QuarantineCount(len(gone), dict.fromkeys(rules_by_output(request.quarantine)[output], len(gone)))
+        for output, (_, gone) in away.items()
+    }
+    result = StageResult(rows, {"numbers": SourceCount(ROWS, 0)}, "test", quarantined=counts)
     (folder / RESULT).write_text(json.dumps(result.to_json()))
 
 
+def _split(rules: Mapping[str, Rule], table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """What stays and what goes by one `in_range`, or by a condition that no row meets."""
+    [(name, rule)] = rules.items()
+    goes = pc.greater(table[rule.column], rule.at_most) if rule.column else pa.array([False] * len(table))
+    away = table.filter(goes)
+    return table.filter(pc.invert(goes)), away.append_column(AUDITS, pa.array([name] * len(away)))
+
+
 def _write_halves(folder: str, rows: pa.Table, parents: bool) -> None:
-    halves = {"part-00000.parquet": rows.slice(0, ROWS // 2), "part-00001.parquet": rows.slice(ROWS // 2)}
+    half = len(rows) // 2
+    halves = {"part-00000.parquet": rows.slice(0, half), "part-00001.parquet": rows.slice(half)}
     if folder.startswith("s3a://"):
         store = ObjectStore.at(from_hadoop(folder, ""))
         for name, half in halves.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def pipeline_of(source: Source, *, hold: timedelta = timedelta(hours=2)) -> Pipe
 
 
 ORDERS = pipeline_of(Days())
+NUMBERS = replace(pipeline_of(Numbers()), name="numbers")
 SHARDED = Pipeline(
     name="sharded",
     sources={"orders": Days()},

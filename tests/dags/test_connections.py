@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured
 from lockstep.pipeline import Pipeline
 from lockstep.sources import PostgresTableSource
+from stack.postgres import PostgresServer
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
@@ -172,3 +174,96 @@ def test_no_password_is_logged_while_a_connection_is_resolved(
     with caplog.at_level(logging.DEBUG):
         connections["shop"]
     assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "meant"),
+    [
+        (
+            {
+                "conn_type": "lockstep_ledger",
+                "host": "db",
+                "schema": "l",
+                "extra": {"sslmode": "require", "sslrootcert": None},
+            },
+            "host='db' dbname='l' sslmode='require'",
+        ),
+        (
+            {
+                "conn_type": "lockstep_kafka",
+                "host": "b",
+                "port": 9092,
+                "extra": {"security.protocol": "SSL", "sasl.mechanism": ""},
+            },
+            "kafka://b:9092/?security.protocol=SSL",
+        ),
+        (
+            {"conn_type": "lockstep_mariadb", "host": "m", "schema": "d", "login": "u", "password": "p@"},
+            "mysql://u:p%40@m/d",
+        ),
+        (
+            {
+                "conn_type": "lockstep_s3",
+                "login": "key",
+                "password": "s/cret",
+                "extra": {"region_name": "eu", "endpoint_url": None},
+            },
+            "aws://key:s%2Fcret@/?region_name=eu",
+        ),
+    ],
+)
+def test_a_form_of_lockstep_s_own_means_what_the_type_means_that_it_stands_for(
+    fields: dict[str, Any], meant: str, connections: AirflowConnections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OURS", json.dumps(fields))
+    assert connections["ours"] == meant
+
+
+def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplog: pytest.LogCaptureFixture) -> None:
+    from importlib.resources import files
+
+    import jsonschema  # type: ignore[import-untyped]
+    from airflow.providers_manager import ProvidersManager
+    from airflow.sdk._shared.module_loading import import_string
+
+    from lockstep.orchestration.connections import _OWN_TYPES
+    from lockstep.orchestration.provider import get_provider_info
+
+    info = get_provider_info()
+    jsonschema.validate(info, json.loads(files("airflow").joinpath("provider_info.schema.json").read_text()))
+    types = {one["connection-type"]: one for one in info["connection-types"]}
+    assert set(types) == {*_OWN_TYPES, "lockstep_staging"}
+    manager = ProvidersManager()  # type: ignore[no-untyped-call]
+    for name, one in types.items():
+        hook = import_string(one["hook-class-name"])
+        assert (hook.conn_type, hook.hook_name) == (name, one["hook-name"])
+        assert manager.field_behaviours[name]["relabeling"] == one["ui-field-behaviour"]["relabeling"]
+        for field in one.get("conn-fields", {}):
+            assert f"extra__{name}__{field}" in manager.connection_form_widgets
+        assert name in manager.hooks
+    assert "lockstep" not in caplog.text
+
+
+def test_the_ledger_s_and_the_staging_s_connections_can_be_tried(
+    memory_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk import Connection
+
+    from lockstep.ledger import migrate
+
+    def tried(conn_id: str, fields: dict[str, Any]) -> tuple[bool, str]:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(fields))
+        worked, told = Connection.get(conn_id).get_hook().test_connection()
+        return bool(worked), str(told)
+
+    dsn = memory_server.create_database("tried")
+    migrate(dsn)
+    given = parse_dsn(dsn)
+    ledger = {"conn_type": "lockstep_ledger", "host": given["host"], "port": int(given["port"]), "login": given["user"]}
+    ledger |= {"schema": given["dbname"], "password": given.get("password")}
+    assert tried("lockstep_ledger", ledger) == (True, "the ledger knows 0 pipelines")
+    worked, told = tried("lockstep_ledger", {**ledger, "schema": "nowhere", "password": "hunter2"})
+    assert not worked and "hunter2" not in told
+    staging = {"conn_type": "lockstep_staging", "host": str(tmp_path / "wal")}
+    assert tried("lockstep_staging", staging) == (True, "a file was made, read and deleted there")
+    assert not tried("lockstep_staging", {**staging, "host": ""})[0]

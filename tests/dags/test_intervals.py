@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pendulum
 import pytest
 
-from lockstep.epoch import Interval, RunKey
-from lockstep.errors import IntervalMissing, InvalidPipeline, RestateRefused
+from lockstep.epoch import Input, Interval, RunKey
+from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -87,27 +87,59 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
     assert [str(one.interval) for one in seen] == ["[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)", "None"]
 
 
+REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-11"}
+
+
 def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockstep.orchestration import operators
 
-    seen: list[str | None] = []
+    seen: list[RunKey] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "migrate", lambda _: None)
     monkeypatch.setattr(operators, "connection", lambda _: None)
     monkeypatch.setattr(operators, "dsn_of", lambda _: "")
     monkeypatch.setattr(operators, "_summarize", lambda _: {})
-    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run.restate))
+    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
-    for given in ({}, {"lockstep_restate": None}, {"lockstep_restate": " a corrected file "}):
+    why = {"lockstep_restate": " a corrected file "}
+    confs: list[dict[str, Any]] = [
+        {},
+        {"lockstep_restate": None, "lockstep_restore": None},
+        why,
+        REQUESTED,
+        {**why, "lockstep_restore": 7},
+        {**why, "lockstep_input": "frozen"},
+        {**why, "lockstep_epoch": 7},
+    ]
+    for given in confs:
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(given)
         operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert seen == [None, None, "a corrected file"]
+    assert [one.restate for one in seen] == [
+        None,
+        None,
+        "a corrected file",
+        "a corrected file (request 2026-11)",
+        *["a corrected file"] * 3,
+    ]
+    assert [one.restore for one in seen] == [None, None, None, None, 7, None, None]
+    assert [one.input for one in seen] == [None, None, None, None, None, Input.FROZEN, None]
+    assert [one.epoch for one in seen] == [None, None, None, None, None, None, 7]
+    wishes: tuple[tuple[dict[str, Any], str], ...] = (
+        *(({"lockstep_restate": "a", "lockstep_restore": no}, "number of an epoch") for no in (True, 0, "7", [7], 1.5)),
+        ({"lockstep_restore": 7}, "say why, with lockstep_restate"),
+        *(({**why, key: {"returns": 7}}, "names 'returns'") for key in ("lockstep_restore", "lockstep_epoch")),
+    )
+    for wish, said in wishes:
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(wish)
+        with pytest.raises(RestateRefused, match=said):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
     for nonsense in (
         True,
         "",
         " ",
-        {"$ne": None},
+        {"orders": ""},
         ["a"],
         7,
         "x" * 2000,
@@ -120,4 +152,54 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update({"lockstep_restate": nonsense})
         with pytest.raises(RestateRefused, match="to restate what is published say why"):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert len(seen) == 3
+    for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(unnamed)
+        with pytest.raises(RestateRefused):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    for odd in (
+        {**why, "lockstep_input": "thawed"},
+        {**why, "lockstep_input": ["frozen"]},
+        {**why, "lockstep_epoch": "7"},
+        {**why, "lockstep_epoch": True},
+        {**why, "lockstep_epoch": 0},
+        {"lockstep_input": "frozen"},
+        {"lockstep_epoch": 7},
+    ):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(odd)
+        with pytest.raises(RestateRefused, match=r"input is|the epoch to restate|say why"):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    assert len(seen) == len(confs)
+
+
+def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration import operators
+
+    seen: list[Any] = []
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+    for name in ("migrate", "connection", "_summarize"):
+        monkeypatch.setattr(operators, name, lambda _: {})
+    monkeypatch.setattr(operators, "dsn_of", lambda _: "")
+    monkeypatch.setattr(operators, "begin", lambda *_: seen.append("begin"))
+    monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: seen.append((run.interval, why, number)))
+    task = SimpleNamespace(dag_id="orders", run_id="manual 1")
+
+    def execute(**conf: Any) -> list[Any]:
+        seen.clear()
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update(conf)
+        operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+        return seen
+
+    assert execute() == execute(lockstep_replan=None, lockstep_replan_epoch=7) == ["begin"]
+    assert execute(lockstep_replan="a sink came") == [(Interval(FIRST, SECOND), "a sink came", None), "begin"]
+    assert execute(lockstep_replan="a sink came", lockstep_replan_epoch=7)[0][1:] == ("a sink came", 7)
+    for nonsense in ({"lockstep_replan": ["a"]}, {"lockstep_replan": "two\nlines"}, {"lockstep_replan_epoch": "7"}):
+        with pytest.raises(IllegalTransition, match="replan"):
+            execute(**{"lockstep_replan": "a sink came", **nonsense})
+        assert seen == []
+    two = {"orders": ORDERS, "clicks": ORDERS}
+    monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
+    with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
+        execute(lockstep_replan="a sink came")

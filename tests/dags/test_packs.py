@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pendulum
 import pytest
 
 from lockstep.epoch import Interval
-from lockstep.errors import IntervalMissing, InvalidPipeline
+from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -49,6 +50,18 @@ def test_what_is_no_size_of_a_pack_is_refused(pack: Any) -> None:
 def test_intervals_need_a_schedule_that_says_how_long_they_are(schedule: Any) -> None:
     with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
         dag(schedule=schedule)
+
+
+def test_a_run_of_many_epochs_shows_no_earlier_rows_again() -> None:
+    asked = {"lockstep_restate": "a bug", "lockstep_restore": 7}
+    with pytest.raises(RestateRefused, match="`lockstep restore` does"):
+        dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
+
+
+def test_a_run_of_many_epochs_replans_none_and_says_so() -> None:
+    asked = {"lockstep_replan": "a sink came", "lockstep_replan_epoch": 7}
+    with pytest.raises(IllegalTransition, match="`lockstep replan` does"):
+        dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
 
 
 def test_a_cursors_pack_needs_no_schedule() -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Identity
-from lockstep.errors import EpochsStuck
+from lockstep.errors import EpochsStuck, IllegalTransition
 from lockstep.ledger import Ledger, migrate
+from lockstep.operations.resolve import NothingAsked
+from lockstep.roles.recover import RecoveryReport
 from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, planned
@@ -54,3 +56,35 @@ def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_ep
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
     with pytest.raises(EpochsStuck, match=rf"^pipeline {FLIGHTS}: an epoch is stuck; epoch 1 \(planned\): .*disk full"):
         task.execute(cast("Context", {}))
+
+
+def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recovers(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration import operators
+
+    seen: list[object] = []
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+    monkeypatch.setattr(operators, "resolve_as_asked", lambda _, *asked: seen.append(asked))
+
+    def recovered(*_: object) -> RecoveryReport:
+        seen.append("recover")
+        return RecoveryReport(FLIGHTS)
+
+    monkeypatch.setattr(operators, "recover", recovered)
+    task = operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS)
+    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS}}))
+    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
+    assert seen == ["recover", (7, "delays"), "recover"]
+
+    def used_up(*_: object) -> None:
+        raise NothingAsked("it was carried out")
+
+    monkeypatch.setattr(operators, "resolve_as_asked", used_up)
+    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
+    assert seen.pop() == "recover" and len(seen) == 3, "a retry goes on with the rest"
+    for wrong in ({"resolve_sink": None}, {"resolve_epoch": "7"}, {"resolve_epoch": True}, {"pipeline": None}):
+        params = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", **wrong}
+        with pytest.raises(IllegalTransition, match="to resolve say pipeline"):
+            task.execute(cast("Context", {"params": params}))
+    assert len(seen) == 3

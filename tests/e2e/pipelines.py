@@ -5,11 +5,12 @@ topic.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import Pipeline, crash
+from lockstep.audits import Audit, row_count
 from lockstep.crash import CrashPoint
 from lockstep.home import absolute
 from lockstep.pipeline import Transform
@@ -71,7 +72,9 @@ def hold_publisher(point: CrashPoint) -> None:
 crash.observe(hold_publisher)
 
 
-def pipeline_of(name: str, transform: Transform = unchanged, *, files: str = DAILY) -> Pipeline:
+def pipeline_of(
+    name: str, transform: Transform = unchanged, *, files: str = DAILY, audits: Sequence[Audit] = ()
+) -> Pipeline:
     return Pipeline(
         name=name,
         sources={"orders": FileSource(f"landing/{name}/{files}", format="csv", schema=SCHEMA)},
@@ -80,6 +83,7 @@ def pipeline_of(name: str, transform: Transform = unchanged, *, files: str = DAI
             PostgresSink("warehouse", tables={"orders": f"public.{name}"}, connection="warehouse", create=True),
             FileSink("archive", output="orders", path=f"out/{name}", format="parquet"),
         ],
+        audits=audits,
     )
 
 
@@ -92,6 +96,7 @@ mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")
 packed = pipeline_of("packed", gated)
+audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)])
 sharded = Pipeline(
     name="sharded",
     sources={"orders": FileSource(f"landing/sharded/{DAILY}", format="csv", schema=SCHEMA)},

@@ -82,6 +82,12 @@ def test_a_demo_publishes_its_days_and_all_counts_agree(home: DemoHome) -> None:
     assert [row["rows"]["flights"] for row in ran.report["epochs"]] == [842, 943]
     assert [row["state"] for row in ran.report["epochs"]] == ["cleaned", "cleaned"]
     assert home.stack.is_up, "a stack that was up stays up"
+    restated = ran.report["restated"]
+    assert (restated["old"]["flights"], restated["new"]["flights"]) == (677, 842)
+    old, new = ({str(restated[one]["epoch"]): restated[one]["flights"]} for one in ("old", "new"))
+    seen = {what: [look for look, _ in restated["seen"][what]] for what in ("table", "files", "cut")}
+    assert seen["table"] == seen["files"] == [old, new]
+    assert [look for look in seen["cut"] if look != [{}, {}]] == [[old, old], [new, new]]
 
 
 def test_a_second_demo_runs_them_again_and_nothing_changes(home: DemoHome) -> None:
@@ -89,13 +95,18 @@ def test_a_second_demo_runs_them_again_and_nothing_changes(home: DemoHome) -> No
     assert ran.code == 0, ran.error
     assert ran.report["repeated"]
     assert {check["one"] for check in ran.report["checks"]} >= {"ledger rows", "flights rows", "output files"}
+    restated = ran.report["restated"]
+    assert restated["old"]["flights"] == restated["new"]["flights"] == 842, "the day is right, and restated again"
+    assert restated["new"]["epoch"] > restated["old"]["epoch"]
 
 
-def test_a_row_that_somebody_changed_in_the_sink_is_noticed(home: DemoHome) -> None:
-    home.sql("UPDATE public.flights SET tailnum = 'N00000' WHERE ctid = (SELECT min(ctid) FROM public.flights)")
+def test_a_row_that_somebody_changed_in_the_sink_is_noticed_even_where_it_is_replaced(home: DemoHome) -> None:
+    for day in (1, 2):
+        first = f"(SELECT min(ctid) FROM public.flights WHERE day = {day})"
+        home.sql(f"UPDATE public.flights SET tailnum = 'N00000' WHERE ctid = {first}")
     ran = home.demo(2)
     assert ran.code == 1
-    assert ran.differing() == {"flights out"}, "as many rows as before: only the digest tells"
+    assert ran.differing() == {"flights out, before", "flights out"}, "as many rows as before: only the digest tells"
 
 
 def test_a_run_that_fails_is_explained_and_the_next_demo_adds_its_day(home: DemoHome) -> None:

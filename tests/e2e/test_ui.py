@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect, sync_playwright
@@ -24,6 +24,7 @@ from tests.e2e.world import World
 CHROMIUM = os.environ.get("LOCKSTEP_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 QUIETLY = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 QUIETLY += ["--disable-component-update", *(["--no-sandbox"] if os.getuid() == 0 else [])]
+expect.set_options(timeout=30_000)  # Airflow's frame takes its time where other tests want the processor, too
 DAYS = {"2024-06-01": 20, "2024-06-02": 300, "2024-06-03": 90}
 
 pytestmark = [
@@ -102,10 +103,15 @@ def test_the_pages_are_in_airflows_navigation_and_lead_to_an_epoch_and_back_to_i
     expect(frame.get_by_role("row").filter(has=mistaken)).to_contain_text("nobody is at it")
     take_picture(page, "ui-pipelines")
     frame.get_by_role("link", name="orders", exact=True).click()
-    expect(frame.locator("svg.timeline rect").nth(2)).to_be_visible()
+    line = frame.locator("svg.timeline")
+    expect(line).to_have_attribute("data-told", re.compile(r" 2024-06-01: cleaned, 21 rows\n"))
+    line.hover(position={"x": 1, "y": 70})
+    expect(frame.locator("figcaption output")).to_contain_text("2024-06-01: cleaned, 21 rows")
     frame.get_by_role("row").filter(has_text="2024-06-03").get_by_role("link").first.click()
     expect(frame.get_by_role("heading", level=1)).to_contain_text("orders, epoch")
-    frame.get_by_role("link", name=runs["orders"]).click()
+    made = frame.get_by_role("link", name=re.compile(r"commit#\d+$"))
+    expect(made).to_have_attribute("href", re.compile(r"/dags/orders/runs/[^/]+/tasks/commit$"))
+    frame.get_by_role("link", name=runs["orders"], exact=True).click()
     page.wait_for_url(re.compile(r"/dags/orders/runs/"))
 
 
@@ -173,6 +179,54 @@ def test_a_range_is_given_up_by_keyboard_alone(
     entry = [one for one in report.history("mistaken", stuck) if one.target == "void"][-1]
     report.close()
     assert (entry.actor, entry.reason) == ("airflow-ui:admin", "the file <b>never</b> comes")
+
+
+@pytest.fixture(scope="module")
+def held(world: World) -> int:
+    """The number of an epoch that its audit holds."""
+    world.land("audited", "2024-06-01", 3)
+    assert world.api.wait_run("audited", world.trigger("audited", "2024-06-01")) == "failed"
+    epoch = world.epoch("audited", "2024-06-01")
+    assert epoch is not None
+    return epoch.id
+
+
+def ask_for(page: Page, deed: str, why: str) -> str:
+    """Press the button, say why, and follow the link to the run: its id."""
+    page.get_by_role("link", name=f"{deed}…").click()
+    page.get_by_label("Why?").fill(why)
+    page.get_by_role("button", name=deed).click()
+    page.get_by_role("link", name="To the run").click()
+    page.wait_for_url(re.compile(r"/runs/[^/]+$"))
+    return unquote(page.url.rpartition("/")[2])
+
+
+def test_what_audits_hold_is_planned_anew_with_the_corrected_file_by_a_run(
+    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
+) -> None:
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{held}")
+    expect(page.get_by_text("Held:")).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("^row_count_orders"))).to_contain_text("holds")
+    take_picture(page, "ui-held")
+    rows = world.land("audited", "2024-06-01", 30)
+    world.require_success("audited", ask_for(page, "Replan", "the whole file came"))
+    world.require_published_once("audited", "2024-06-01", rows)
+
+
+def test_a_day_is_restated_by_a_run_and_both_generations_tell_of_each_other(
+    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
+) -> None:
+    old = world.epoch("audited", "2024-06-01")
+    assert old is not None
+    rows = world.land("audited", "2024-06-01", 40)
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
+    world.require_success("audited", ask_for(page, "Restate", "ten more rows came"))
+    world.require_published_once("audited", "2024-06-01", rows)
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
+    expect(page.get_by_text("Its rows are shown no more")).to_contain_text("ten more rows came")
+    page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
+    expect(page.get_by_text("Generation 1 of its range")).to_be_visible()
+    take_picture(page, "ui-generations")
 
 
 def test_recovery_is_a_run_of_its_dag_that_ends_well(

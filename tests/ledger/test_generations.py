@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import psycopg2
 import pytest
 
-from lockstep.epoch import Epoch, Generation, RunKey
-from lockstep.errors import Fenced, IllegalTransition, IntervalOverlap, NotPrepared, SourceClaimed
+from lockstep.epoch import Epoch, Generation, Identity, RunKey
+from lockstep.errors import Fenced, IllegalTransition, IntervalOverlap, NotPrepared, SourceClaimed, WalGone
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
+    CLICKS,
     FLIGHTS,
     RUN,
     SINKS,
@@ -21,8 +22,10 @@ from tests.ledger.epochs import (
     a_plan,
     attempt_of,
     cleaned,
+    clicked,
     committed,
     day,
+    let_lease_run_out,
     planned,
     published,
     seal,
@@ -161,6 +164,46 @@ def test_the_report_counts_what_was_replaced(ledger: Ledger, sql: Sql) -> None:
     sql.commit()
 
 
+# --- of a cursor ---------------------------------------------------------------------------------------------------
+
+
+def test_a_cursor_goes_on_where_the_last_original_ended(ledger: Ledger) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    second = cleaned(ledger, clicked(ledger, after=1, run=RunKey("clicks", "2")))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None and not aside.in_order
+    assert ledger.last_original(CLICKS) == second
+    assert ledger.source_end(CLICKS, "landing", before=10) == 20
+    third = clicked(ledger, after=2, run=RunKey("clicks", "3"))
+    assert third.id == 4 and ledger.predecessor(third) == second
+    assert ledger.count_in_flight(CLICKS) == 1, "what takes another's place takes no room"
+    committed(ledger, aside)
+    assert (ledger.epoch(CLICKS, first.id).state, ledger.successor(first)) == (
+        EpochState.REPLACED,
+        ledger.epoch(CLICKS, aside.id),
+    )
+    ledger.require_predecessor_published(third, "warehouse")
+    assert committed(ledger, third).state is EpochState.COMMITTED
+
+
+def test_what_was_left_of_a_life_is_nobodys_who_does_not_ask_for_it(ledger: Ledger, sql: Sql) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None
+    let_lease_run_out(sql, aside)
+    assert ledger.abandoned_epoch(CLICKS) is None
+
+
+def test_a_life_of_a_cursors_epoch_keeps_its_range(ledger: Ledger) -> None:
+    first = cleaned(ledger, clicked(ledger, after=0))
+    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
+    assert aside is not None
+    assert ledger.replan_epoch(CLICKS, aside.id, first.plan, {}, "again").plan.sources == first.plan.sources
+    moved = a_plan(start=10, end=30)
+    with pytest.raises(IllegalTransition, match="another range"):
+        ledger.replan_epoch(CLICKS, aside.id, moved, {}, "again")
+
+
 # --- whoever writes by hand -----------------------------------------------------------------------------------------
 
 
@@ -180,7 +223,9 @@ def test_by_hand_nothing_is_replaced_by_nothing(ledger: Ledger, sql: Sql) -> Non
         sql("UPDATE lockstep.epoch SET state = 'replaced' WHERE id = %s", old.id)
 
 
-@pytest.mark.parametrize("change", ["generation = 2", "replaces = id", "root = id", "restated_because = 'x'"])
+@pytest.mark.parametrize(
+    "change", ["generation = 2", "replaces = id", "root = id", "restated_because = 'x'", "restores = replaces"]
+)
 def test_by_hand_nobody_changes_whose_place_it_takes(ledger: Ledger, sql: Sql, change: str) -> None:
     new = restated(ledger, cleaned(ledger, planned(ledger)))
     sql.act_as("operator")
@@ -209,3 +254,59 @@ def test_what_was_amiss_goes_with_the_rows_and_what_is_left_of_them_is_amiss(led
     assert verified() == 0
     ledger.record_comparison(replaced, "delays", None)
     assert verified() == 2
+
+
+# --- the way back ----------------------------------------------------------------------------------------------------
+
+
+def _kept(ledger: Ledger, epoch: Epoch) -> Epoch:
+    done = published(ledger, epoch)
+    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) is not None
+    return ledger.record_cleanup(done, Role.CLEANUP)
+
+
+def _restored(ledger: Ledger, current: Epoch, wanted: Epoch) -> Epoch:
+    run = RunKey("flights", f"back to {wanted.id}")
+    found = ledger.plan_generation(current, a_plan(), {}, run, "it was right", restores=wanted.id)
+    assert found is not None
+    return found
+
+
+def test_a_generation_refers_only_to_a_kept_wal_of_its_range(ledger: Ledger, sql: Sql) -> None:
+    old = cleaned(ledger, planned(ledger, claims={"landing": ["a"]}))
+    current = _kept(ledger, restated(ledger, old, claims=["a", "late"]))
+    with pytest.raises(WalGone, match="isn't kept"):
+        _restored(ledger, current, old)
+    with pytest.raises(IllegalTransition, match="its WAL is not kept"):  # it is, but shown
+        _restored(ledger, current, current)
+    last = cleaned(ledger, restated(ledger, current, RunKey("flights", "3"), claims=["a"]))
+    again = _restored(ledger, last, current)
+    assert (again.restores, again.root) == (current.id, old.id)
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a", "late"]) == {"a", "late"}
+    shown = cleaned(ledger, again)
+    restated(ledger, shown, RunKey("flights", "5"), claims=["a", "late"])  # they are the range's
+
+
+@pytest.mark.parametrize("by_hand", ["UPDATE {} SET expired_at = now()", "DELETE FROM {}"])
+def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql: Sql, by_hand: str) -> None:
+    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    old = _kept(ledger, planned(ledger))
+    current = cleaned(ledger, restated(ledger, old))
+    again = _restored(ledger, current, old)
+    assert ledger.due_wals(FLIGHTS) == [], "whatever the pipeline says of how long WALs stay"
+    with pytest.raises(psycopg2.Error, match="is referred to"):
+        sql(by_hand.format("lockstep.kept_wal"))
+    sql.rollback()
+    shown = _kept(ledger, again)
+    assert [one.epoch for one in ledger.expire_wals(FLIGHTS, Role.RECOVER)] == [shown.id]
+    assert [one.epoch for one in ledger.expire_wals(FLIGHTS, Role.RECOVER)] == [old.id, shown.id]
+
+
+def test_which_wal_stays_is_said_once(ledger: Ledger) -> None:
+    done = published(ledger, planned(ledger))
+    first = ledger.choose_wal(done, Role.CLEANUP, None)
+    assert first is not None and first.expired_at is not None
+    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) == first
+    ledger.record_cleanup(done, Role.CLEANUP)
+    assert ledger.kept_wals(FLIGHTS) == []
+    assert ledger.choose_wal(done, Role.CLEANUP, ("folder", 7)) is None

@@ -34,10 +34,14 @@ PARAMETERS: dict[str, Any] = {
     "end": day(DAYS).end,
     "dag_id": "clicks",
     "run_id": f"run {LAST}",
+    "run_ids": [f"run {LAST}", f"run {LAST}/clicks"],
     "hold": timedelta(hours=2),
     "limit": 20,
     "before": None,
+    "below": None,
     "unfinished": None,
+    "brief": True,
+    "most": 101,
     "change": "renumbered",
 }
 HOT = [
@@ -45,6 +49,7 @@ HOT = [
     "find_epoch",
     "find_epoch_of_interval",
     "find_last_epoch",
+    "find_last_original",
     "find_epoch_before",
     "find_pipeline_change",
     "find_predecessor",
@@ -68,9 +73,12 @@ HOT = [
     "list_publishers",
     "list_transitions",
     "list_epochs",
+    "list_line",
+    "find_last_word",
     "find_verified",
     "list_dags",
-    "find_pipeline_of_dag",
+    "list_pipelines_of_dag",
+    "list_epochs_of_runs",
     "find_verdict",
     "list_measured_epochs",
 ]
@@ -126,6 +134,14 @@ def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
 
 def test_a_page_of_old_epochs_is_had_without_a_walk_to_it(full: Sql) -> None:
     require_few_rows(full, "list_epochs", pipelines=["clicks"], before=EPOCHS // 2, unfinished=0)
+    require_few_rows(full, "list_line", pipeline="clicks", before=EPOCHS // 2)
+
+
+@pytest.mark.parametrize("name", ["count_states", "find_holes", "list_shown"])
+def test_what_a_page_sums_up_was_counted_before(full: Sql, name: str) -> None:
+    for pipeline in ("clicks", "flights"):
+        full._cursor.execute(statement("count_finished"), {"pipeline": pipeline})
+        require_few_rows(full, name, pipelines=[pipeline])
 
 
 @pytest.mark.parametrize("source", ["landing", "gone", "new"])
@@ -136,7 +152,7 @@ def test_where_a_source_ended_is_found_without_a_walk_through_the_epochs_that_la
 def require_few_rows(full: Sql, name: str, **of: Any) -> None:
     full._cursor.execute("EXPLAIN (ANALYZE, TIMING off) " + statement(name), {**PARAMETERS, **of})
     plan = "\n".join(row[0] for row in full._cursor.fetchall())
-    assert not re.search(r"Seq Scan on (?!pipeline|planned_source|savepoint|transition_from_2)", plan), plan
+    assert not re.search(r"Seq Scan on (?!pipeline|planned_source|savepoint|finished|transition_from_2)", plan), plan
     rows = [int(float(count)) for count in re.findall(r"actual rows=([\d.]+)", plan)]
     assert rows, plan
     assert max(rows) <= 40, plan

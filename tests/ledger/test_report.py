@@ -13,7 +13,7 @@ import pytest
 from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Row
-from lockstep.ledger.report import PATIENCE, EpochStatus, Report, Unproven, to_json
+from lockstep.ledger.report import BRIEF_HOLES, PATIENCE, EpochStatus, Report, Unproven, to_json
 from lockstep.remedies import COMMAND, NOTEBOOK
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
@@ -187,6 +187,52 @@ def test_holes_between_intervals_are_named(ledger: Ledger, report: Report) -> No
     assert found.holes == (day(3, 2), day(6, 3))
 
 
+def test_what_is_brief_has_the_rows_and_neither_the_plan_nor_the_rest_of_the_seal(
+    ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan may name ten thousand files: a list of epochs must not read them."""
+    fetched: list[Row] = []
+    read = LedgerConnection.read
+
+    def seen(self: LedgerConnection, name: str, **parameters: Any) -> list[Row]:
+        rows = read(self, name, **parameters)
+        fetched.extend(rows if name == "list_epochs" else [])
+        return rows
+
+    cleaned(ledger, planned(ledger, 1))
+    planned(ledger, 2)
+    monkeypatch.setattr(LedgerConnection, "read", seen)
+    brief, whole = report.pipeline(FLIGHTS, brief=True), report.pipeline(FLIGHTS)
+    assert brief is not None and whole is not None
+    assert [row["plan"] for row in fetched[:2]] == [None, None]
+    assert "digest" not in str(fetched[:2]) and "digest" in str(fetched[2:])
+    assert [one.rows for one in brief.epochs] == [one.rows for one in whole.epochs] == [{}, {"flights": 7}]
+    assert [one.stuck for one in brief.epochs] == [one.stuck for one in whole.epochs]
+
+
+def test_of_many_holes_a_brief_report_has_the_first(ledger: Ledger, report: Report) -> None:
+    for number in range(1, 211, 2):
+        planned(ledger, number)
+    brief, whole = report.pipeline(FLIGHTS, brief=True), report.pipeline(FLIGHTS)
+    assert brief is not None and whole is not None
+    assert len(whole.holes) == 104 and brief.holes == whole.holes[:BRIEF_HOLES]
+
+
+def test_a_time_line_has_every_epoch_below_a_number_with_the_rows_of_all_its_outputs(
+    ledger: Ledger, report: Report
+) -> None:
+    cleaned(ledger, planned(ledger, 1))
+    ledger.void_epoch(FLIGHTS, planned(ledger, 2).id, "closed")
+    planned(ledger, 3)
+    found = [(one.epoch, one.interval, one.state, one.rows) for one in report.line(FLIGHTS, limit=9)]
+    assert found == [
+        (3, day(3), EpochState.PLANNED, None),
+        (2, day(2), EpochState.VOID, None),
+        (1, day(1), EpochState.CLEANED, 7),
+    ]
+    assert [one.epoch for one in report.line(FLIGHTS, limit=1, before=3)] == [2]
+
+
 def test_unfinished_epochs_are_shown_however_old(ledger: Ledger, report: Report) -> None:
     planned(ledger, 1)
     for number in (2, 3):
@@ -249,8 +295,19 @@ def test_a_pipeline_knows_the_dags_that_begin_its_epochs_and_a_dag_its_pipeline(
         assert new is not None
         old = cleaned(ledger, new)
     assert report.dags([FLIGHTS]) == {FLIGHTS: {"flights", "flights_again"}}, "whoever restates, the DAGs are whose"
-    assert report.pipeline_of_dag("flights_again") == FLIGHTS
-    assert report.pipeline_of_dag("nothing") is None
+    assert report.pipelines_of_dag("flights_again") == [FLIGHTS]
+    assert report.pipelines_of_dag("nothing") == []
+
+
+def test_a_dag_knows_every_pipeline_that_it_moves_and_a_run_the_epoch_of_each(ledger: Ledger, report: Report) -> None:
+    shop = RunKey("shop", "manual 1")
+    flown = planned(ledger, 1, shop.part(FLIGHTS))
+    seen = clicked(ledger, 0, shop.part(CLICKS))
+    planned(ledger, 2, RunKey("shop", "manual 2").part(FLIGHTS))
+    assert report.pipelines_of_dag("shop") == [CLICKS, FLIGHTS]
+    assert report.epochs_of_run(shop, [CLICKS, FLIGHTS]) == [seen, flown]
+    assert report.epochs_of_run(shop, [FLIGHTS]) == [flown]
+    assert report.epochs_of_run(RunKey("flights", "manual 1"), [FLIGHTS]) == []
 
 
 def test_an_epoch_tells_its_run_rows_and_lease(ledger: Ledger, report: Report) -> None:

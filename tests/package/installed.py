@@ -83,8 +83,14 @@ def install(wheel: Path, extras: str, folder: Path) -> Installed:
     return Installed(folder / "venv", folder / "cwd")
 
 
+def check_for_upload(distributions: list[Path]) -> None:
+    """As `twine check --strict`, in an environment of its own. Skips where no package index answers."""
+    twine = ["--isolated", "--from", "twine>=6", "--with", "readme-renderer[md]", "twine"]
+    _uv("tool", "run", "--python", sys.executable, *twine, "check", "--strict", *distributions)
+
+
 def _uv(*arguments: str | Path) -> None:
     done = subprocess.run([UV, "--quiet", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0 and any(sign in done.stderr for sign in _UNREACHED):
         pytest.skip(f"no package index answers: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -17,7 +17,7 @@ import yaml
 
 import lockstep
 from stack.java import java_home
-from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, build_wheel, install
+from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, build_wheel, check_for_upload, install
 
 pytestmark = pytest.mark.slow
 
@@ -176,6 +176,33 @@ print(ProvidersManager().providers["airflow-lockstep"].version)
             script, AIRFLOW_HOME=str(tmp_path), AIRFLOW__CORE__PLUGINS_FOLDER=str(folder), PYTHONDONTWRITEBYTECODE="1"
         )
         assert out.splitlines()[-2:] == [f"['lockstep {version}']", version]
+
+
+def test_airflow_lists_the_provider_and_has_forms_for_its_connections(
+    installed: Callable[[str], Installed], tmp_path: Path
+) -> None:
+    listed = installed("airflow").run("airflow", "providers", "list", "--output", "json", AIRFLOW_HOME=str(tmp_path))
+    assert listed.returncode == 0, listed.stderr
+    rows = json.loads(listed.stdout[listed.stdout.index("[{") :])
+    [row] = [one for one in rows if one["package_name"] == "airflow-lockstep"]
+    assert row["version"] == PROJECT["version"] and "two-phase commit" in row["description"]
+    script = """
+import json
+from airflow.providers_manager import ProvidersManager
+manager = ProvidersManager()
+types = sorted(name for name, hook in manager.hooks.items() if hook and hook.package_name == "airflow-lockstep")
+fields = sorted(name for name in manager.connection_form_widgets if "lockstep_ledger" in name)
+print(json.dumps([types, fields]))  # last: until then others log what they lack
+"""
+    out = installed("airflow").python(script, AIRFLOW_HOME=str(tmp_path)).splitlines()
+    types, fields = json.loads(out[-1])
+    assert types == [f"lockstep_{name}" for name in ("kafka", "ledger", "mariadb", "s3", "staging")]
+    assert fields == ["extra__lockstep_ledger__sslmode", "extra__lockstep_ledger__sslrootcert"]
+
+
+def test_the_index_would_take_both_distributions(dist: Path) -> None:
+    """Metadata, and a README that it can show."""
+    check_for_upload(sorted([*dist.glob("*.whl"), *dist.glob("*.tar.gz")]))
 
 
 def test_the_recovery_dag_of_the_readme_is_a_dag(installed: Callable[[str], Installed], tmp_path: Path) -> None:

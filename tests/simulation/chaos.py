@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from lockstep.epoch import Identity
+from lockstep.epoch import Identity, Interval
 from lockstep.errors import Retryable
 from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.states import UNDECIDED
+from lockstep.states import DECIDED, UNDECIDED, EpochState
 from tests.simulation import invariants
 from tests.simulation.baton import Order, Process
 from tests.simulation.dag_run import DagRun, Status, decide_together
@@ -56,6 +56,7 @@ class Chaos:
     runs: list[DagRun] = field(default_factory=list)
     packs: bool = False  #: whether the epochs of runs that are about to decide are decided together
     restates: bool = False  #: whether some runs are to replace what is published
+    restores: bool = False  #: whether some of these want the rows of an earlier life
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -73,10 +74,21 @@ class Chaos:
     # --- what may be done ---
 
     def begin_run(self) -> None:
-        interval = day(self._chance.randrange(DAYS)) if self.world.pipeline.identity is Identity.INTERVAL else None
+        by_interval = self.world.pipeline.identity is Identity.INTERVAL
+        interval = day(self._chance.randrange(DAYS)) if by_interval else None
         self.runs = [run for run in self.runs if not run.over or self._chance.random() < 0.5]
         why = self._chance.choice([None, "a late file", "a bug"]) if self.restates else None
-        self.runs.append(DagRun(self._next(), interval, self.world.sink_names, why))
+        back = self._earlier(interval) if self.restores and why and interval else None
+        decided = [] if by_interval or why is None else [one.id for one in self.world.epochs() if one.state in DECIDED]
+        epoch = self._chance.choice(decided) if decided else None
+        if epoch is None and not by_interval:
+            why = None
+        self.runs.append(DagRun(self._next(), interval, self.world.sink_names, why, back, epoch))
+
+    def _earlier(self, interval: Interval) -> int | None:
+        """An epoch that was replaced, mostly."""
+        lives = [one.id for one in self.world.epochs() if one.interval == interval and one.state is EpochState.REPLACED]
+        return self._chance.choice([None, *lives, *lives])
 
     def start(self, task: str, run: DagRun) -> None:
         run.start(task)
@@ -189,7 +201,8 @@ class Chaos:
     def _run_through(self, number: int) -> None:
         epoch = self.world.looking.epoch(self.world.pipeline.name, number)
         why = epoch.generation.because if epoch.generation else None
-        run = DagRun(self._next(), epoch.interval, self.world.sink_names, why)
+        restated = epoch.id if why is not None and epoch.interval is None else None
+        run = DagRun(self._next(), epoch.interval, self.world.sink_names, why, epoch.restores, restated)
         self._tell(f"{run.name} goes through epoch {number} alone")
         self.world.expire_leases()
         while ready := run.ready():

@@ -41,9 +41,17 @@ class Status(StrEnum):
 class DagRun:
     """begin → stage → prepare of each sink → commit → publish of each → cleanup, and abort when one failed."""
 
-    def __init__(self, number: int, interval: Interval | None, sinks: list[str], restate: str | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        interval: Interval | None,
+        sinks: list[str],
+        restate: str | None = None,
+        restore: int | None = None,
+        epoch: int | None = None,
+    ) -> None:
         self.name = f"run {number}"
-        self.key = RunKey("simulation", self.name, restate=restate)
+        self.key = RunKey("simulation", self.name, restate=restate, restore=restore, epoch=epoch)
         self.interval = interval
         prepares, publishes = ([f"{role}.{sink}" for sink in sinks] for role in ("prepare", "publish"))
         self._phases = [["begin"], ["stage"], prepares, ["commit"], publishes, ["cleanup"]]

@@ -12,6 +12,7 @@ from lockstep import errors
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import IllegalTransition
 from lockstep.operations.verify import verify
+from lockstep.runtime import open_wal
 from lockstep.sinks.files import files
 from lockstep.sinks.values import Publication
 from lockstep.states import DECIDED, FINISHED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState
@@ -40,8 +41,8 @@ class Watch:
         self._require(times == 1, f"I6: {server.name} shows {epoch} {times} times")
         lives = [one.id for one in self._world.looking.generations(epoch) if one.id in {o.epoch for o in server.shown}]
         self._require(lives == [epoch.id], f"I6: {server.name} shows the lives {lives} of one range")
-        if epoch.interval is None:
-            order = [other.epoch for other in server.shown]
+        if epoch.in_order:
+            order = [o.epoch for o in server.shown if self._world.looking.epoch(PIPELINE, o.epoch).in_order]
             self._require(order == sorted(order), f"I9: {server.name} shows epochs in the order {order}")
 
     def on_discard(self, folder: str) -> None:
@@ -49,6 +50,11 @@ class Watch:
         epoch = self._world.looking.epoch(PIPELINE, int(number))
         rubbish = int(token) < epoch.attempt and folder != epoch.wal
         over = epoch.state in SHOWN or epoch.state is EpochState.VOID
+        kept = self._world.looking.kept_wal(PIPELINE, epoch.id)
+        stays = kept is not None and kept.expired_at is None and kept.wal == folder
+        readers = [one.id for one in self._world.epochs() if one.restores == epoch.id and one.state not in FINISHED]
+        self._require(not stays, f"I21: {folder} is deleted, and is kept")
+        self._require(not readers or folder != epoch.wal, f"I21: {folder} is deleted, epochs {readers} refer to it")
         self._require(over or rubbish, f"I21: {folder} is deleted, {epoch} is {epoch.state} at attempt {epoch.attempt}")
 
     def on_decision(self) -> None:
@@ -110,7 +116,11 @@ def require_resolved(world: World, servers: dict[str, Server]) -> None:
     sealed = {epoch.wal for epoch in world.epochs() if epoch.state in UNDECIDED}
     staging = world.folder / "staging"
     folders = {str(path.relative_to(staging)) for path in staging.glob("*/*/epoch=*/*")}
-    _require(folders <= sealed, f"I13: folders are left in staging: {sorted(folders - sealed)}")
+    kept = world.looking.kept_wals(PIPELINE)
+    for one in kept:
+        open_wal(world.runtime().staging, world.looking.epoch(PIPELINE, one.epoch)).check()
+    known = sealed | {one.wal for one in kept}
+    _require(folders <= known, f"I13: folders are left in staging: {sorted(folders - known)}")
     pending = [path.name for path in (world.folder / "out" / ".lockstep").glob("*") if path.is_dir()]
     _require(not pending, f"I13: pending folders are left in the file sink: {pending}")
     require_shown_once(world, servers)
@@ -126,7 +136,7 @@ def require_shown_once(world: World, servers: dict[str, Server]) -> None:
         rows["files"] = _rows_of_files(world)
     for epoch in world.epochs():
         shown = {name: sorted(found.get(epoch.id, ())) for name, found in rows.items()}
-        expected = sorted(_expected(epoch))
+        expected = sorted(_expected(world, epoch))
         for name, found in shown.items():
             _require(found == expected, f"I5: {name} shows {found} of {epoch} ({epoch.state}), expected {expected}")
         if epoch.state in DECIDED:
@@ -135,10 +145,13 @@ def require_shown_once(world: World, servers: dict[str, Server]) -> None:
     _require(_are_joined(world), "I8: the ranges of the epochs don't join, or overlap")
 
 
-def _expected(epoch: Epoch) -> Iterable[Row]:
-    if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED or epoch.wal is None:
+def _expected(world: World, epoch: Epoch) -> Iterable[Row]:
+    if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED:
         return []
-    return [(position, int(epoch.wal.rpartition("/")[2])) for position in positions(epoch.plan.sources["source"])]
+    while epoch.restores is not None:
+        epoch = world.looking.epoch(PIPELINE, epoch.restores)
+    written_by = int((epoch.wal or "").rpartition("/")[2])
+    return [(position, written_by) for position in positions(epoch.plan.sources["source"])]
 
 
 def _rows_of_files(world: World) -> dict[int, list[Row]]:

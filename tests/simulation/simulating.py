@@ -21,21 +21,29 @@ class SimulationFailed(AssertionError):
 
 
 def simulate(
-    dsn: str, memory: Path, seed: int, taste: Taste = NONE, *, packs: bool = False, restates: bool = False
+    dsn: str,
+    memory: Path,
+    seed: int,
+    taste: Taste = NONE,
+    *,
+    packs: bool = False,
+    restates: bool = False,
+    restores: bool = False,
 ) -> list[str]:
     """The trace of what happened. `taste`: beside the seed's own. `packs`: epochs are decided together where they can.
-    `restates`: of intervals, and some runs replace what is published. Raises `SimulationFailed`."""
+    `restates`: some runs replace what is published; `restores`: of intervals, and some of these by what was published
+    before, and WALs are kept. Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
-    identity = Identity.CURSOR if seed % 3 == 0 and not restates else Identity.INTERVAL
-    world = make_world(dsn, folder, identity, files=seed % 2 == 0)
+    identity = Identity.CURSOR if seed % 3 == 0 and not restores else Identity.INTERVAL
+    world = make_world(dsn, folder, identity, files=seed % 2 == 0, keep_wal=2 if restores else None)
     servers: dict[str, Server] = {}
     watch = Watch(world, servers)
     servers.update({name: Server(name, watch.on_show) for name in ("voting", "redoing")})
     SERVERS.clear()
     SERVERS.update(servers)
     world.on_discard = watch.on_discard
-    chaos = Chaos(seed, world, servers, watch, taste, packs=packs, restates=restates)
+    chaos = Chaos(seed, world, servers, watch, taste, packs=packs, restates=restates, restores=restores)
     try:
         chaos.unfold()
     except Exception as error:

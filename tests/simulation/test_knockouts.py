@@ -11,11 +11,13 @@ import pytest
 from lockstep.epoch import Epoch, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
+from lockstep.ledger._statements import statement
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.values import SinkEpoch
 from lockstep.states import EpochState, Role
 from lockstep.steps import sweep
+from lockstep.wal_retention import KeptWal
 from tests.simulation.misfortunes import Kind, Taste
 from tests.simulation.servers import Server, Session
 from tests.simulation.simulating import NONE, SimulationFailed, simulate
@@ -35,18 +37,18 @@ OVERTAKEN_IN_PREPARE = Taste(
     ("prepare.after_token", "prepare.after_preflight", "prepare.before_write"),
 )
 Plant = Callable[[pytest.MonkeyPatch], None]
-BUGS: dict[str, tuple[Plant, int, Taste, bool]] = {}
+BUGS: dict[str, tuple[Plant, int, Taste, dict[str, bool]]] = {}
 
 
-def bug(seed: int = 0, taste: Taste = NONE, *, restates: bool = False) -> Callable[[Plant], Plant]:
+def bug(seed: int = 0, taste: Taste = NONE, **about: bool) -> Callable[[Plant], Plant]:
     """Register a planted bug; its docstring says what is wrong.
 
     `seed`: where to look first, to save time. `taste`: the misfortunes that show it, for a bug that few seeds show.
-    `restates`: it is about ranges that are replaced.
+    `about`: how to simulate; `restates`: it is about ranges that are replaced, `restores`: by earlier rows.
     """
 
     def register(plant: Plant) -> Plant:
-        BUGS[plant.__name__] = plant, seed, taste, restates
+        BUGS[plant.__name__] = plant, seed, taste, about
         return plant
 
     return register
@@ -196,12 +198,31 @@ def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(guards, "require_state", require_state)
 
 
-@pytest.mark.parametrize(("plant", "first", "taste", "restates"), BUGS.values(), ids=BUGS)
+@bug(restates=True, restores=True)
+def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
+    """A cleanup goes by what it found itself, whatever another one has said."""
+
+    def choose_wal(self: Ledger, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> KeptWal:
+        real(self, epoch, role, kept)
+        return KeptWal(epoch.id, epoch.wal or "", 0, epoch.planned_at, expired_at=epoch.planned_at)
+
+    real = Ledger.choose_wal
+    patch.setattr(Ledger, "choose_wal", choose_wal)
+
+
+@bug(restates=True)
+def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
+    """A cursor's next epoch goes on where the one with the highest number ended, whosever place that took."""
+    told = "lockstep.ledger._connection.statement"
+    patch.setattr(told, lambda name: statement(name).replace("AND generation = 0", ""))
+
+
+@pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)
 def test_a_planted_bug_turns_the_simulator_red(
     plant: Plant,
     first: int,
     taste: Taste,
-    restates: bool,
+    about: dict[str, bool],
     simulated_ledger: str,
     memory: Path,
     standing: None,
@@ -210,7 +231,7 @@ def test_a_planted_bug_turns_the_simulator_red(
     plant(monkeypatch)
     for seed in range(first, first + MOST_SEEDS):
         try:
-            simulate(simulated_ledger, memory, seed, taste, restates=restates)
+            simulate(simulated_ledger, memory, seed, taste, **about)
         except SimulationFailed as failed:
             print(f"{plant.__doc__} Seed {seed}: {str(failed).splitlines()[-1]}")
             return

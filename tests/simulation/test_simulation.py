@@ -34,5 +34,13 @@ def test_whatever_a_seed_brings_readers_see_one_life_of_a_range(
     simulate(simulated_ledger, memory, seed, packs=seed % 2 == 1, restates=True)
 
 
+@pytest.mark.cover(6)
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_a_seed_brings_earlier_rows_come_back_whole(
+    seed: int, simulated_ledger: str, memory: Path, standing: None
+) -> None:
+    simulate(simulated_ledger, memory, seed, restates=True, restores=True)
+
+
 def test_a_seed_tells_the_same_story_twice(simulated_ledger: str, memory: Path, standing: None) -> None:
     assert simulate(simulated_ledger, memory, 1) == simulate(simulated_ledger, memory, 1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,17 +13,12 @@ from lockstep.hdfs.address import HdfsAddress
 from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.values import SinkContext
-from lockstep.testing import _behaviour
-from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._crash_sweep import OnStep, reached_points
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
 from tests.apart import apart
-from tests.cover import Cover
-from tests.sinks.guarantees import expect_row
+from tests.sinks.in_clean_process import RemoteFiles
 from tests.sinks.s3_target import FileSinkApart
 
 T = TypeVar("T")
@@ -115,60 +108,11 @@ class HdfsFilesUnderTest(SinkUnderTest):
         self._look(lambda: self.files.delete(f"{self.root}/.lockstep/pending/{handle.replace(':', ',')}"))
 
 
-def every_change(on_step: OnStep) -> None:
-    """A Trace: before and after each call that changes something on HDFS, and every crash point."""
-    reached_points(on_step)
-    for name in ("make_folder", "create", "write", "rename", "delete"):
-        setattr(HdfsFileSystem, name, _told(getattr(HdfsFileSystem, name), on_step))
-
-
-def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:
-    @wraps(method)
-    def tell(files: HdfsFileSystem, *arguments: Any, **named: Any) -> T:
-        on_step(f"before {method.__name__}")
-        found = method(files, *arguments, **named)
-        on_step(f"after {method.__name__}")
-        return found
-
-    return tell
-
-
-# --- what tests have done in a clean process --------------------------------------------------------------------------
-
-ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
-
-
-def behave(name: str, uri: str) -> None:
-    """One behaviour of the suite."""
-    file_format.ROWS_PER_GROUP = 100  # several groups a file
-    getattr(_behaviour, name)(HdfsFilesUnderTest(uri))
-
-
-def behave_in_crashes(name: str, uri: str, seed: int | None) -> tuple[int, int]:
-    """One that sweeps, by the cover of `seed`; how many steps were run and swept."""
-    cover = Cover(seed)
-
-    def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
-
-    _behaviour.select = select
-    behave(name, uri)
-    return cover.run, cover.swept
-
-
-def die_around_each_change(story: str, action: int, uri: str, seed: int | None) -> tuple[int, int]:
-    """Sweep a story of the suite before and after each call that changes something."""
-    cover = Cover(seed)
-
-    def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
-
-    target = HdfsFilesUnderTest(uri, success="_SUCCESS-{epoch}")
-    told = getattr(crash_sweep, story)
-    steps = crash_sweep.sweep_every_step(target, told, every_change, signal.Signals(action), 500, select)
-    assert "after write" in steps and ("after rename" in steps or "aborts" in story), steps
-    return cover.run, cover.swept
-
-
-def tell_the_guarantee(uri: str) -> None:
-    expect_row("FileSink on HDFS", HdfsFilesUnderTest(uri))
+ON_HDFS = RemoteFiles(
+    "HDFS",
+    HdfsFilesUnderTest,
+    HdfsFileSystem,
+    ("make_folder", "create", "write", "rename", "delete"),
+    written="after write",
+    shown="after rename",
+)

@@ -53,8 +53,8 @@ class PostgresUnderTest(SinkUnderTest):
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
         self.votes_with_data = protocol == "two_phase"
         self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
-        appends = arguments.get("mode", "append") == "append" and arguments.get("epoch_column", "") is not None
-        self.replaceable = appends and self.guarantee is Guarantee.EXACTLY_ONCE
+        told_apart = arguments.get("epoch_column", "") is not None
+        self.replaceable = told_apart and self.guarantee is Guarantee.EXACTLY_ONCE
 
     def sink(self, *, shared: bool = False) -> PostgresSink:
         return PostgresSink(

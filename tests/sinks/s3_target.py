@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,18 +14,13 @@ import pyarrow.dataset as ds
 from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.files.buckets import Buckets
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
-from lockstep.testing import _behaviour
-from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._crash_sweep import OnStep, reached_points
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
 from tests.apart import apart
-from tests.cover import Cover
-from tests.sinks.guarantees import expect_row
+from tests.sinks.in_clean_process import RemoteFiles
 from tests.sinks.open_apart import OpenApart
 
 T = TypeVar("T")
@@ -139,61 +132,11 @@ def rows_of(paths: list[str]) -> pa.Table:
     return ds.dataset(keys, SCHEMA, "parquet", filesystem=store).to_table(use_threads=False)
 
 
-def every_change(on_step: OnStep) -> None:
-    """A Trace: before and after each request that changes something at the store, and every crash point."""
-    reached_points(on_step)
-    for name in ("create", "replace", "put_file", "copy", "delete"):
-        setattr(ObjectStore, name, _told(getattr(ObjectStore, name), on_step))
-
-
-def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:
-    @wraps(method)
-    def tell(store: ObjectStore, *arguments: Any) -> T:
-        on_step(f"before {method.__name__}")
-        found = method(store, *arguments)
-        on_step(f"after {method.__name__}")
-        return found
-
-    return tell
-
-
-# --- what tests have done in a clean process --------------------------------------------------------------------------
-
-ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
-
-
-def behave(name: str, uri: str) -> None:
-    """One behaviour of the suite."""
-    file_format.ROWS_PER_GROUP = 100  # several groups a file
-    getattr(_behaviour, name)(S3FilesUnderTest(uri))
-
-
-def behave_in_crashes(name: str, uri: str, seed: int | None) -> tuple[int, int]:
-    """One that sweeps, by the cover of `seed`; how many steps were run and swept."""
-    cover = Cover(seed)
-
-    def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
-
-    _behaviour.select = select
-    behave(name, uri)
-    return cover.run, cover.swept
-
-
-def die_around_each_change(story: str, plot: str, action: int, uri: str, seed: int | None) -> tuple[int, int]:
-    """Sweep a story of the suite, in one of its plots, before and after each request that changes something."""
-    cover = Cover(seed)
-
-    def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
-
-    target = S3FilesUnderTest(uri, success="_SUCCESS-{epoch}")
-    told = getattr(crash_sweep, story)
-    by = signal.Signals(action)
-    steps = crash_sweep.sweep_every_step(target, told, every_change, by, 500, select, getattr(crash_sweep, plot))
-    assert "before put_file" in steps and ("after copy" in steps or "aborts" in story), steps
-    return cover.run, cover.swept
-
-
-def tell_the_guarantee(uri: str) -> None:
-    expect_row("FileSink on S3", S3FilesUnderTest(uri))
+ON_S3 = RemoteFiles(
+    "S3",
+    S3FilesUnderTest,
+    ObjectStore,
+    ("create", "replace", "put_file", "copy", "delete"),
+    written="before put_file",
+    shown="after copy",
+)

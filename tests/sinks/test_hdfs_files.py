@@ -34,7 +34,7 @@ from lockstep.sinks import ByColumns, ByFunction, FileSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.values import Publication, SinkContext
-from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import CRASHES, Behaviour
 from lockstep.testing._sealed_rows import OUTPUT, digest, sealed
 from lockstep.testing._under_test import (
     DEPLOYMENT,
@@ -51,16 +51,17 @@ from stack.hdfs import HdfsServer
 from tests.clean_process import CleanProcess
 from tests.cover import Cover
 from tests.proxy import CuttingProxy
-from tests.sinks.hdfs_target import (
+from tests.sinks.hdfs_target import ON_HDFS, HdfsFilesUnderTest
+from tests.sinks.in_clean_process import (
     ACTIONS,
-    HdfsFilesUnderTest,
+    STORIES,
+    WITHOUT_CRASHES,
     behave,
     behave_in_crashes,
     die_around_each_change,
     tell_the_guarantee,
 )
 
-WITHOUT_CRASHES = [one.__name__ for one in (*BEHAVIOURS, *VOTING_BEHAVIOURS) if one not in CRASHES]
 ROWS = 1000
 
 
@@ -83,26 +84,28 @@ def target(hdfs_uri: str, small_groups: None) -> HdfsFilesUnderTest:
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
 @pytest.mark.cover(4)  # of a mounted folder they are run whole
 def test_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str, behaviour: str) -> None:
-    clean.call(behave, behaviour, hdfs_uri)
+    clean.call(behave, ON_HDFS, behaviour, hdfs_uri)
 
 
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
 def test_in_many_rounds_file_sink_on_hdfs_dies(
     clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, cover: Cover
 ) -> None:
-    cover.run, cover.swept = clean.call(behave_in_crashes, behaviour.__name__, hdfs_uri, cover.seed)
+    cover.run, cover.swept = clean.call(behave_in_crashes, ON_HDFS, behaviour.__name__, hdfs_uri, cover.seed)
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
-@pytest.mark.parametrize("story", ["prepares_and_publishes", "prepares_and_aborts", "repairs_what_was_lost"])
+@pytest.mark.parametrize(("story", "plot"), STORIES)
+@pytest.mark.cover(5)
+@pytest.mark.timeout(1200)
 def test_in_many_rounds_a_process_dies_around_each_change(
-    clean: CleanProcess, hdfs_uri: str, story: str, action: int, cover: Cover
+    clean: CleanProcess, hdfs_uri: str, story: str, plot: str, action: int, cover: Cover
 ) -> None:
-    cover.run, cover.swept = clean.call(die_around_each_change, story, int(action), hdfs_uri, cover.seed)
+    cover.run, cover.swept = clean.call(die_around_each_change, ON_HDFS, story, plot, int(action), hdfs_uri, cover.seed)
 
 
 def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str) -> None:
-    clean.call(tell_the_guarantee, hdfs_uri)
+    clean.call(tell_the_guarantee, ON_HDFS, hdfs_uri)
 
 
 @pytest.fixture

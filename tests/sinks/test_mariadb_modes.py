@@ -24,7 +24,7 @@ from stack.mariadb import MariaDbServer
 from tests.sinks.guarantees import expect_row
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, MariaDbUnderTest
 
-UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
+UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"], "on_missing": "delete"}
 AT_LEAST_ONCE: dict[str, Any] = {"guarantee": "at_least_once"}
 NONE: dict[str, Any] = {"guarantee": "none"}
 #: an upsert refuses a key that stands twice, and a table that others write to

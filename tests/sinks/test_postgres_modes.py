@@ -16,7 +16,7 @@ from stack.postgres import PostgresServer
 from tests.sinks.guarantees import expect_row
 from tests.sinks.postgres_target import PostgresUnderTest
 
-UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
+UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"], "on_missing": "delete"}
 AT_LEAST_ONCE: dict[str, Any] = {"guarantee": "at_least_once", "committer": "postgres:warehouse"}
 NONE: dict[str, Any] = {"guarantee": "none"}
 #: an upsert refuses a key that stands twice, and a table that others write to

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.epoch import Vote
+from lockstep.epoch import Interval, Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, SinkRejected
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
 from lockstep.testing import SinkUnderTest, sealed
@@ -166,6 +167,45 @@ def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_wha
     by_hand(target, "DELETE FROM lockstep_marker WHERE epoch = 1")
     publish(target, new, vote, RIGHT)
     expect_rows(target, RIGHT, OTHERS)
+
+
+def test_a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
+    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
+    show_wrong(target)
+    lost = epoch(3, token=30, manifest="lost")
+    late = prepare(target, lost, sealed(10, start=4_000))
+    new = epoch(7, token=70, manifest="right")
+    vote = prepare(target, new, RIGHT)
+    for handle in (late.handle, vote.handle):
+        if handle is not None:
+            target.lose(handle)
+    new = replace(new, replaced=(Replaced(lost.id, lost.manifest_hash, {OUTPUT: 10}),), generation=2)
+    with pytest.raises(LedgerConflict, match="takes the place of epoch 1"):
+        publish(target, replace(new, earlier=(Replaced(OLD.id, "0" * 64, {OUTPUT: 40}),)), vote, RIGHT)
+    expect_rows(target, WRONG, OTHERS)
+    new = replace(new, earlier=(Replaced(OLD.id, OLD.manifest_hash, {OUTPUT: 40}),))
+    publish(target, new, vote, RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+    assert publish(target, lost, late, sealed(10, start=4_000)) is Publication.FOUND, "by who stood still since before"
+    expect_rows(target, RIGHT, OTHERS)
+    expect_settled(target)
+
+
+def test_the_marker_of_what_a_restored_target_never_shows_carries_its_range_and_generation(
+    target: SinkUnderTest,
+) -> None:
+    """Or a ledger that is rebuilt from it finds a generation of which nobody has a marker."""
+    day = Interval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
+    one, other = (Replaced(number, str(number) * 64, {OUTPUT: 0}) for number in (3, 4))
+    new = replace(epoch(7, token=70, manifest="right"), interval=day, generation=2)
+    vote = prepare(target, new, RIGHT)
+    if vote.handle is not None:
+        target.lose(vote.handle)
+    publish(target, replace(new, replaced=(other,), earlier=(one,)), vote, RIGHT)
+    with opened(target) as sink:
+        found = [sink.find_marker(number) for number in (3, 4, 7)]
+    whole = f"{day.start.isoformat()}/{day.end.isoformat()}"
+    assert [marker and marker.span for marker in found] == [whole, f"{whole}/1", f"{whole}/2"]
 
 
 def test_tables_that_rows_elsewhere_refer_to_are_refused(target: SinkUnderTest) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Epoch
-from lockstep.errors import LedgerConflict
-from lockstep.operations.resolve import resolve
+from lockstep.errors import IllegalTransition, LedgerConflict
+from lockstep.operations.resolve import Resolution, ask, resolve, resolve_as_asked
 from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.sinks.append.feed import Feed
@@ -85,6 +85,48 @@ def test_nobody_can_say_not_applied_where_the_marker_stands(feed: Feed) -> None:
     say(feed, "applied")
     assert feed.state(1) == "published"
     assert feed.verify(1)["rows"].agrees
+
+
+def left(feed: Feed, word: Resolution, reason: str) -> None:
+    with feed.runtime() as runtime:
+        ask(runtime.ledger, runtime.ledger.epoch("numbers", 1), "rows", word, reason)
+
+
+def carry_out(feed: Feed) -> None:
+    with feed.runtime() as runtime:
+        resolve_as_asked(runtime, 1, "rows")
+
+
+@pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)
+def test_a_word_that_was_left_is_carried_out_once_and_of_two_the_last(feed: Feed) -> None:
+    feed.decide(0)
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed)
+    left(feed, "applied", "asked to resolve it as applied: I think so")
+    left(feed, "not-applied", "asked to resolve it as applied: no, I looked")
+    carry_out(feed)
+    assert feed.state(1) == "committed", "the last word counts, and not what its reason looks like"
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed)
+    left(feed, "applied", "it came")
+    carry_out(feed)
+    assert feed.state(1) == "published"
+    with feed.runtime() as runtime:
+        word = runtime.ledger.last_word(runtime.ledger.epoch("numbers", 1), "rows")
+        assert word is not None and word.reason is not None and word.reason.endswith("asked: it came")
+        with pytest.raises(IllegalTransition):
+            ask(runtime.ledger, runtime.ledger.epoch("numbers", 1), "rows", "applied", "again")
+
+
+@pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
+def test_a_word_that_was_left_is_refused_where_the_target_proves_the_contrary(feed: Feed) -> None:
+    decided(feed)
+    left(feed, "applied", "surely")
+    with pytest.raises(LedgerConflict, match="was not applied"):
+        carry_out(feed)
+    assert feed.state(1) == "committed"
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed)  # by anybody, once the target can't be asked
 
 
 @pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)

@@ -6,10 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import CRASHES, Behaviour
 from tests.clean_process import CleanProcess
 from tests.cover import Cover
-from tests.sinks.s3_target import ACTIONS, behave, behave_in_crashes, die_around_each_change, tell_the_guarantee
+from tests.sinks.in_clean_process import (
+    ACTIONS,
+    STORIES,
+    WITHOUT_CRASHES,
+    behave,
+    behave_in_crashes,
+    die_around_each_change,
+    tell_the_guarantee,
+)
+from tests.sinks.s3_target import ON_S3
 
 
 @pytest.fixture(scope="module")
@@ -18,28 +27,17 @@ def clean() -> Iterator[CleanProcess]:
         yield process
 
 
-EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING_BEHAVIOURS)
-WITHOUT_CRASHES = [one.__name__ for one in EVERYTHING if one not in CRASHES]
-STORIES = [
-    ("prepares_and_publishes", "ALONE"),
-    ("prepares_and_aborts", "ALONE"),
-    ("repairs_what_was_lost", "ALONE"),
-    ("repairs_what_was_lost", "REPLACEMENT"),
-    ("repairs_what_was_lost", "REPLACED"),
-]
-
-
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
 @pytest.mark.cover(4)  # of a mounted folder they are run whole
 def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
-    clean.call(behave, behaviour, s3_uri)
+    clean.call(behave, ON_S3, behaviour, s3_uri)
 
 
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
 def test_in_many_rounds_file_sink_on_s3_dies(
     clean: CleanProcess, s3_uri: str, behaviour: Behaviour, cover: Cover
 ) -> None:
-    _count(cover, clean.call(behave_in_crashes, behaviour.__name__, s3_uri, cover.seed))
+    _count(cover, clean.call(behave_in_crashes, ON_S3, behaviour.__name__, s3_uri, cover.seed))
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
@@ -47,7 +45,7 @@ def test_in_many_rounds_file_sink_on_s3_dies(
 def test_in_many_rounds_a_process_dies_around_each_request(
     clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, cover: Cover
 ) -> None:
-    _count(cover, clean.call(die_around_each_change, story, plot, int(action), s3_uri, cover.seed))
+    _count(cover, clean.call(die_around_each_change, ON_S3, story, plot, int(action), s3_uri, cover.seed))
 
 
 def _count(cover: Cover, found: tuple[int, int]) -> None:
@@ -55,4 +53,4 @@ def _count(cover: Cover, found: tuple[int, int]) -> None:
 
 
 def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_s3(clean: CleanProcess, s3_uri: str) -> None:
-    clean.call(tell_the_guarantee, s3_uri)
+    clean.call(tell_the_guarantee, ON_S3, s3_uri)

@@ -15,7 +15,7 @@ from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink, _new_columns
 from lockstep.sinks.tables.sink import TableSink
-from lockstep.sinks.values import SinkEpoch
+from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import epoch
 from tests.sinks import mariadb_target, postgres_target
@@ -115,10 +115,9 @@ def test_another_type_than_the_column_has_by_now_is_refused(database: Database) 
             prepared(live, 3, other)
 
 
-@pytest.mark.parametrize("arguments", [{"mode": "upsert", "key": ["id"]}, {"on_new_columns": "drop"}])
-def test_what_a_sink_can_not_do_is_refused_where_it_is_described(database: Database, arguments: dict[str, Any]) -> None:
+def test_another_word_is_refused_where_the_sink_is_described(database: Database) -> None:
     with pytest.raises(InvalidPipeline, match="sink warehouse: "):
-        database.sink(**arguments)
+        database.sink(on_new_columns="drop")
 
 
 def test_a_plan_without_new_columns_is_as_it_was(database: Database) -> None:
@@ -126,17 +125,101 @@ def test_a_plan_without_new_columns_is_as_it_was(database: Database) -> None:
     assert database.sink().arguments()["on_new_columns"] == "add"
 
 
+# --- upserts ---------------------------------------------------------------------------------------------------------
+
+UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
+
+
+@pytest.mark.parametrize("protocol", ["write_ahead", "two_phase"])
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)], ids=str)
+def test_in_whatever_order_columns_come_a_row_has_those_of_its_epoch(
+    database: Database, protocol: str, order: tuple[int, ...]
+) -> None:
+    epochs = {
+        1: pa.table({"id": pa.array([1, 2, 3, 4], pa.int64())}),
+        2: pa.table({"id": pa.array([2, 3], pa.int64()), "label": ["two", "two"]}),
+        3: pa.table({"id": pa.array([3, 4], pa.int64()), "ok": [True, None]}),
+    }
+    with database.sink(protocol=protocol, **UPSERT).opened(context(database.dsn, "pipe")) as live:
+        for number in order:
+            prepared(live, number, epochs[number])()
+        shown = database.execute(database.dsn, "SELECT id, label, ok FROM target ORDER BY id")
+        assert shown == [(1, None, None), (2, "two", None), (3, None, True), (4, None, None)]
+        assert [live.standing(epoch(number), SealedRows(epochs[number])).own for number in (1, 2, 3)] == [1, 1, 2]
+
+
+def test_what_tells_which_row_is_newer_is_never_added(database: Database) -> None:
+    database.execute(database.dsn, "CREATE TABLE target (id bigint PRIMARY KEY, lockstep_epoch bigint NOT NULL)")
+    with (
+        database.sink(**UPSERT).opened(context(database.dsn, "pipe")) as live,
+        pytest.raises(PreflightRefused, match="lockstep_order: the table lacks it"),
+    ):
+        prepared(live, 1, WIDER)
+    assert database.columns() == ["id", "lockstep_epoch"]
+
+
 # --- Postgres: with the rows, in one transaction ---------------------------------------------------------------------
 
 
-def test_a_prepared_transaction_would_keep_readers_out_so_two_phases_add_none(postgres: Database) -> None:
-    with pytest.raises(InvalidPipeline, match="needs protocol='write_ahead'"):
-        postgres.sink(protocol="two_phase")
+@pytest.mark.parametrize("mode", [{}, UPSERT], ids=["append", "upsert"])
+def test_of_two_phases_an_epoch_that_brings_columns_keeps_no_reader_out(
+    postgres: Database, mode: dict[str, Any]
+) -> None:
+    """It is written after the decision; those before and after it are prepared."""
+    with postgres.sink(protocol="two_phase", **mode).opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        known = postgres.columns()
+        told, wal = epoch(2), [SealedRows(WIDER)]
+        live.preflight({"rows": WIDER.schema})
+        assert live.needs_turn
+        vote = live.prepare(told, wal)
+        assert (vote.handle, vote.rows, live.pending()) == (None, {"rows": 2}, [])
+        assert postgres.execute(postgres.dsn, "SELECT count(*) FROM target") == [(2,)]
+        assert postgres.columns() == known
+        assert live.publish(told, vote, wal) is Publication.SENT
+        assert live.publish(told, vote, wal) is Publication.FOUND
+        assert read(live, 2, WIDER.schema) == WIDER
+        later = WIDER.set_column(0, "id", pa.array([5, 6], pa.int64()))
+        live.preflight({"rows": later.schema})
+        held = live.prepare(epoch(3), [SealedRows(later)])
+        assert held.handle is not None and not live.needs_turn
+        assert live.publish(epoch(3), held, [SealedRows(later)]) is Publication.COMMITTED
 
 
-@pytest.mark.parametrize("validate", ["load", "schema"])
-def test_nothing_is_left_of_a_column_whose_epoch_is_not_shown(postgres: Database, validate: str) -> None:
-    with postgres.sink(validate=validate).opened(context(postgres.dsn, "pipe")) as live:
+def test_what_is_prepared_adds_no_column_though_one_was_dropped_meanwhile(postgres: Database) -> None:
+    with postgres.sink(protocol="two_phase").opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, WIDER)()
+        live.preflight({"rows": WIDER.schema})
+        postgres.execute(postgres.dsn, "ALTER TABLE target DROP COLUMN label")
+        with pytest.raises(PreflightRefused, match="column label: the table lacks it"):
+            live.prepare(epoch(2), [SealedRows(WIDER)])
+
+
+def test_two_phases_add_no_column_where_only_prepared_rows_would_keep_their_keys(postgres: Database) -> None:
+    with postgres.sink(protocol="two_phase").opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        postgres.execute(postgres.dsn, "ALTER TABLE target ADD CONSTRAINT once UNIQUE (id)")
+        with pytest.raises(PreflightRefused, match=r"unique key once: .* say protocol='write_ahead'"):
+            prepared(live, 2, WIDER)
+
+
+def test_an_epoch_adds_its_column_past_others_that_are_prepared(
+    postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_new_columns, "_TRIES", 1)
+    with postgres.sink(protocol="two_phase").opened(context(postgres.dsn, "pipe")) as live:
+        prepared(live, 1, PLAIN)()
+        show = prepared(live, 2, WIDER)
+        later = prepared(live, 3, PLAIN.set_column(0, "id", pa.array([5, 6], pa.int64())))
+        with pytest.raises(SinkUnavailable):  # the other one has the table
+            show()
+        assert [show(), later()] == [Publication.SENT, Publication.REPAIRED]
+        assert postgres.execute(postgres.dsn, "SELECT id FROM target ORDER BY id") == [(n,) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("arguments", [{"validate": "load"}, {"validate": "schema"}, {"protocol": "two_phase"}])
+def test_nothing_is_left_of_a_column_whose_epoch_is_not_shown(postgres: Database, arguments: dict[str, Any]) -> None:
+    with postgres.sink(**arguments).opened(context(postgres.dsn, "pipe")) as live:
         prepared(live, 1, PLAIN)()
         show = prepared(live, 2, WIDER)
         postgres.execute(postgres.dsn, "ALTER TABLE target ADD CONSTRAINT odd CHECK (id % 2 = 1) NOT VALID")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from lockstep.audits.audit import quarantining
 from lockstep.compute.stage import stage_epoch
 from lockstep.epoch import Interval, SourceRange
 from lockstep.pipeline import Pipeline
@@ -52,7 +53,8 @@ def request_of(
     path.mkdir(parents=True)
     found = ranges if ranges is not None else plan(pipeline)
     outputs = pipeline.outputs
-    return StageRequest(reference, 1, token, path.as_uri(), outputs, found, datetime.now(UTC), DAY)
+    away = quarantining(pipeline.audit_specs())
+    return StageRequest(reference, 1, token, path.as_uri(), outputs, found, datetime.now(UTC), DAY, quarantine=away)
 
 
 def stage(

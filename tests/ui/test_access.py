@@ -30,6 +30,8 @@ READ = [
 ACT = [
     f"{EPOCH}/abort",
     f"{EPOCH}/restate",
+    f"{EPOCH}/replan",
+    f"{EPOCH}/resolve/delays",
     f"{EPOCH}/release",
     f"{EPOCH}/void",
     f"/lockstep/pipelines/{FLIGHTS}/recover",

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
+from html import unescape
 from typing import Any
 
+import psycopg2
 import pytest
 
-from lockstep.epoch import AuditResult, Outcome
+from lockstep.epoch import PACKED, AuditResult, Outcome, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
-from tests.ledger.epochs import FLIGHTS, HASH, RUN, attempt_of, cleaned, committed, planned, voted
+from tests.ledger.epochs import (
+    CLICKS,
+    FLIGHTS,
+    HASH,
+    OTHER_RUN,
+    RUN,
+    Sql,
+    a_plan,
+    attempt_of,
+    cleaned,
+    clicked,
+    committed,
+    planned,
+    show,
+    voted,
+)
 from tests.ledger.epochs import seal as sealed
 from tests.ui.conftest import GRANTS, Browser, seal_in
 
@@ -21,7 +40,7 @@ ABORT, VOID, RELEASE, RECOVER = (
     f"{EPOCH}/release",
     f"/lockstep/pipelines/{FLIGHTS}/recover",
 )
-RESTATE = f"{EPOCH}/restate"
+RESTATE, REPLAN, RESOLVE = f"{EPOCH}/restate", f"{EPOCH}/replan", f"{EPOCH}/resolve/delays"
 
 
 def answer(browser: Browser, path: str, user: str = "operator", **said: str) -> Any:
@@ -175,7 +194,7 @@ def test_nothing_is_done_by_get(browser: Browser, ledger: Ledger) -> None:
 @pytest.fixture
 def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What Airflow was asked to run; it knows two recovery DAGs, one of which is somebody else's."""
-    import lockstep.ui._actions
+    import lockstep.ui._errands
     import lockstep.ui.app
 
     found: list[dict[str, Any]] = []
@@ -188,8 +207,14 @@ def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return Run
 
     monkeypatch.setattr(lockstep.ui.app, "recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
-    monkeypatch.setattr(lockstep.ui._actions, "trigger_dag", trigger)
+    monkeypatch.setattr(lockstep.ui._errands, "trigger_dag", trigger)
+    monkeypatch.setattr(lockstep.ui._errands, "is_paused", {"flights": False, "clicks": True}.get)
     return found
+
+
+@pytest.fixture
+def may_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GRANTS, "operator", {**GRANTS["operator"], "flights": {"GET", "PUT", "POST"}})
 
 
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
@@ -216,7 +241,10 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     path = RESTATE.replace("/epochs/1/", "/epochs/2/")
     assert "that needs the right to trigger its DAG" in browser("operator").get(path).text
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
-    assert "takes the place of epoch 2 in every sink" in browser("operator").get(path).text and triggered == []
+    shown = browser("operator").get(path).text
+    assert "takes the place of epoch 2 in every sink" in shown and triggered == []
+    assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. Moving it took 0 s" in shown
+    assert "<code>lockstep restate flights --epoch 2 --reason … --plan</code>" in shown
     assert answer(browser, path, reason="a late file").status_code == 200
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a late file")
@@ -225,6 +253,156 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     seal = seal_in(browser("operator").get(path).text)
     assert browser("<b>Eve</b>").post(path, data={"reason": "me too", "seal": seal}).status_code == 403
     assert triggered == [run]
+
+
+def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
+    monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
+    assert "The other tasks of that DAG run for the interval, too." in browser("operator").get(RESTATE).text
+    assert answer(browser, RESTATE, reason="a late file").status_code == 200
+    [run] = triggered
+    assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
+
+
+def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_name(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    before = voted(ledger, planned(ledger))
+    shown = browser("operator").get(REPLAN).text
+    for effect in (
+        "the files of 2013-01-01 that are there then",
+        "votes of delays, warehouse are void",
+        "WAL is thrown away",
+    ):
+        assert effect in shown, effect
+    done = answer(browser, REPLAN, reason="a sink came")
+    assert done.status_code == 200 and 'href="/dags/lockstep_recovery/runs/manual' in done.text
+    span = {"interval_start": "2013-01-01T00:00:00+00:00", "interval_end": "2013-01-02T00:00:00+00:00"}
+    [run] = triggered
+    assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a sink came")
+    assert run["conf"] == {**span, "lockstep_replan": "a sink came", "lockstep_replan_epoch": 1}
+    assert ledger.epoch(FLIGHTS, 1) == before, "the run does it"
+    committed(ledger, ledger.take_over(FLIGHTS, 1, RUN))
+    assert "Not now: it is committed" in browser("operator").get(REPLAN).text
+
+
+def test_what_is_to_take_anothers_place_is_frozen_anew_by_a_run_that_restates(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    """Or the run would find what is published, and have nothing to do."""
+    new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, OTHER_RUN, "a late file")
+    assert new is not None
+    answer(browser, f"/lockstep/pipelines/{FLIGHTS}/epochs/{new.id}/replan", reason="a later one")
+    [run] = triggered
+    assert (run["conf"]["lockstep_restate"], run["conf"]["lockstep_replan"]) == ("a late file", "a later one")
+
+
+def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these_rows(
+    ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
+) -> None:
+    """Or begin would wait for it as for another run's, and each look plan it anew."""
+    from lockstep.ui._errands import ERRANDS
+    from lockstep.ui.app import require_epoch
+
+    new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")
+    assert new is not None and new.generation is not None
+    found = require_epoch(report, FLIGHTS, new.id)
+    found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
+    told = " ".join(ERRANDS["replan"].effects(found, report))
+    assert "the same rows, those of epoch 1" in told and "the files of" not in told
+    conf = ERRANDS["replan"].conf(found, "a sink came")
+    assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
+
+
+def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    def refused(pipeline: str, epoch: int) -> str:
+        text = browser("admin").get(f"/lockstep/pipelines/{pipeline}/epochs/{epoch}/replan").text
+        assert 'name="seal"' not in text
+        return unescape(text)
+
+    command = "<code>lockstep replan {} {} --reason 'planned anew'</code> does it"
+    planned(ledger, 1, RunKey("run_epoch", "a notebook's"))
+    assert f"no DAG has moved it: {command.format(FLIGHTS, 1)}" in refused(FLIGHTS, 1)
+    planned(ledger, 2, RunKey("renamed", "run 1"))
+    assert f"no DAG renamed any more: {command.format(FLIGHTS, 2)}" in refused(FLIGHTS, 2)
+    planned(ledger, 3, RunKey("flights", f"run 1{PACKED}a"))
+    assert f"together with others: {command.format(FLIGHTS, 3)}" in refused(FLIGHTS, 3)
+    clicked(ledger, 0, RunKey("clicks", "run 1"))
+    shown = browser("admin").get(f"/lockstep/pipelines/{CLICKS}/epochs/1/replan").text
+    assert 'name="seal"' in shown and "DAG clicks is paused" in shown
+    clicked(ledger, 1, RunKey("clicks", "run 2"))
+    assert "epoch 2 starts where it ends" in refused(CLICKS, 1)
+    assert (
+        f"epoch 1 before it is undecided, too, and a run would begin that one: {command.format(CLICKS, 2)}"
+        in refused(CLICKS, 2)
+    )
+
+
+def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_takes_it_from_there(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    epoch = show(ledger, committed(ledger, planned(ledger)), "warehouse")
+    shown = browser("operator").get(RESOLVE).text
+    assert "looks into sink delays first" in shown and shown.count('type="radio"') == 2
+    assert answer(browser, RESOLVE).status_code == 403, "which of the two"
+    assert answer(browser, RESOLVE, choice="perhaps").status_code == 403
+    assert triggered == [] and ledger.participants(FLIGHTS, 1)["delays"].publication is None
+    assert answer(browser, RESOLVE, choice="applied").status_code == 200
+    [run] = triggered
+    assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
+    assert run["conf"] == {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays"}, "and not what to say"
+    word = ledger.last_word(epoch, "delays")
+    assert word is not None and (word.role, word.actor) == (Role.OPERATOR, "airflow-ui:operator")
+    assert word.reason == "asked to resolve it as applied: the disk was full"
+    assert ledger.participants(FLIGHTS, 1)["delays"].publication is None, "the run does it, if nothing is proven"
+    assert "asked to resolve it as applied" in browser("reader").get(EPOCH).text
+
+
+def test_there_is_nothing_to_say_of_what_a_sink_has_published_or_nobody_decided(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    epoch = planned(ledger)
+    assert "Not now: it is planned" in browser("operator").get(RESOLVE).text
+    epoch = committed(ledger, epoch)
+    assert "planned without a sink nobody" in browser("operator").get(f"{EPOCH}/resolve/nobody").text
+    seal = seal_in(browser("operator").get(RESOLVE).text)
+    show(ledger, epoch, "delays")
+    assert "Not now: sink delays has published it" in browser("operator").get(RESOLVE).text
+    form = {"reason": "too late", "seal": seal, "choice": "applied"}
+    assert browser("operator").post(RESOLVE, data=form).status_code == 403
+    assert triggered == []
+
+
+def test_a_word_needs_the_right_to_trigger_the_recovery_dag_and_a_seal_of_its_own_sink(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    epoch = committed(ledger, planned(ledger))
+    assert "no recovery DAG that you may trigger" in browser("<b>Eve</b>").get(RESOLVE).text
+    other = seal_in(browser("operator").get(f"{EPOCH}/resolve/warehouse").text)
+    form = {"reason": "x", "choice": "applied", "seal": other}
+    assert browser("operator").post(RESOLVE, data=form).status_code == 403
+    own = {**form, "seal": seal_in(browser("operator").get(RESOLVE).text)}
+    assert browser("operator").post(RESOLVE, data=own, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert triggered == []
+    word = ledger.last_word(epoch, "delays")
+    assert word is not None and word.reason is None, "nothing was left that a run could take up"
+
+
+def test_only_what_is_stuck_offers_a_word(browser: Browser, ledger: Ledger, dsn: str) -> None:
+    """While a publisher is at it nobody needs one."""
+    epoch = committed(ledger, planned(ledger))
+    assert RESOLVE not in answered(browser)
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            for table in ("epoch", "participant"):
+                sql(f"UPDATE lockstep.{table} SET changed_at = now() - interval '1 h', lease_until = NULL")
+    assert RESOLVE in answered(browser) and epoch.id == 1
+    assert RESOLVE not in browser("reader").get(EPOCH).text
 
 
 def answered(browser: Browser) -> str:
@@ -248,7 +426,7 @@ def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: L
     from airflow.utils.session import create_session
 
     from lockstep.orchestration.recovery import recovery_dag
-    from lockstep.ui._actions import recovery_dags
+    from lockstep.ui._errands import is_paused, recovery_dags
 
     tags = {"by_another_name": recovery_dag("by_another_name").tags, "flights": {"lockstep"}, "gone": set[str]()}
     tags["gone"] = tags["by_another_name"]
@@ -256,11 +434,14 @@ def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: L
         session.add(DagBundleModel(name="dags"))
         session.flush()
         for dag_id, of in tags.items():
-            known = DagModel(dag_id=dag_id, is_stale=dag_id == "gone", bundle_name="dags")  # type: ignore[no-untyped-call]
+            state = {"is_stale": dag_id == "gone", "is_paused": dag_id == "flights"}
+            known = DagModel(dag_id=dag_id, bundle_name="dags", **state)  # type: ignore[no-untyped-call]
             session.add(known)
             session.add_all(DagTag(dag_id=dag_id, name=name) for name in of)
     try:
         assert recovery_dags() == ["by_another_name"]
+        found = {dag_id: is_paused(dag_id) for dag_id in (*tags, "nobody's")}
+        assert found == {"by_another_name": False, "flights": True, "gone": None, "nobody's": None}
     finally:
         with create_session() as session:
             for dag_id in tags:

@@ -22,6 +22,7 @@ from tests.ledger.epochs import (
     Sql,
     a_plan,
     cleaned,
+    clicked,
     committed,
     planned,
     published,
@@ -57,6 +58,12 @@ def rows_of(text: str) -> list[int]:
     return [int(number) for number in re.findall(r'id="epoch-(\d+)"', table)]
 
 
+def lines_of(text: str) -> list[int]:
+    """The numbers of the epochs on the time line, from the left."""
+    [line] = [attributes for tag, attributes in elements_of(text) if tag == "svg"]
+    return [int(told.split()[0].rstrip(":")) for told in (line["data-told"] or "").split("\n")]
+
+
 def test_the_list_tells_counts_lag_and_what_is_stuck(browser: Browser, ledger: Ledger) -> None:
     cleaned(ledger, planned(ledger, 1))
     ledger.raise_attempt(FLIGHTS, planned(ledger, 2).id, Role.ABORT, reason="disk full")
@@ -83,16 +90,17 @@ def test_epochs_are_turned_page_by_page_and_the_unfinished_stand_on_the_first(br
             cleaned(ledger, epoch)
     first = page(browser, f"{PIPELINE}?limit=10")
     assert rows_of(first) == list(range(35, 25, -1)) and "Older and not finished" in first and 'id="epoch-3"' in first
-    assert first.count("<rect") == 10
+    assert lines_of(first) == list(range(1, 36)), "the line shows more than the table"
     second = page(browser, f"{PIPELINE}?limit=10&before=26")
     assert rows_of(second) == list(range(25, 15, -1)) and "Older and not finished" not in second
     assert f"{PIPELINE}?before=16&amp;limit=10" in second
     last = page(browser, f"{PIPELINE}?limit=10&before=6")
     assert rows_of(last) == [5, 4, 3, 2, 1] and 'rel="next"' not in last
+    assert lines_of(last) == [1, 2, 3, 4, 5]
     assert "There is no epoch before 1" in page(browser, f"{PIPELINE}?before=1")
 
 
-@pytest.mark.parametrize("query", ["before=0", "before=x", "before=99999999999999999999", "limit=9", "limit=1001"])
+@pytest.mark.parametrize("query", ["before=0", "before=x", "before=99999999999999999999", "limit=9", "limit=201"])
 def test_a_page_that_cant_be_is_refused(browser: Browser, query: str) -> None:
     assert browser("admin").get(f"{PIPELINE}?{query}").status_code == 422
 
@@ -117,11 +125,16 @@ def test_an_epoch_that_takes_anothers_place_tells_which_and_why(browser: Browser
             "a &lt;late&gt; file" in text
             and text.count('scope="row"><a href="/lockstep/pipelines/flights/epochs/') == 2
         )
-    assert "</span> for 1" in page(browser, PIPELINE)
+    assert f'in place of <a href="{PIPELINE}/epochs/1">1</a>' in page(browser, PIPELINE)
+    assert f'<a href="{PIPELINE}/epochs/2">Epoch 2</a> is to take its place' in page(browser, f"{PIPELINE}/epochs/1")
+    assert f'of its range, in place of <a href="{PIPELINE}/epochs/1">' in page(browser, f"{PIPELINE}/epochs/2")
     assert "Nothing takes the place of epoch 1: its rows stay." in page(browser, f"{PIPELINE}/epochs/{new.id}/void")
     cleaned(ledger, new)
     text = page(browser, PIPELINE)
-    assert "1 replaced" in text and 'every sink shows <a href="/lockstep/pipelines/flights/epochs/2"' in text
+    assert (
+        "1 replaced" in text and '<dt>every sink shows</dt><dd><a href="/lockstep/pipelines/flights/epochs/2"' in text
+    )
+    assert f'<a href="{PIPELINE}/epochs/2">epoch 2</a> has taken its place' in page(browser, f"{PIPELINE}/epochs/1")
 
 
 def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser, ledger: Ledger) -> None:
@@ -136,6 +149,27 @@ def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser
     assert "No run of this DAG" in strange.get("/lockstep/dag?dag_id=another").text
     assert "no epoch" in strange.get("/lockstep/run?dag_id=another&run_id=x").text
     assert strange.get("/lockstep/run?dag_id=another").status_code == 422
+
+
+def test_a_dag_of_several_pipelines_and_its_run_list_them_and_a_task_leads_to_its_own(
+    browser: Browser, ledger: Ledger
+) -> None:
+    run = RunKey(RUN.dag_id, "of both")
+    flown = planned(ledger, 1, run.part(FLIGHTS))
+    clicked(ledger, 0, run.part(CLICKS))
+    listed = page(browser, f"/lockstep/dag?dag_id={RUN.dag_id}", "reader")
+    assert f'href="{PIPELINE}"' in listed and 'href="/lockstep/pipelines/clicks"' in listed
+    assert f'hx-get="/lockstep/dag?dag_id={RUN.dag_id}"' in listed
+    both = page(browser, f"/lockstep/run?dag_id={RUN.dag_id}&run_id=of%20both", "reader")
+    assert f'href="{PIPELINE}/epochs/{flown.id}"' in both and 'href="/lockstep/pipelines/clicks/epochs/1"' in both
+    assert 'href="/dags/flights/runs/of%20both"' in both
+    asked = {"dag_id": RUN.dag_id, "run_id": "of both", "pipeline": CLICKS}
+    opened = browser("reader")
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == "/lockstep/pipelines/clicks/epochs/1"
+    asked["run_id"] = "another"
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == "/lockstep/pipelines/clicks"
+    del asked["pipeline"]
+    assert opened.get("/lockstep/run", params=asked).headers["location"] == f"/lockstep/dag?dag_id={RUN.dag_id}"
 
 
 def test_whatever_the_ledger_holds_is_text(
@@ -168,26 +202,79 @@ def test_whatever_the_ledger_holds_is_text(
         assert "hunter2" not in text and "{{ 7 * 7 }}" in text
 
 
-def test_a_thousand_epochs_are_one_page_of_few_questions(
-    browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """What the pages have asked the ledger, and how many rows came."""
     from lockstep.ledger._connection import LedgerConnection, Row
 
-    for number in range(1, 13):
-        cleaned(ledger, planned(ledger, number))
-    asked: list[str] = []
+    found: list[tuple[str, int]] = []
     read = LedgerConnection.read
 
     def counted(self: LedgerConnection, name: str, **parameters: object) -> list[Row]:
-        asked.append(name)
-        return read(self, name, **parameters)
+        rows = read(self, name, **parameters)
+        found.append((name, len(rows)))
+        return rows
 
     monkeypatch.setattr(LedgerConnection, "read", counted)
-    page(browser, f"{PIPELINE}?limit=1000")
-    many = sorted(asked)
+    return found
+
+
+def test_a_page_asks_as_much_of_a_long_ledger_as_of_a_short_one(
+    browser: Browser, ledger: Ledger, asked: list[tuple[str, int]], dsn: str
+) -> None:
+    """Each question once, and no more rows than a page shows, however many epochs there are."""
+    from lockstep.ui import app
+
+    cleaned(ledger, planned(ledger, 1))
+    paths = {"/lockstep/": 12, PIPELINE: 13, f"{PIPELINE}/epochs/1": 12, f"{PIPELINE}/epochs/1/restate": 12}
+    few = {}
+    for path in paths:
+        asked.clear()
+        page(browser, path)
+        few[path] = sorted(name for name, _ in asked)
+    multiply(dsn, 2500)
+    for path, most in paths.items():
+        asked.clear()
+        page(browser, path)
+        assert sorted(name for name, _ in asked) == few[path] and len(asked) <= most, asked
+        assert len({name for name, _ in asked}) >= len(asked) - 1, asked
+        assert max(rows for name, rows in asked if name != "list_line") <= 2 * 50, asked
     asked.clear()
-    page(browser, f"{PIPELINE}?limit=10")
-    assert sorted(asked) == many and len(set(many)) == len(many), many
+    text = page(browser, f"{PIPELINE}?limit=200")
+    assert dict(asked)["list_line"] == app.ON_THE_LINE == 1000 and dict(asked)["list_epochs"] == 200
+    assert len(elements_of(text)) < 200 * 20 and text.count("<path") == 1, "a thousand bars are one element"
+    assert lines_of(text) == list(range(1501, 2501)) and len(rows_of(text)) == 200
+
+
+def multiply(dsn: str, epochs: int) -> None:
+    """Epoch 1 of flights again and again, as years leave it."""
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            sql(
+                "INSERT INTO lockstep.epoch SELECT (jsonb_populate_record(e, jsonb_build_object('id', n, 'span',"
+                " tstzrange(lower(e.span) + n * interval '1 d', upper(e.span) + n * interval '1 d')))).*"
+                " FROM lockstep.epoch e, generate_series(2, %s) n WHERE e.id = 1",
+                epochs,
+            )
+            sql(
+                "INSERT INTO lockstep.participant SELECT (jsonb_populate_record(p, jsonb_build_object('epoch', n))).*"
+                " FROM lockstep.participant p, generate_series(2, %s) n WHERE p.epoch = 1",
+                epochs,
+            )
+
+
+def test_what_fills_no_screen_is_cut(browser: Browser, ledger: Ledger) -> None:
+    ranges = {"landing": SourceRange(None, {"files": [f"/landing/{number}.csv" for number in range(10_000)]})}
+    run = RunKey("clicks", "run 1")
+    epoch = ledger.plan_epoch(CLICKS, Plan(ranges, {"out": {}}), {}, run, interval=None, after=0)
+    assert epoch is not None
+    text = page(browser, f"/lockstep/pipelines/{CLICKS}/epochs/1")
+    assert "/landing/99.csv" in text and "/landing/100.csv" not in text and "and 9,900 more in the ledger" in text
+    for _ in range(210):
+        ledger.raise_attempt(CLICKS, 1, Role.ABORT, reason="again")
+    text = page(browser, f"/lockstep/pipelines/{CLICKS}/epochs/1")
+    assert "earlier entries stand in the ledger" in text and text.count("<td>again</td>") == 200
 
 
 def test_intervals_out_of_order_have_a_lag_from_the_latest(browser: Browser, ledger: Ledger) -> None:

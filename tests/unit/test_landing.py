@@ -78,6 +78,18 @@ def test_a_file_that_somebody_cut_is_landed_again(tmp_path: Path) -> None:
     assert cut.read_bytes() == whole
 
 
+def test_flights_that_come_late_are_all_that_lacks_and_come_with_the_next_landing(tmp_path: Path) -> None:
+    land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"})
+    file = day_file(tmp_path, "flights", FIRST_TWO[0])
+    early = file.read_bytes().splitlines()
+    assert land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"}) == Landed(files=4, written=0)
+    assert land(tmp_path, FIRST_TWO) == Landed(files=4, written=1)
+    whole = file.read_bytes().splitlines()
+    assert (len(early), len(whole)) == (1 + 677, 1 + 842)
+    assert [line for line in whole if b",UA," not in line] == early
+    assert land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"}) == Landed(files=4, written=0), "a whole file stays whole"
+
+
 def test_a_landing_that_dies_while_it_writes_leaves_no_file_that_a_source_would_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,14 @@
 """Audits of an epoch's output, before anything of it is visible: `Pipeline(audits=[…])`."""
 
-from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
 from lockstep.audits.ready import (
     accepted_values,
     conserved,
+    foreign,
     fresh_until,
     in_range,
+    matches,
+    none_where,
     not_null,
     row_count,
     sql,
@@ -17,14 +20,18 @@ from lockstep.audits.ready import (
 __all__ = [
     "Audit",
     "Conserved",
+    "Matches",
     "Query",
     "RowCount",
     "Steady",
     "Volume",
     "accepted_values",
     "conserved",
+    "foreign",
     "fresh_until",
     "in_range",
+    "matches",
+    "none_where",
     "not_null",
     "row_count",
     "sql",

@@ -6,9 +6,8 @@ import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+from lockstep.audits.rule import Value
 from lockstep.errors import InvalidPipeline
-
-Value = str | int | float | bool | Decimal | date | datetime
 
 
 class Text(str):

@@ -11,23 +11,28 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep.audits._matching import EXPECTED, VALUE, differing, grouped
+from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
-from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
 from lockstep.conservation import UNACCOUNTED
 from lockstep.duckdb.engine import WatchedBatches, engine
 from lockstep.epoch import AuditResult, Interval, Json
-from lockstep.errors import AuditFailed
+from lockstep.errors import AuditFailed, Terminal
+from lockstep.postgres.asking import read_rows
 from lockstep.wal.reading import SealedWal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_MOST_GROUPS = 100_000  #: of what a foreign system says
+_PATIENCE = timedelta(minutes=10)  #: with its answer
 SAMPLE = 20  #: rows that offend, kept of each audit
 _SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionException", "SyntaxException")
 
@@ -41,6 +46,7 @@ class Occasion:
     interval: Interval | None
     planned_at: datetime
     before: Callable[[int], Sequence[tuple[Json, Mapping[str, float]]]]
+    connections: Mapping[str, str] = field(default_factory=dict)  #: DSNs by id, of what outputs are to match
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -55,10 +61,11 @@ class Occasion:
 
 @dataclass(frozen=True)
 class Answer:
-    """`sample`: some of the rows that offend, or what was compared."""
+    """`sample`: some of the rows that offend, or what was compared. `away`: they all stand in quarantine."""
 
     result: AuditResult
     sample: list[dict[str, Any]] = field(default_factory=list)
+    away: bool = False
 
 
 def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Answer]:
@@ -71,8 +78,13 @@ def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Ans
 
 def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database) -> Answer:
     match audit:
+        case Query(quarantine=True):
+            return _away(audit, wal)
         case Query():
             rows, sample = database.offending(audit)
+            return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
+        case Matches():
+            rows, sample = database.differing(audit, _expected(audit, occasion))
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
         case RowCount():
             return _count(audit, wal)
@@ -89,6 +101,52 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
     raise AuditFailed(f"audit {audit.name}: nobody knows how to ask a {type(audit).__name__}")
 
 
+def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
+    """What the foreign system says: the columns of a group, and the value. Raises `SourceUnavailable` where it doesn't
+    answer: then there is no verdict, and the epoch waits."""
+    where = f"audit {audit.name}, connection {audit.connection}"
+    try:
+        dsn = occasion.connections[audit.connection]
+    except KeyError:
+        raise AuditFailed(f"{where}: there is no connection of that id") from None
+    start, end = (occasion.interval.start, occasion.interval.end) if occasion.interval else (None, None)
+    asked = {"epoch": occasion.epoch, "interval_start": start, "interval_end": end, "planned_at": occasion.planned_at}
+    try:
+        columns, rows = read_rows(where, dsn, audit.query, asked, most=_MOST_GROUPS, within=_PATIENCE)
+    except Terminal as error:
+        raise AuditFailed(f"{error}; correct the audit, then take the new one by replan") from error
+    names = [*audit.by, "value"]
+    if len(columns) != len(names):
+        raise AuditFailed(f"{where}: it gave {len(columns)} columns, expected are {len(names)}: {', '.join(names)}")
+    values = zip(*rows, strict=True) if rows else [[] for _ in names]
+    try:
+        compared = pa.table([pa.array(list(one)) for one in values], names=[*audit.by, VALUE])
+        groups = {row[:-1] for row in rows}
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # it may quote a value
+        raise AuditFailed(
+            f"{where}: what it gave can't be compared ({type(error).__name__}). Give numbers, text, dates or times, no "
+            "json and no array; a numeric that is NaN or infinite has to be cast to float8. Correct the audit, then "
+            "take the new one by replan"
+        ) from None
+    if len(groups) < len(rows):
+        raise AuditFailed(f"{where}: it gave a group more than once, by {', '.join(audit.by) or 'none'}")
+    return compared
+
+
+def _typed(audit: Matches, expected: pa.Table, types: pa.Schema) -> pa.Table:
+    """A column without a value has the type of what it is compared with, which an output may write in another case."""
+    fields = [
+        pa.field(one.name, types.field(at).type) if pa.types.is_null(one.type) else one
+        for at, one in enumerate(expected.schema)
+    ]
+    try:
+        return expected.cast(pa.schema(fields))
+    except pa.ArrowException as error:
+        raise AuditFailed(
+            f"audit {audit.name}: a column in which all is null has no type to be compared in ({type(error).__name__})"
+        ) from None
+
+
 def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[str, float]]]:
     return occasion.before(audit.epochs)
 
@@ -102,6 +160,19 @@ def _count(audit: RowCount, wal: SealedWal) -> Answer:
         f"{word} {bound:,}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
     )
     return Answer(AuditResult(audit.name, 1, audit.blocking, told=f"{rows:,} rows, {bounds} expected"))
+
+
+def _away(audit: Query, wal: SealedWal) -> Answer:
+    """Its rows were asked before the seal, and have left. Raises `AuditFailed` for a WAL of which nobody says so."""
+    [output] = audit.outputs
+    found = wal.manifest.quarantined.get(output)
+    if found is None or audit.name not in found.audits:
+        raise AuditFailed(
+            f"audit {audit.name}: the seal of {wal.folder} doesn't say that it was asked: replan the epoch"
+        )
+    rows = found.audits[audit.name]
+    told = f"{rows:,} row{'s' if rows != 1 else ''} in quarantine" if rows else None
+    return Answer(AuditResult(audit.name, rows, False, told=told), away=True)
 
 
 def _account(audit: Conserved, wal: SealedWal) -> Answer:
@@ -150,6 +221,21 @@ class _Database:
             found = link.execute(some, wanted)
             names = [column[0] for column in found.description or ()]
             return int(rows), [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def differing(self, audit: Matches, expected: pa.Table) -> tuple[int, list[dict[str, Any]]]:
+        """How many groups differ from what was expected, and some of them."""
+        [output] = audit.outputs
+        found = grouped(output, audit.measure, audit.by)
+        with self._asking(audit) as link:
+            types = link.sql(compose("{found} LIMIT 0", found=found)).to_arrow_table().schema
+            link.register("lockstep_arriving", _typed(audit, expected, types))
+            create = "CREATE OR REPLACE TABLE {table} AS SELECT * FROM lockstep_arriving"
+            link.execute(compose(create, table=EXPECTED))
+            link.unregister("lockstep_arriving")
+            told = link.execute(differing(found, wanted(audit.by), audit.by, audit.within))
+            names = [column[0] for column in told.description or ()]
+            rows = told.fetchall()
+            return len(rows), [dict(zip(names, row, strict=True)) for row in rows[:SAMPLE]]
 
     def number(self, audit: Steady) -> float:
         """The number that a measure gives."""
@@ -213,7 +299,7 @@ class _Database:
         """Those that audits of this output name, or all of them, in their order."""
         wanted: set[str] = set()
         for one in self._audits:
-            if output in one.outputs and isinstance(one, Query | Steady):
+            if output in one.outputs and isinstance(one, Query | Steady | Matches) and not one.quarantine:
                 if not isinstance(one, Query) or one.columns is None:
                     return list(known)
                 wanted.update(one.columns)

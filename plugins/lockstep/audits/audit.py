@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from lockstep.audits.rule import Asked, Rule, asked_from_json
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 
@@ -21,6 +22,7 @@ class Audit:
     name: str
     outputs: tuple[str, ...]
     blocking: bool = True
+    quarantine: bool = False  #: rows that offend leave the output before the seal, and the epoch goes on without them
 
     kind: ClassVar[str]
 
@@ -32,11 +34,23 @@ class Audit:
             )
         if not self.outputs:
             raise InvalidPipeline(f"audit {self.name}: say which outputs it looks at")
+        if self.quarantine and self.blocking:
+            raise InvalidPipeline(f"audit {self.name}: rows that go to quarantine hold no epoch: say blocking=False")
+        if self.quarantine and self.rule is None:
+            raise InvalidPipeline(
+                f"audit {self.name} judges the whole output, not its rows one by one, so none of them can go to "
+                "quarantine: let it hold the epoch, or ask not_null, accepted_values, in_range or none_where"
+            )
+
+    @property
+    def rule(self) -> Rule | None:
+        """By which one row offends, whatever the others are."""
+        return None
 
     def spec(self) -> Json:
         """What a plan freezes."""
         base = {"kind": self.kind, "name": self.name, "outputs": list(self.outputs), "blocking": self.blocking}
-        return {**base, **self._asks()}
+        return {**base, **({"quarantine": True} if self.quarantine else {}), **self._asks()}
 
     def _asks(self) -> dict[str, Json]:
         """What sets it apart, by the names of its arguments."""
@@ -50,20 +64,49 @@ class Audit:
 @dataclass(frozen=True, kw_only=True)
 class Query(Audit):
     """`query`: SQL that gives the rows that offend. `columns`: those of its one output that it reads; None: it may read
-    any."""
+    any. `asked`: the same so that Spark can ask it, where that can be said; what goes to quarantine goes by it."""
 
     query: str
     columns: tuple[str, ...] | None = None
+    asked: Asked | None = None
 
     kind = "query"
 
+    @property
+    def rule(self) -> Rule | None:
+        return self.asked if isinstance(self.asked, Rule) else None
+
     def _asks(self) -> dict[str, Json]:
-        return {"query": self.query, "columns": list(self.columns) if self.columns is not None else None}
+        asks = {"query": self.query, "columns": list(self.columns) if self.columns is not None else None}
+        return {**asks, "asked": self.asked.to_json()} if self.asked else asks
 
     @classmethod
     def _of(cls, spec: dict[str, Json]) -> Self:
-        columns = spec.pop("columns")
-        return cls(columns=tuple(columns) if columns is not None else None, **spec)
+        columns, asked = spec.pop("columns"), spec.pop("asked", None)
+        read = tuple(columns) if columns is not None else None
+        return cls(columns=read, asked=asked_from_json(asked) if asked else None, **spec)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matches(Audit):
+    """`measure`, an SQL aggregate, is in each group `by` these columns of its one output what `query` gives at
+    `connection`, give or take the share `within` of that."""
+
+    measure: str
+    by: tuple[str, ...]
+    within: float
+    connection: str
+    query: str
+
+    kind = "matches"
+
+    def _asks(self) -> dict[str, Json]:
+        compared = {"measure": self.measure, "by": list(self.by), "within": self.within}
+        return {**compared, "connection": self.connection, "query": self.query}
+
+    @classmethod
+    def _of(cls, spec: dict[str, Json]) -> Self:
+        return cls(by=tuple(spec.pop("by")), **spec)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,13 +162,27 @@ class Conserved(Audit):
         return {}
 
 
-_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, RowCount, Volume, Steady, Conserved)}
+_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, Matches, RowCount, Volume, Steady, Conserved)}
 
 
 def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:
     """Of which outputs the audits of a plan tell whether rows were conserved."""
     found = [one for one in map(audit_from_spec, specs) if isinstance(one, Conserved)]
     return tuple(dict.fromkeys(output for one in found for output in one.outputs))
+
+
+def quarantining(specs: Iterable[Json]) -> tuple[Json, ...]:
+    """Those of a plan's audits by which rows go to quarantine."""
+    return tuple(spec for spec in specs if spec.get("quarantine"))
+
+
+def rules_by_output(specs: Iterable[Json]) -> dict[str, dict[str, Rule]]:
+    """By output and by the audit's name, what sends a row to quarantine. Raises `InvalidPipeline`."""
+    found: dict[str, dict[str, Rule]] = {}
+    for one in map(audit_from_spec, quarantining(specs)):
+        if (rule := one.rule) is not None:
+            found.setdefault(one.outputs[0], {})[one.name] = rule
+    return found
 
 
 def audit_from_spec(spec: Json) -> Audit:

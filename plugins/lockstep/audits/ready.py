@@ -1,29 +1,50 @@
 """Ready audits, and `sql` for one's own. Names follow dbt's and SQLMesh's where these have one.
 
 Each gives the rows that offend; nulls never offend but in `not_null` and `fresh_until`. SQL is DuckDB's; an output is a
-table of its name.
+table of its name. With `quarantine=True` rows that offend leave the output before the seal: only where one row is
+judged by itself. Raises `InvalidPipeline`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
-from lockstep.audits._sql import Text, Value, compose, identifier, literal
-from lockstep.audits.audit import Audit, Conserved, Query, RowCount, Steady, Volume
+from lockstep.audits._matching import OWN_NAMES, differing, grouped
+from lockstep.audits._sql import Text, compose, identifier, literal
+from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
+from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
 from lockstep.errors import InvalidPipeline
 
 
-def not_null(output: str, column: str, *, name: str | None = None, blocking: bool = True) -> Audit:
+def not_null(
+    output: str, column: str, *, name: str | None = None, blocking: bool = True, quarantine: bool = False
+) -> Audit:
     """No row lacks `column`."""
     query = compose("SELECT * FROM {output} WHERE {column} IS NULL", output=output, column=column)
-    return _query(name, "not_null", output, [column], query, blocking)
+    rule = Rule("null", column)
+    return _query(name, "not_null", output, [column], query, blocking, rule, quarantine)
 
 
-def unique(output: str, columns: str | Sequence[str], *, name: str | None = None, blocking: bool = True) -> Audit:
-    """No two rows of the epoch agree in all of `columns`; what offends is a key that comes more than once."""
+def unique(
+    output: str,
+    columns: str | Sequence[str],
+    *,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
+) -> Audit:
+    """No two rows of the epoch agree in all of `columns`; what offends is a key that comes more than once. None of its
+    rows goes to quarantine: which one is to stay only the transform can say."""
     key = [columns] if isinstance(columns, str) else list(columns)
+    if quarantine:
+        raise InvalidPipeline(
+            f"unique({output!r}, …) can't send rows to quarantine: of rows with one key nobody has said which is the "
+            "right one; choose it in the transform (row_number over the key), or let the audit hold the epoch"
+        )
     if not key:
         raise InvalidPipeline(f"unique({output!r}, …): name at least one column")
     query = compose(
@@ -32,20 +53,28 @@ def unique(output: str, columns: str | Sequence[str], *, name: str | None = None
         key=Text(", ".join(map(identifier, key))),
         known=Text(" AND ".join(f"{identifier(one)} IS NOT NULL" for one in key)),
     )
-    return _query(name, "unique", output, key, query, blocking)
+    return _query(name, "unique", output, key, query, blocking, Key(tuple(key)))
 
 
 def accepted_values(
-    output: str, column: str, values: Iterable[Value], *, name: str | None = None, blocking: bool = True
+    output: str,
+    column: str,
+    values: Iterable[Value],
+    *,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """`column` has one of `values`, or none."""
-    accepted = Text(", ".join(map(literal, values)))
+    known = tuple(values)
+    accepted = Text(", ".join(map(literal, known)))
     if not accepted:
         raise InvalidPipeline(f"accepted_values({output!r}, {column!r}, …): give at least one value")
     query = compose(
         "SELECT * FROM {output} WHERE {column} NOT IN ({accepted})", output=output, column=column, accepted=accepted
     )
-    return _query(name, "accepted_values", output, [column], query, blocking)
+    rule = Rule("not_in", column, known)
+    return _query(name, "accepted_values", output, [column], query, blocking, rule, quarantine)
 
 
 def in_range(
@@ -56,6 +85,7 @@ def in_range(
     *,
     name: str | None = None,
     blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """`column` lies between the two, themselves included. NaN lies above every number."""
     value, bounds = identifier(column), []
@@ -66,7 +96,26 @@ def in_range(
     if not bounds:
         raise InvalidPipeline(f"in_range({output!r}, {column!r}): give at_least, at_most or both")
     query = compose("SELECT * FROM {output} WHERE {outside}", output=output, outside=Text(" OR ".join(bounds)))
-    return _query(name, "in_range", output, [column], query, blocking)
+    rule = Rule("outside", column, at_least=at_least, at_most=at_most)
+    return _query(name, "in_range", output, [column], query, blocking, rule, quarantine)
+
+
+def none_where(
+    output: str, condition: str, *, name: str | None = None, blocking: bool = True, quarantine: bool = False
+) -> Audit:
+    """Of no row `condition` is true. It is Spark's SQL with `quarantine`, which Spark asks as it writes the rows, and
+    else DuckDB's."""
+    if not condition.strip():
+        raise InvalidPipeline(f"none_where({output!r}, …): say what may be true of no row")
+    query = compose("SELECT * FROM {output} WHERE ({condition})", output=output, condition=Text(condition))
+    return Query(
+        name=name or _name("none_where", output, condition),
+        outputs=(output,),
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
+        query=query,
+        asked=Rule("where", condition=condition),
+    )
 
 
 def row_count(
@@ -76,6 +125,7 @@ def row_count(
     *,
     name: str | None = None,
     blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """The epoch has so many rows. No row is read: the seal has counted them."""
     if at_least is None and at_most is None:
@@ -83,7 +133,8 @@ def row_count(
     return RowCount(
         name=name or _name("row_count", output),
         outputs=(output,),
-        blocking=blocking,
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
         at_least=at_least,
         at_most=at_most,
     )
@@ -96,6 +147,7 @@ def fresh_until(
     *,
     name: str | None = None,
     blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """The newest value of a date or time `column` reaches the end of the epoch's interval, or of a pipeline without
     intervals the time at which the epoch was planned, but for `within`. An epoch without rows doesn't."""
@@ -106,22 +158,34 @@ def fresh_until(
         column=column,
         within=Text(str(within // timedelta(microseconds=1))),
     )
-    return _query(name, "fresh_until", output, [column], query, blocking)
+    return _query(name, "fresh_until", output, [column], query, blocking, Newest(column, within), quarantine)
 
 
-def conserved(*outputs: str, name: str | None = None, blocking: bool = True) -> Audit:
+def conserved(*outputs: str, name: str | None = None, blocking: bool = True, quarantine: bool = False) -> Audit:
     """Rows travel into `outputs` as the pipeline's `conservation` says. Without this audit an epoch in which they don't
     isn't sealed; with it, it is sealed and held. What offends are rows that are lost, or too many."""
-    return Conserved(name=name or _name("conserved", *outputs), outputs=outputs, blocking=blocking)
+    called, blocks = name or _name("conserved", *outputs), blocking and not quarantine
+    return Conserved(name=called, outputs=outputs, blocking=blocks, quarantine=quarantine)
 
 
 def volume(
-    output: str, *, epochs: int = 7, within: float = 0.5, name: str | None = None, blocking: bool = True
+    output: str,
+    *,
+    epochs: int = 7,
+    within: float = 0.5,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """The epoch's rows lie within the share `within` of the median of the last `epochs` decided before it. Without any
     there is nothing to compare with. No row is read: the ledger has the counts of all."""
     return Volume(
-        name=name or _name("volume", output), outputs=(output,), blocking=blocking, epochs=epochs, within=within
+        name=name or _name("volume", output),
+        outputs=(output,),
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
+        epochs=epochs,
+        within=within,
     )
 
 
@@ -133,30 +197,105 @@ def steady(
     within: float = 0.5,
     name: str | None = None,
     blocking: bool = True,
+    quarantine: bool = False,
 ) -> Audit:
     """The same of `measure`, an SQL aggregate over the output, such as `sum(amount)` or
     `count(*) FILTER (WHERE carrier IS NULL)`. Its history begins with the first epoch that has one of that name."""
     return Steady(
         name=name or _name("steady", output, measure),
         outputs=(output,),
-        blocking=blocking,
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
         epochs=epochs,
         within=within,
         measure=compose("SELECT {measure} FROM {output}", measure=Text(measure), output=output),
     )
 
 
-def sql(name: str, query: str, *, outputs: Sequence[str] | str, blocking: bool = True) -> Audit:
+def sql(
+    name: str, query: str, *, outputs: Sequence[str] | str, blocking: bool = True, quarantine: bool = False
+) -> Audit:
     """One's own: `query` is a SELECT over `outputs`, whose rows are those that offend. It may use $epoch,
     $interval_start, $interval_end and $planned_at, times in UTC without a zone; those of the interval are null in a
     pipeline without."""
     read = (outputs,) if isinstance(outputs, str) else tuple(outputs)
-    return Query(name=name, outputs=read, blocking=blocking, query=query.strip().rstrip(";"))
+    blocks = blocking and not quarantine
+    return Query(name=name, outputs=read, blocking=blocks, quarantine=quarantine, query=query.strip().rstrip(";"))
 
 
-def _query(name: str | None, kind: str, output: str, columns: Sequence[str], query: str, blocking: bool) -> Audit:
-    called = name or _name(kind, output, *columns)
-    return Query(name=called, outputs=(output,), blocking=blocking, query=query, columns=tuple(dict.fromkeys(columns)))
+@dataclass(frozen=True)
+class Foreign:
+    """What a database of others says: `query`, in its own SQL, gives the columns of the groups and one number."""
+
+    connection: str
+    query: str
+
+
+def foreign(connection: str, query: str) -> Foreign:
+    """What an output is to match, by `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It gives
+    the columns that the audit goes `by`, in their order, then the number. It may use %(epoch)s, %(interval_start)s,
+    %(interval_end)s and %(planned_at)s, times with their zone; a percent sign is written %%."""
+    return Foreign(connection, query)
+
+
+def matches(
+    output: str,
+    measure: str,
+    against: str | Foreign,
+    *,
+    by: str | Sequence[str] = (),
+    within: float = 0.0,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
+) -> Audit:
+    """`measure`, an SQL aggregate over the output such as `sum(amount)`, is in each group what it is `against`, give or
+    take the share `within` of that: the same of another output of the epoch, or what `foreign` says. `by`: the columns
+    of a group; none: all rows are one. What offends is a group that differs, or that one side alone has."""
+    key = (by,) if isinstance(by, str) else tuple(by)
+    if not (math.isfinite(within) and within >= 0):
+        raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
+    if taken := [one for one in key if one.casefold() in OWN_NAMES]:
+        raise InvalidPipeline(
+            f"matches({output!r}, …): groups can't go by {', '.join(taken)}: a comparison calls columns of its own so"
+        )
+    called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
+    if isinstance(against, Foreign):
+        return Matches(
+            name=called,
+            outputs=(output,),
+            blocking=blocks,
+            quarantine=quarantine,
+            measure=measure,
+            by=key,
+            within=float(within),
+            connection=against.connection,
+            query=against.query.strip().rstrip(";"),
+        )
+    query = differing(grouped(output, measure, key), grouped(against, measure, key), key, within)
+    read = tuple(dict.fromkeys((output, against)))
+    return Query(name=called, outputs=read, blocking=blocks, quarantine=quarantine, query=query)
+
+
+def _query(
+    name: str | None,
+    kind: str,
+    output: str,
+    columns: Sequence[str],
+    query: str,
+    blocking: bool,
+    asked: Asked | None = None,
+    quarantine: bool = False,
+) -> Audit:
+    return Query(
+        name=name or _name(kind, output, *columns),
+        outputs=(output,),
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
+        query=query,
+        columns=tuple(dict.fromkeys(columns)),
+        asked=asked,
+    )
 
 
 def _name(kind: str, *parts: str) -> str:

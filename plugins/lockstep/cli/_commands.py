@@ -184,7 +184,9 @@ def doctor(
     ledger: Annotated[str | None, typer.Option(envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")] = None,
     staging: Annotated[str | None, typer.Option(envvar="LOCKSTEP_STAGING", help="URI of staging storage.")] = None,
     spark: Annotated[str | None, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is, if it is known.")] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Do what is safe: migrate the ledger, recover pipelines.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Do what is safe: make an empty ledger, recover pipelines.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Look at all that an epoch needs from here: versions, Spark, staging, the ledger, sinks, what is stuck or left.

@@ -21,7 +21,7 @@ from lockstep.cli._commands import (
     runtime_of,
 )
 from lockstep.cli._tables import show_restatable, show_restated
-from lockstep.epoch import Interval
+from lockstep.epoch import Input, Interval
 from lockstep.errors import InvalidPipeline
 from lockstep.ledger.report import Report
 from lockstep.operations.restate import find_restatable, plan
@@ -41,6 +41,10 @@ def restate(
         str | None, typer.Option("--from", help="Start of the first interval, ISO 8601 with a time zone.")
     ] = None,
     until: Annotated[str | None, typer.Option("--to", help="End of the last interval.")] = None,
+    request: Annotated[
+        str | None,
+        typer.Option(help="A name that tells this request from earlier ones for the same reason, such as '2026-11'."),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", "--plan", help="Only say which epochs, who refuses and why, how long they took."),
@@ -48,27 +52,31 @@ def restate(
     spark: Annotated[
         str | None, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is: sc://host:port, or a master.")
     ] = None,
+    reads: Annotated[
+        Input | None,
+        typer.Option("--input", help="fresh: what is there now (the default for intervals). frozen: what was read."),
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Epochs staged side by side; default: one a core.")] = None,
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read published ranges again, and replace their rows in every sink; each range by one decision.
 
-    Run again with the same reason it goes on with what isn't done, and leaves the rest. Exit code 1 if --plan finds
-    somebody who refuses.
+    Run again with the same reason it goes on with what isn't done, and leaves the rest; another reason, or another
+    --request, restates all of it anew. Exit code 1 if --plan finds somebody who refuses.
     """
     with reported(as_json):
         defined, interval = load_definition(pipeline, definition), _interval(epoch, since, until)
         with runtime_of(pipeline, ledger, staging, defined) as runtime:
             found = find_restatable(runtime, epoch, interval)
             if dry_run:
-                planned = plan(runtime, Report(ledger), found)
+                planned = plan(runtime, Report(ledger), found, reads)
                 print_found(as_json, planned, show_restatable)
                 raise typer.Exit(any(one.refusals for one in planned))
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
             launch = in_process(defined, spark, runtime.connections)
-            members = restate_epochs(runtime, found, reason, launch, jobs)
+            members = restate_epochs(runtime, found, reason, launch, jobs, request, reads)
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
             print_found(as_json, [report_of(runtime, *one) for one in moved], show_restated)
             require_all_moved(members)

@@ -22,9 +22,11 @@ from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
 from lockstep.operations.doctor import Finding, Severity
+from lockstep.operations.quarantine import QuarantineLog
 from lockstep.operations.rebuild import Rebuilding
 from lockstep.operations.renumber import Renumbering
 from lockstep.operations.restate import Restatable
+from lockstep.operations.restore import Restorable
 from lockstep.operations.verify import Verification
 from lockstep.operations.wal_diff import WalDiff
 from lockstep.operations.wal_log import WalLog
@@ -72,6 +74,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             if one.verdict and one.verdict.warnings:
                 named = ", ".join(map(str, one.verdict.warnings))
                 _say(f"[bold yellow]warned[/]: of epoch {one.epoch.id} by {escape(named)}")
+            for output, rows in one.quarantined.items():
+                told = f"{rows:,} rows of {output}: {remedies.quarantine(found.name, one.epoch.id, output)} shows them"
+                _say(f"[bold yellow]quarantined[/]: of epoch {one.epoch.id} {escape(told)}")
             for path in one.late:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")
             for changed in one.changed:
@@ -272,18 +277,46 @@ def show_restatable(found: Sequence[Restatable]) -> None:
         table.add_row(str(one.epoch), span, str(one.state), rows, took)
     _out().print(table)
     for one in found:
+        if one.through is not None:
+            _say(f"epoch {one.epoch} and all up to epoch {one.through} are replaced by one: each hands on its state")
         for why in one.refusals.values():
             _say(f"[bold red]refused[/]: {escape(why)}")
     if not any(one.refusals for one in found):
         _say("every sink can replace it; nothing was changed")
 
 
+def show_restorable(found: Restorable) -> None:
+    """`lockstep restore --plan`: what would be shown in place of what, then who refuses."""
+    rows, shown = (
+        ", ".join(f"{name} {count:,}" for name, count in one.items()) for one in (found.rows, found.shown_rows)
+    )
+    kept = "isn't kept" if found.kept_since is None else f"is kept since {found.kept_since:%Y-%m-%d %H:%M %Z}"
+    _plainly(f"epoch {found.epoch} (generation {found.generation}): {rows}; its WAL {kept}")
+    _plainly(f"in place of epoch {found.shown}, which is shown: {shown}")
+    if found.other_columns:
+        _plainly(f"with other columns than are shown: {', '.join(found.other_columns)}")
+    for why in found.refusals.values():
+        _say(f"[bold red]refused[/]: {escape(why)}")
+    if not found.refusals:
+        _say("its WAL is as it was sealed, and every sink can replace what it shows; nothing was changed")
+
+
+def show_restored(found: Sequence[EpochReport]) -> None:
+    """`lockstep restore`: the epoch that shows earlier rows again."""
+    for one in found:
+        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
+        before = ", published before" if one.already_published else ""
+        _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
+
+
 def show_restated(found: Sequence[EpochReport]) -> None:
     """`lockstep restate`: a line for each epoch that took another one's place."""
     for one in found:
         rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
-        before = ", restated before" if one.already_published else ""
+        before = ", restated before: nothing was read" if one.already_published else ""
         _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
+    if any(one.already_published for one in found):
+        _plainly("to restate what was restated before for this very reason, say another one, or --request and a name")
 
 
 def show_wals(found: WalLog) -> None:
@@ -314,6 +347,21 @@ def show_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             table.add_row(*("" if value is None else escape(str(value)) for value in row))
     _out().print(table)
+
+
+def show_quarantine(found: QuarantineLog) -> None:
+    """`lockstep quarantine` of an epoch: a line for each output and source that has sent anything there."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("of", "rows", "by"):
+        table.add_column(column, overflow="fold", justify=_justified(column))
+    for output, facts in found.outputs.items():
+        audits = ", ".join(f"{name} {rows:,}" for name, rows in facts["audits"].items() if rows)
+        table.add_row(f"output {escape(output)}", f"{facts['rows']:,}", escape(audits))
+    for source, rows in found.sources.items():
+        table.add_row(f"source {escape(source)}", f"{rows:,}", "malformed")
+    if table.row_count:
+        _out().print(table)
+    _out().print(f"{found.epoch}: they stand below {escape(found.folder)}", soft_wrap=True)
 
 
 def show_diff(found: WalDiff) -> None:

@@ -1,4 +1,4 @@
-"""`lockstep wal list`, `wal show` and `lockstep diff`: the sealed WALs that are there, as a log."""
+"""`lockstep wal list`, `wal show`, `lockstep quarantine` and `lockstep diff`: what was sealed, as a log."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from lockstep.cli._commands import (
     runtime_of,
 )
 from lockstep.cli._row_lines import row_lines
-from lockstep.cli._tables import show_diff, show_rows, show_wals, showing_progress
+from lockstep.cli._tables import show_diff, show_quarantine, show_rows, show_wals, showing_progress
 from lockstep.epoch import Json
 from lockstep.ledger.report import to_json
+from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.wal_diff import WalDiff
 from lockstep.operations.wal_diff import diff as diff_wals
 from lockstep.operations.wal_log import SHOWN, LoggedWal, WalLog, list_wals, open_output, read_rows
@@ -70,6 +71,37 @@ def show(
             return
         for line in row_lines(found):
             typer.echo(line)
+
+
+@app.command(epilog="For instance: lockstep quarantine flights 7 delays --limit 5")
+def quarantine(
+    pipeline: PipelineArgument,
+    epoch: EpochArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    output: Annotated[str | None, typer.Argument(help="Name of an output: show its rows. None: count all.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
+    ] = None,
+    limit: LimitOption = SHOWN,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an epoch has in quarantine; of one output print the rows, with the audits that they offend."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        if output is None:
+            found = find_quarantine(runtime, epoch)
+            told = {"outputs": found.outputs, "sources": found.sources, "folder": found.folder}
+            print_found(as_json, {"epoch": epoch, **told} if as_json else found, show_quarantine)
+            return
+        batches = open_quarantined(runtime, epoch, output)
+        rows = [] if batches is None else read_rows(batches, where, limit or None)
+        if as_json:
+            for line in row_lines(rows):
+                typer.echo(line)
+        elif batches is None:
+            typer.echo(f"no row of {output} is in quarantine")
+        else:
+            show_rows(rows, batches.schema)
 
 
 @app.command(epilog="For instance: lockstep diff flights 7 9 delays --by id")

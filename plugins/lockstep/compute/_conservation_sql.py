@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lockstep.conservation import Conservation
+from lockstep.conservation import QUARANTINED, Conservation
 from lockstep.ddl import quote_name
 
 KEYS = ""  #: the term for sums of hashes; no reason and no output is called so
@@ -44,14 +44,17 @@ def counts_of_source(declared: Sequence[Conservation], source: str, good: str | 
     return found
 
 
-def counts_of_output(declared: Sequence[Conservation], output: str) -> dict[str, str]:
-    """Aggregates, by name, over what is written of `output`."""
+def counts_of_output(declared: Sequence[Conservation], output: str, offends: str | None = None) -> dict[str, str]:
+    """Aggregates, by name, over what is written of `output`. `offends`: true of a row that goes to quarantine."""
     found = {}
     for number, one in numbered(declared):
         if output not in one.outputs:
             continue
         count = f"CAST({quote_name(one.count)} AS BIGINT)" if one.count is not None else None
         found[name_of(number, output)] = _sum([], count) if count else "count(1)"
+        if offends:
+            found[name_of(number, output)] = _sum([(offends, "0L")], count or "1L")
+            found[name_of(number, QUARANTINED)] = _sum([(f"NOT ({offends})", "0L")], count or "1L")
         if one.key:
             found[name_of(number, KEYS)] = _sum([], _hash(map(quote_name, one.key), count))
         if one.unmatched is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from lockstep.compute._balances import Balance, Balances, CountedFrame, Part
 from lockstep.compute._conservation_sql import KEYS, UNMATCHED, counts_of_output, name_of, numbered
-from lockstep.conservation import Conservation
+from lockstep.conservation import QUARANTINED, Conservation
 from lockstep.errors import StageFailed
 from lockstep.pipeline import Pipeline
 
@@ -23,19 +24,26 @@ _HINT = (
 
 
 def conserved(
-    pipeline: Pipeline, outputs: Mapping[str, DataFrame], balances: Balances, audited: Collection[str] = ()
+    pipeline: Pipeline,
+    outputs: Mapping[str, DataFrame],
+    balances: Balances,
+    audited: Collection[str] = (),
+    offends: Mapping[str, str] = MappingProxyType({}),
 ) -> Mapping[str, DataFrame]:
     """The outputs, counted as they are written, and a balance for each thing that the pipeline says of them; `audited`
-    are those of which audits tell what is at fault."""
-    found = {name: counts_of_output(pipeline.conservation, name) for name in outputs}
+    are those of which audits tell what is at fault; `offends`: by output, true of a row that goes to quarantine."""
+    found = {name: counts_of_output(pipeline.conservation, name, offends.get(name)) for name in outputs}
     counted = {name: _WrittenFrame.of(outputs[name], None, **counts) for name, counts in found.items() if counts}
     for number, one in numbered(pipeline.conservation):
         balances.add(
             Balance(
                 name=one.name,
                 read=partial(_read, balances, number, one),
-                written=[Part(f"output {name}", counted[name], _terms(number, one, name)) for name in one.outputs],
-                terms=one.outputs,
+                written=[
+                    Part(f"output {name}", counted[name], _terms(number, one, name, name in offends))
+                    for name in one.outputs
+                ],
+                terms=(*one.outputs, *([QUARANTINED] if {*one.outputs} & {*offends} else [])),
                 left_out=tuple(one.dropped),
                 absent=(UNMATCHED,) if one.unmatched is not None and one.join != "left" else (),
                 key=KEYS if one.key else None,
@@ -56,8 +64,13 @@ class _WrittenFrame(CountedFrame):
         return found
 
 
-def _terms(number: int, one: Conservation, output: str) -> dict[str, str]:
-    terms = [output, *([KEYS] if one.key else []), *([UNMATCHED] if one.unmatched is not None else [])]
+def _terms(number: int, one: Conservation, output: str, quarantines: bool) -> dict[str, str]:
+    terms = [
+        output,
+        *([QUARANTINED] if quarantines else []),
+        *([KEYS] if one.key else []),
+        *([UNMATCHED] if one.unmatched is not None else []),
+    ]
     return {term: name_of(number, term) for term in terms}
 
 

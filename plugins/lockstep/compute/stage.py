@@ -26,6 +26,7 @@ from lockstep.compute._conserving import conserved
 from lockstep.compute._file_reading import read_in_executors
 from lockstep.compute._inputs import Input, ObservedFrame
 from lockstep.compute._local_rows import ROOM, collect_plain, most_rows, note_written, remember, rows_in
+from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
@@ -40,6 +41,7 @@ from lockstep.spark.session import cancel, is_remote, run_in_session, tag_operat
 from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
+from lockstep.wal.sealing import quarantine_of
 from lockstep.window_definition import only_windows
 
 T = TypeVar("T")
@@ -48,6 +50,7 @@ _SMALL = 16 << 20  #: bytes of input
 _FEW_KEYS = 100_000  #: of all state
 TOO_LARGE = "spark.driver.maxResultSize"  #: what Spark's refusal names of a result that its driver won't hold
 _MALFORMED = ("MALFORMED_RECORD", "FAILED_READ_FILE")  #: what Spark's refusal of a malformed record names
+_STATE, _AWAY = "state:", "quarantine:"  #: before a name: what the frame is, if not an output
 _left_to_spark: set[str] = set()  #: folders of pipelines whose outputs this process couldn't take
 _keeping_inputs: set[str] = set()  #: those whose transform reads its inputs more than once
 _WRITE = {
@@ -119,6 +122,7 @@ def stage_epoch(
     """Write `request.outputs` as Parquet under `request.folder`, the next version of each state beside it, and count
     what was read and written. `options`: by which this process finds the storage, see `Staging.address_of`.
 
+    Rows that audits send to quarantine are written beside the outputs.
     An input that is read more than once, or may go to quarantine, or is read by jobs that aren't known of, is read once
     and kept.
     Raises `SourceChanged`, `BadRecords`, `StateRejected`, `InvalidPipeline`, `PlanMismatch`, `StageFailed`.
@@ -135,8 +139,8 @@ def stage_epoch(
     ):
         files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
         states = states_of(spark, pipeline.state, request.state, files if request.state else None)
-        balances = Balances()
-        plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances)
+        balances, quarantining = Balances(), Quarantining.of(request.quarantine)
+        plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances, quarantining)
         here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
         here = here and held.enter_context(ROOM.taken(len(request.outputs)))
         inputs, frames = (_plan_held(spark, request, plan_inputs) if here else None) or plan_inputs(sound=False)
@@ -156,8 +160,9 @@ def stage_epoch(
         }
         late = _count_inputs(spark, [found for found in inputs if found.name not in early], request, balances)
         settled = balances.settle_counts(frames.by_name().values())
+        away = quarantining.settle(rows, partial(_write_away, request.folder))
         found = read_in_executors(spark, request, options)
-    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found)
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away)
 
 
 def _plan_held(
@@ -246,12 +251,13 @@ class _Frames:
 
     def by_name(self) -> dict[str, DataFrame]:
         """All of them, under names that can't meet."""
-        return {**self.outputs, **{f"state:{name}": frame for name, frame in self.changes.items()}}
+        return {**self.outputs, **{f"{_STATE}{name}": frame for name, frame in self.changes.items()}}
 
     @classmethod
     def of(cls, frames: Mapping[str, DataFrame]) -> _Frames:
         outputs = {name: frame for name, frame in frames.items() if ":" not in name}
-        return cls(outputs, {name.partition(":")[2]: frame for name, frame in frames.items() if ":" in name})
+        states = {name: frame for name, frame in frames.items() if name.startswith(_STATE)}
+        return cls(outputs, {name.removeprefix(_STATE): frame for name, frame in states.items()})
 
 
 def _plan_inputs(
@@ -261,6 +267,7 @@ def _plan_inputs(
     sources: Mapping[str, OpenSource],
     states: Mapping[str, StateRows],
     balances: Balances,
+    quarantining: Quarantining,
     *,
     sound: bool,
 ) -> tuple[list[Input], _Frames]:
@@ -271,7 +278,7 @@ def _plan_inputs(
     ]
     if _may_read_once(spark, pipeline, request, sources):
         with suppress(ReadAgain):
-            return planned, _read_once(pipeline, request, planned, states, balances)
+            return planned, _read_once(pipeline, request, planned, states, balances, quarantining)
         if not only_windows(pipeline.state):
             _keeping_inputs.add(_home(request))
     if states:  # its transform may run jobs on them, to find what it needs of the state
@@ -280,20 +287,21 @@ def _plan_inputs(
         inputs = [found.materialize() if found.quarantines else found for found in planned]
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=False) as readings:
-        frames = _transform(pipeline, request, inputs, states, balances)  # plans; of a source nothing is read yet
+        frames = _transform(pipeline, request, inputs, states, balances, quarantining)  # plans; nothing is read yet
     if sound and enrichments.made:
         raise _AsksOthers
     every = frames.by_name().values()
     uses = {found.name: found.uses([*every, *readings.frames]) for found in inputs if states or not found.quarantines}
     _require_used(pipeline, inputs, uses)
     twice = not states and any(count > 1 for count in uses.values())
-    if not twice and enrichments.first_shared(every) is None:
+    if not twice and enrichments.first_shared([*every, *quarantining.frames().values()]) is None:
         return inputs, replace(frames, asks=bool(enrichments.made))
     inputs = [found.materialize() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
 
     def again() -> Mapping[str, DataFrame]:
         with collecting_balances(balances):
-            return _transform(pipeline, request, inputs, states, balances).by_name()
+            frames = _transform(pipeline, request, inputs, states, balances, quarantining).by_name()
+        return {**frames, **{f"{_AWAY}{name}": frame for name, frame in quarantining.frames().items()}}
 
     return inputs, replace(_Frames.of(asked_once(again)), asks=bool(enrichments.made))
 
@@ -318,14 +326,17 @@ def _read_once(
     planned: list[Input],
     states: Mapping[str, StateRows],
     balances: Balances,
+    quarantining: Quarantining,
 ) -> _Frames:
     """The transform's frames, of inputs that one job is all that reads. Raises `ReadAgain` if it isn't."""
+    if request.quarantine:
+        raise ReadAgain("rows may go to quarantine")
     if any(found.quarantines for found in planned):
         raise ReadAgain("records may go to quarantine")
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=True) as readings:
         try:
-            frames = _transform(pipeline, request, planned, states, balances)
+            frames = _transform(pipeline, request, planned, states, balances, quarantining)
             if not enrichments.made:
                 _collect_changes(frames, states)
             left = [frame for frame in frames.by_name().values() if rows_in(frame) is None]
@@ -356,6 +367,7 @@ def _transform(
     inputs: list[Input],
     states: Mapping[str, StateRows],
     balances: Balances,
+    quarantining: Quarantining,
 ) -> _Frames:
     frames = ByName("input", {found.name: found.frame() for found in inputs})
     changes: Mapping[str, DataFrame] = {}
@@ -364,7 +376,9 @@ def _transform(
     else:
         outputs = require_frames(pipeline, "output", call_transform(pipeline, frames))
     require_outputs(pipeline, request.epoch, request.outputs, outputs)
-    return _Frames(conserved(pipeline, outputs, balances, request.conserved), changes)
+    marked = quarantining.mark(outputs)
+    counted = conserved(pipeline, marked, balances, request.conserved, quarantining.offends)
+    return _Frames(quarantining.keep(counted), changes)
 
 
 def _with_state(
@@ -480,6 +494,10 @@ def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
         note_written(frame)
         return len(held)
     return _count_written(frame, path, _WRITE)
+
+
+def _write_away(folder: str, frame: DataFrame, output: str) -> int:
+    return _count_written(frame, f"{folder}/{quarantine_of(output)}", _WRITE)
 
 
 def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:

@@ -19,6 +19,7 @@ from lockstep.errors import (
     OutOfOrder,
     RestageRefused,
     UnknownEpoch,
+    WalGone,
 )
 from lockstep.ledger._connection import Row, Transaction
 from lockstep.ledger._rows import require_row, to_participant, to_verdict
@@ -187,11 +188,23 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
         )
 
 
-def require_replaceable(tx: Transaction, row: Row) -> None:
-    """Lock the epoch whose place this one takes. Raises `IllegalTransition` unless every sink shows it, and it is
-    cleaned up."""
-    before = lock_epoch(tx, row["pipeline"], row["replaces"])
-    require_state(before, EpochState.CLEANED, "replace")
+def lock_replaced(tx: Transaction, row: Row) -> list[int]:
+    """Lock those whose place this one takes; their numbers. Raises `IllegalTransition` unless every sink shows each,
+    and it is cleaned up."""
+    numbers = [one["id"] for one in tx.all("list_replaced", pipeline=row["pipeline"], epoch=row["id"])]
+    for number in numbers:
+        require_state(lock_epoch(tx, row["pipeline"], number), EpochState.CLEANED, "replace")
+    return numbers
+
+
+def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
+    """The epoch's sealed WAL is there, and nobody has begun to let go of it. Raises `WalGone`."""
+    found = tx.one("find_kept_wal", pipeline=pipeline, epoch=epoch)
+    if found is None or found["expired_at"] is not None:
+        raise WalGone(
+            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if found else ''}: nobody can show its rows "
+            f"again; `lockstep wal list {pipeline}` names those that are there, Pipeline(keep_wal=…) says how long"
+        )
 
 
 def require_keyed_state_follows(tx: Transaction, row: Row) -> None:

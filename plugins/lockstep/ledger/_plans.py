@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Attempt, Claim, Generation, Interval, Json, Plan, RunKey
+from lockstep.epoch import Attempt, Claim, Epoch, Generation, Interval, Json, Plan, RunKey
 from lockstep.errors import IllegalTransition, IntervalOverlap, OutOfOrder, SourceClaimed
 from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
@@ -21,7 +21,7 @@ from lockstep.states import Role
 def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
     """The epoch that is there already in place of the one to be planned."""
     if interval is None:
-        last = tx.one("find_last_epoch", pipeline=pipeline)
+        last = tx.one("find_last_original", pipeline=pipeline, below=None)
         return last if last and last["id"] != after else None
     found = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
     if found and (found["span"].lower, found["span"].upper) != (interval.start, interval.end):
@@ -30,6 +30,12 @@ def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after:
             "an interval belongs to one epoch"
         )
     return found
+
+
+def last_standing(tx: Transaction, epoch: Epoch) -> int:
+    """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
+    found = tx.all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)
+    return max((int(one["id"]) for one in found), default=epoch.id)
 
 
 def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
@@ -42,8 +48,13 @@ def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) 
 
 
 def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
-    """A cursor epoch that gets this plan still meets its neighbours. Raises `IllegalTransition`."""
+    """A cursor epoch that gets this plan still meets its neighbours, or keeps the range of those whose place it takes.
+    Raises `IllegalTransition`."""
     if row["span"] is not None:
+        return
+    if row["generation"] > 0:
+        if _as_stored(plan)["sources"] != row["plan"]["sources"]:
+            raise IllegalTransition(f"can't replan {guards.epoch_name(row)} with another range than it is to replace")
         return
     gap = _find_gap(tx, row["pipeline"], row["id"], _as_stored(plan), row["plan"])
     if gap:
@@ -80,7 +91,9 @@ def insert_epoch(
         root=generation.root if generation else None,
         generation=generation.number if generation else 0,
         replaces=generation.replaces if generation else None,
+        replaces_to=generation.through if generation else None,
         because=generation.because if generation else None,
+        restores=generation.restores if generation else None,
     )
     found = require_row(row)
     freeze_plan(tx, found, plan, claims)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -16,6 +17,16 @@ from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_verd
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
 from lockstep.wal_retention import KeptWal, WalRetention
+
+
+@dataclass(frozen=True)
+class LastWord:
+    """The last entry of a participant's history: who told it, of which of its tokens, and why."""
+
+    token: int | None
+    role: Role
+    actor: str
+    reason: str | None
 
 
 class LedgerReader:
@@ -146,19 +157,19 @@ class LedgerReader:
 
     def require_predecessor_decided(self, epoch: Epoch) -> None:
         """Raises `OutOfOrder`: a cursor pipeline prepares n+1, and makes its state, after n is committed."""
-        if epoch.interval is None:
+        if epoch.in_order:
             self._connection.run(
                 Role.PREPARE, lambda tx: guards.require_predecessor_decided(tx, epoch.pipeline, epoch.id)
             )
 
     def predecessor(self, epoch: Epoch) -> Epoch | None:
-        """The epoch that a cursor epoch follows; void ones don't count."""
+        """The epoch that a cursor epoch follows; those that are void, or were replaced, don't count."""
         row = self._find_one("find_predecessor", pipeline=epoch.pipeline, epoch=epoch.id)
         return to_epoch(row) if row else None
 
     def require_predecessor_published(self, epoch: Epoch, sink: str) -> None:
         """Raises `OutOfOrder`: a sink publishes a cursor pipeline's epochs in order."""
-        if epoch.interval is None:
+        if epoch.in_order:
             self._connection.run(
                 Role.PUBLISH, lambda tx: guards.require_predecessor_published(tx, epoch.pipeline, epoch.id, sink)
             )
@@ -178,6 +189,16 @@ class LedgerReader:
     def generations(self, epoch: Epoch) -> list[Epoch]:
         """Every life of the epoch's range, the original first; those that were given up, too."""
         return [to_epoch(row) for row in self._find_all("list_generations", pipeline=epoch.pipeline, root=epoch.root)]
+
+    def replaced(self, epoch: Epoch) -> list[Epoch]:
+        """Those whose place this one is to take, or has taken, in order."""
+        if epoch.generation is None:
+            return []
+        return [to_epoch(row) for row in self._find_all("list_replaced", pipeline=epoch.pipeline, epoch=epoch.id)]
+
+    def standing_from(self, epoch: Epoch) -> list[Epoch]:
+        """A cursor's epochs from this one on that follow one another now."""
+        return [to_epoch(row) for row in self._find_all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)]
 
     def successor(self, epoch: Epoch) -> Epoch | None:
         """The decided epoch that has taken this one's place."""
@@ -208,6 +229,12 @@ class LedgerReader:
 
     def last_epoch(self, pipeline: str) -> Epoch | None:
         row = self._find_one("find_last_epoch", pipeline=pipeline)
+        return to_epoch(row) if row else None
+
+    def last_original(self, pipeline: str, below: int | None = None) -> Epoch | None:
+        """The last epoch, void or not, that doesn't take another's place: after it a cursor goes on. `below`: of those
+        with a smaller number."""
+        row = self._find_one("find_last_original", pipeline=pipeline, below=below)
         return to_epoch(row) if row else None
 
     def source_end(self, pipeline: str, source: str, before: int) -> Position | None:
@@ -265,6 +292,11 @@ class LedgerReader:
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
         return {row["sink"]: to_participant(row) for row in rows}
+
+    def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
+        """What was told last of the sink's part in the epoch, whatever it was."""
+        row = self._find_one("find_last_word", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
+        return LastWord(row["token"], Role(row["role"]), row["actor"], row["reason"]) if row else None
 
     def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
         """What the audits of the epoch's sealed WAL came to; None where they weren't asked, or there are none."""

@@ -46,7 +46,8 @@ def to_epoch(row: Row) -> Epoch:
 def _generation(row: Row) -> Generation | None:
     if row["root"] is None:
         return None
-    return Generation(row["root"], row["generation"], row["replaces"], row["restated_because"])
+    why, restores, through = row["restated_because"], row["restores"], row["replaces_to"]
+    return Generation(row["root"], row["generation"], row["replaces"], why, restores, through)
 
 
 def _restaged(row: Row) -> Restaged | None:

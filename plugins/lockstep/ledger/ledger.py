@@ -132,15 +132,25 @@ class Ledger(LedgerReader):
         return self._connection.run(Role.BEGIN, work)
 
     def plan_generation(
-        self, current: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, because: str
+        self,
+        current: Epoch,
+        plan: Plan,
+        claims: Mapping[str, Sequence[Claim]],
+        run: RunKey,
+        because: str,
+        *,
+        restores: int | None = None,
+        through: int | None = None,
     ) -> Epoch | None:
-        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced.
+        """Insert the epoch that is to take the place of `current`, which every sink shows and nobody has replaced; or
+        of all that follow it, too, up to the last one, `through`. `restores`: the earlier life of the range whose rows
+        it shows again; that one's WAL stays from now on.
 
-        None when somebody else has planned one for it meanwhile: look again. Raises `SourceClaimed`, and
-        `IllegalTransition` unless `current` is cleaned up.
+        None when somebody else has planned one for it, or the next one, meanwhile: look again. Raises `SourceClaimed`,
+        `WalGone`, and `IllegalTransition` unless `current` is cleaned up.
         """
         number = current.generation.number + 1 if current.generation else 1
-        generation = Generation(current.root, number, current.id, because)
+        generation = Generation(current.root, number, current.id, because, restores, through)
         mine: set[int] = set()
 
         def work(tx: Transaction) -> Epoch | None:
@@ -150,11 +160,16 @@ class Ledger(LedgerReader):
             if rival := tx.one("find_generation", **key):
                 return to_epoch(rival) if rival["attempt"] in mine else None
             guards.require_state(before, EpochState.CLEANED, "replace")
+            if restores is not None:
+                guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
+            if through is not None and plans.last_standing(tx, current) != through:
+                return None
             row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             mine.add(row["attempt"])
             return to_epoch(row)
 
-        return self._connection.run(Role.BEGIN, work, because)
+        told = because if restores is None else f"the rows of epoch {restores} again: {because}"
+        return self._connection.run(Role.BEGIN, work, told)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
         """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
@@ -448,16 +463,30 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
 
-    def record_cleanup(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None = None) -> Epoch:
-        """published → cleaned, after the WAL was deleted. `kept`: folder and bytes of the one that stays, instead."""
+    def choose_wal(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> KeptWal | None:
+        """Which WAL of a published epoch stays after cleanup, before anything is deleted: folder and bytes of it, or
+        None for none. What was chosen before stays chosen. One that has expired: none stays; None: it is cleaned up."""
+        wal, size = kept or (epoch.wal, 0)
+
+        def work(tx: Transaction) -> KeptWal | None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            if row["state"] in FINISHED & DECIDED:
+                return None
+            guards.require_state(row, EpochState.PUBLISHED, "clean up")
+            tx.do("keep_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
+            return to_kept_wal(require_row(tx.one("find_kept_wal", **guards.key(epoch))))
+
+        return self._connection.run(role, work)
+
+    def record_cleanup(self, epoch: Epoch, role: Role) -> Epoch:
+        """published → cleaned, after the WAL was deleted, or the one that stays was left."""
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] in FINISHED & DECIDED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            if kept is not None:
-                tx.do("keep_wal", **guards.key(epoch), wal=kept[0], bytes=kept[1])
+            tx.do("forget_wal", **guards.key(epoch))
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         cleaned = self._connection.run(role, work)
@@ -539,9 +568,16 @@ class Ledger(LedgerReader):
         self._connection.run(Role.OPERATOR, work, reason)
 
     def replan_epoch(
-        self, pipeline: str, epoch: int, plan: Plan, claims: Mapping[str, Sequence[Claim]], reason: str
+        self,
+        pipeline: str,
+        epoch: int,
+        plan: Plan,
+        claims: Mapping[str, Sequence[Claim]],
+        reason: str,
+        run: RunKey | None = None,
     ) -> Epoch:
-        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on.
+        """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on. `run`: the one
+        that is to move it then, and has it from now on.
 
         A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
         """
@@ -552,6 +588,8 @@ class Ledger(LedgerReader):
             guards.require_undecided(row, "replan")
             plans.require_joins(tx, row, plan)
             row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            if run is not None:
+                attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
             for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
                 tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
@@ -581,6 +619,21 @@ class Ledger(LedgerReader):
             tx.do("write_note", **key, state=state, attempt=row["attempt"], token=None)
 
         self._connection.run(Role.OPERATOR, work, reason)
+
+    def note_word(self, epoch: Epoch, sink: str, word: str, role: Role = Role.OPERATOR) -> None:
+        """Keep what a person says of a decided epoch in a sink that hasn't published it, or (`role`) what became of
+        that; it moves nothing. Raises `IllegalTransition`."""
+
+        def work(tx: Transaction) -> None:
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
+            known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
+            if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
+                raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
+            key = {**guards.key(epoch), "sink": sink, "state": known.state.value}
+            tx.do("write_note", **key, attempt=row["attempt"], token=known.vote.token)
+
+        self._connection.run(role, work, word)
 
     def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
         """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
@@ -688,12 +741,11 @@ def _decide(tx: Transaction, attempt: Attempt) -> Epoch:
         return to_epoch(row)
     guards.require_current(tx, row, attempt)
     guards.require_votes(tx, row)
-    if row["replaces"] is not None:
-        guards.require_replaceable(tx, row)
-    elif row["span"] is None:
+    replaced = guards.lock_replaced(tx, row) if row["replaces"] is not None else []
+    if row["span"] is None and (row["replaces"] is None or row["replaces_to"] is not None):
         guards.require_predecessor_decided(tx, attempt.pipeline, attempt.epoch)
         guards.require_keyed_state_follows(tx, row)
     decided = require_row(tx.one("commit_epoch", **guards.key(attempt), attempt=attempt.token))
-    if row["replaces"] is not None:
-        require_row(tx.one("replace_epoch", pipeline=attempt.pipeline, epoch=row["replaces"]))
+    for number in replaced:
+        require_row(tx.one("replace_epoch", pipeline=attempt.pipeline, epoch=number))
     return to_epoch(decided)

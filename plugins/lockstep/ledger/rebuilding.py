@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg2.extras import Json as Jsonb
 
-from lockstep.epoch import Claim, Interval, Json, Plan, Vote
+from lockstep.epoch import Claim, Generation, Interval, Json, Plan, Vote
 from lockstep.errors import IllegalTransition, LedgerConflict
 from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _plans as plans
@@ -37,9 +37,11 @@ class RebuiltEpoch:
     votes: Mapping[str, Vote]
     shown: frozenset[str]
     tokens: tuple[int, ...]
-    cleaned: bool  #: nothing of it is in staging any more
+    cleaned: bool  #: nothing of it is in staging any more, or what is was kept
     planned_at: datetime | None = None
     claims: Mapping[str, Sequence[Claim]] = field(default_factory=dict)
+    generation: Generation | None = None  #: None: the original of its range
+    kept: tuple[str, int] | None = None  #: folder and bytes of the WAL that has stayed, of one that was replaced
 
     @property
     def published(self) -> bool:
@@ -72,6 +74,24 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
     """Under the pipeline's lock. Raises `LedgerConflict` for a token that this ledger has given out to somebody else,
     `IntervalOverlap`, `SourceClaimed`."""
     _write_tokens(tx, pipeline, epochs)
+    lives: dict[int, list[RebuiltEpoch]] = {}
+    for one in epochs:
+        lives.setdefault(one.generation.number if one.generation else 0, []).append(one)
+    for _, of_one_age in sorted(lives.items()):  # each takes the place of one that is cleaned up
+        _write(tx, pipeline, of_one_age)
+    for one in epochs:
+        if one.kept is not None:
+            tx.do("keep_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
+        for source, claims in one.claims.items():
+            plans.claim_files(tx, pipeline, one.id, source, claims)
+        for sink, spec in one.plan.sinks.items():
+            tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+    attempts.skip_tokens(tx, pipeline, token + MARGIN)
+    tx.one("act_as", role=Role.OPERATOR.value)
+
+
+def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
+    """Epochs none of which takes another one's place."""
     told = Jsonb([_epoch(one) for one in epochs])
     votes = Jsonb([_vote(one, sink, vote) for one in epochs for sink, vote in one.votes.items()])
     of = {"pipeline": pipeline}
@@ -81,6 +101,7 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
         (Role.STAGE, "rebuild_seals", {"epochs": told}),
         (Role.PREPARE, "rebuild_votes", {"votes": votes}),
         (Role.COMMIT, "rebuild_decisions", {}),
+        (Role.COMMIT, "rebuild_replaced", {}),
         (Role.RECOVER, "rebuild_publications", {"votes": votes}),
         (Role.RECOVER, "rebuild_shown", {}),
         (Role.RECOVER, "rebuild_cleaned", {"epochs": [one.id for one in epochs if one.cleaned]}),
@@ -88,13 +109,6 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
     for role, name, parameters in steps:
         tx.one("act_as", role=role.value)
         tx.do(name, **of, **parameters)
-    for one in epochs:
-        for source, claims in one.claims.items():
-            plans.claim_files(tx, pipeline, one.id, source, claims)
-        for sink, spec in one.plan.sinks.items():
-            tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    attempts.skip_tokens(tx, pipeline, token + MARGIN)
-    tx.one("act_as", role=Role.OPERATOR.value)
 
 
 def _write_tokens(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
@@ -119,6 +133,10 @@ def _epoch(one: RebuiltEpoch) -> Json:
         "manifest_hash": one.manifest_hash,
         "summary": one.summary,
         "based_on": one.based_on,
+        "root": one.generation.root if one.generation else None,
+        "generation": one.generation.number if one.generation else 0,
+        "replaces": one.generation.replaces if one.generation else None,
+        "because": one.generation.because if one.generation else None,
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lockstep import remedies
-from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, RunKey, Verdict
+from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, Plan, RunKey, Verdict
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
@@ -18,6 +18,8 @@ from lockstep.wal_retention import KeptWals
 PATIENCE = timedelta(minutes=5)
 YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
 SHOWN = 1000  #: of many pipelines no more than so many in all, one of each at least: what is shown is what it costs
+BRIEF_HOLES = 101  #: of a pipeline, where somebody wants it brief
+_NO_PLAN = Plan({}, {}).to_json()
 _AT_ONCE = 5000  #: epochs of one question: their plans are in memory at a time
 
 
@@ -51,6 +53,12 @@ class EpochStatus:
         """Rows per output, once the WAL is sealed."""
         outputs = (self.epoch.summary or {}).get("outputs", {})
         return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
+
+    @property
+    def quarantined(self) -> dict[str, int]:
+        """Rows per output that audits sent to quarantine, of outputs where some did."""
+        found = (self.epoch.summary or {}).get("quarantined", {})
+        return {name: facts["rows"] for name, facts in found.items() if facts["rows"]}
 
 
 @dataclass(frozen=True)
@@ -107,6 +115,16 @@ class PipelineStatus:
 
 
 @dataclass(frozen=True)
+class LineEntry:
+    """One epoch on a time line. `rows`: of all outputs together; None before the seal."""
+
+    epoch: int
+    interval: Interval | None
+    state: EpochState
+    rows: int | None
+
+
+@dataclass(frozen=True)
 class HistoryEntry:
     """One transition, with whoever made it. `sink` None: of the epoch itself."""
 
@@ -126,11 +144,16 @@ class Report(LedgerReader):
     """Raises `LedgerUnavailable`, `LedgerRefused`."""
 
     def pipelines(
-        self, *, limit: int | None = None, patience: timedelta = PATIENCE, unfinished: int | None = None
+        self,
+        *,
+        limit: int | None = None,
+        patience: timedelta = PATIENCE,
+        unfinished: int | None = None,
+        brief: bool = False,
     ) -> list[PipelineStatus]:
         """Every pipeline that isn't forgotten, each with its `limit` youngest epochs and all that are unfinished.
 
-        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`: as for one pipeline.
+        `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`, `brief`: as of one.
 
         An epoch is stuck when it waits for a person or for recovery. A decided one: for `patience` it has not moved and
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
@@ -140,7 +163,9 @@ class Report(LedgerReader):
         youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
         together = max(1, _AT_ONCE // max(1, youngest))
         parts = (rows[first : first + together] for first in range(0, len(rows), together))
-        return [status for part in parts for status in self._pipelines(part, youngest, patience, None, unfinished)]
+        return [
+            status for part in parts for status in self._pipelines(part, youngest, patience, None, unfinished, brief)
+        ]
 
     def recoverable(self) -> list[str]:
         """The pipelines that recovery has to look after: all that aren't forgotten, and where one of these prepared,
@@ -155,28 +180,49 @@ class Report(LedgerReader):
         patience: timedelta = PATIENCE,
         before: int | None = None,
         unfinished: int | None = None,
+        brief: bool = False,
     ) -> PipelineStatus | None:
         """One pipeline, or None if the ledger doesn't know it.
 
         `before`: its `limit` youngest epochs are those below this number; `unfinished`: of what is unfinished only so
-        many, the oldest.
+        many, the oldest; `brief`: for a list, which shows no plan and nothing of the seal but the rows: the epochs come
+        with an empty plan; and no more than the first `BRIEF_HOLES` holes.
         """
         row = self._find_one("find_pipeline", pipeline=name)
-        return self._pipelines([row], limit, patience, before, unfinished)[0] if row else None
+        return self._pipelines([row], limit, patience, before, unfinished, brief)[0] if row else None
+
+    def line(self, pipeline: str, *, limit: int, before: int | None = None) -> list[LineEntry]:
+        """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
+        them: what a thousand of them cost is a look into an index and a few bytes each."""
+        rows = self._find_all("list_line", pipeline=pipeline, limit=limit, before=before)
+        return [
+            LineEntry(
+                row["id"],
+                Interval(row["start"], row["end"]) if row["start"] is not None else None,
+                EpochState(row["state"]),
+                row["rows"],
+            )
+            for row in rows
+        ]
 
     def epoch_status(self, epoch: Epoch, *, patience: timedelta = PATIENCE) -> EpochStatus:
         """Of an epoch that the ledger has."""
-        return self._epochs([epoch.pipeline], 1, patience, epoch.id + 1, 0)[epoch.pipeline][0]
+        return self._epochs([epoch.pipeline], 1, patience, epoch.id + 1, 0, False)[epoch.pipeline][0]
 
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
         """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
         return {name: frozenset(row["dag_id"] for row in found) - remedies.OF_NO_DAG for name, found in rows.items()}
 
-    def pipeline_of_dag(self, dag_id: str) -> str | None:
-        """The pipeline whose epochs the DAG's runs begin; None before the first of them."""
-        row = self._find_one("find_pipeline_of_dag", dag_id=dag_id)
-        return str(row["pipeline"]) if row else None
+    def pipelines_of_dag(self, dag_id: str) -> list[str]:
+        """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
+        return [str(row["pipeline"]) for row in self._find_all("list_pipelines_of_dag", dag_id=dag_id)]
+
+    def epochs_of_run(self, run: RunKey, pipelines: Iterable[str]) -> list[Epoch]:
+        """What one of Airflow's runs has begun: the epoch of its DAG's pipeline, or one of each of `pipelines`."""
+        names = [run.run_id, *(run.part(pipeline).run_id for pipeline in pipelines)]
+        rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
+        return [to_epoch(row) for row in rows]
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
@@ -185,23 +231,32 @@ class Report(LedgerReader):
         ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
+    def took(self, epoch: Epoch) -> timedelta | None:
+        """From the begin of its last attempt until every sink showed it, if the history has it."""
+        moves = [one for one in self.history(epoch.pipeline, epoch.id) if one.sink is None]
+        begun = [one.at for one in moves if one.attempt == epoch.attempt]
+        shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
+        return shown[0] - begun[0] if begun and shown else None
+
     def _pipelines(
         self,
         rows: Sequence[Row],
         limit: int,
         patience: timedelta,
-        before: int | None = None,
-        unfinished: int | None = None,
+        before: int | None,
+        unfinished: int | None,
+        brief: bool,
     ) -> list[PipelineStatus]:
         """As many questions of all of them as of one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
         intervals = [row["name"] for row in rows if row["identity"] == Identity.INTERVAL]
-        holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals) if intervals else [])
+        most = BRIEF_HOLES if brief else None
+        holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals, most=most) if intervals else [])
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
         kept = {row.pop("pipeline"): row for row in self._find_all("count_kept_wals", pipelines=names)}
         shown = {row["pipeline"]: row for row in self._find_all("list_shown", pipelines=names)}
-        epochs = self._epochs(names, limit, patience, before, unfinished)
+        epochs = self._epochs(names, limit, patience, before, unfinished, brief)
         return [
             PipelineStatus(
                 row["name"],
@@ -220,10 +275,16 @@ class Report(LedgerReader):
         ]
 
     def _epochs(
-        self, names: Sequence[str], limit: int, patience: timedelta, before: int | None, unfinished: int | None
+        self,
+        names: Sequence[str],
+        limit: int,
+        patience: timedelta,
+        before: int | None,
+        unfinished: int | None,
+        brief: bool,
     ) -> dict[str, tuple[EpochStatus, ...]]:
         """By pipeline, highest number first."""
-        among = {"limit": limit, "before": before, "unfinished": unfinished}
+        among = {"limit": limit, "before": before, "unfinished": unfinished, "brief": brief}
         epochs = _by_pipeline(self._find_all("list_epochs", pipelines=list(names), **among))
         publishers: dict[tuple[str, int], list[Row]] = {}
         of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
@@ -251,7 +312,7 @@ def _unproven(row: Row) -> Unproven | None:
 
 
 def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochStatus:
-    epoch = to_epoch(row)
+    epoch = to_epoch(row if row["plan"] is not None else {**row, "plan": _NO_PLAN})
     participants = tuple(map(to_participant, publishers))
     verdict = to_verdict(row["verdict"]) if row["verdict"] else None
     silent = any(one["silence"] > patience for one in publishers if one["state"] != ParticipantState.PUBLISHED)

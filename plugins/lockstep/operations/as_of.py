@@ -104,8 +104,11 @@ def _require_shown(epoch: Epoch) -> Epoch:
 
 
 def _both(epoch: Epoch) -> tuple[int, ...]:
-    """What some sinks may show and others not: an epoch, and once it is decided the one whose place it takes."""
-    return (epoch.id, epoch.generation.replaces) if epoch.generation and epoch.state in DECIDED else (epoch.id,)
+    """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes."""
+    if epoch.generation is None or epoch.state not in DECIDED:
+        return (epoch.id,)
+    first = epoch.generation.replaces
+    return (epoch.id, *range(first, (epoch.generation.through or first) + 1))
 
 
 def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 from packaging.requirements import Requirement
 
 from lockstep import remedies
-from lockstep.epoch import Json
-from lockstep.errors import LockstepError, UnknownEpoch
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
@@ -31,7 +31,8 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
-from lockstep.steps.sweep import find_rubbish, kept_epochs, require_known_epoch
+from lockstep.steps.restoring import plan_restored
+from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
@@ -86,11 +87,14 @@ def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Fin
 
 
 def mend(finding: Finding, surroundings: Surroundings) -> bool:
-    """Do what `finding.command` says, where that is safe whatever else goes on: migrations, and a round of recovery.
+    """Do what `finding.command` says, where that is safe whatever else goes on: make a ledger that isn't there yet, and
+    a round of recovery. One that others may work with is left at their migration: they would refuse any other.
 
     Whether it was done, and nothing was left. Raises `LockstepError`.
     """
     if finding.command == MIGRATE and surroundings.ledger is not None:
+        if examine_ledger(surroundings.ledger).migration:
+            return False
         migrate(surroundings.ledger)
         return True
     if finding.about and finding.command == remedies.recover(finding.about):
@@ -217,6 +221,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
             yield from _epochs(status)
             with _runtime(surroundings, status.name) as runtime:
                 yield from _sinks(runtime)
+                yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
                 yield from _guarded("wal", status.name, partial(_kept, runtime, status))
                 yield from _drift(runtime)
@@ -261,6 +266,16 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
         else:
             look = partial(_replaced_sink, runtime, spec, about)
             yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+
+
+def _unshown(runtime: Runtime) -> Iterator[Finding]:
+    """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide, `SinkUnavailable` if one
+    can't be asked."""
+    clearance = Clearance(runtime)
+    for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
+        clearance.given_for(epoch)
+    clearance.require_all()
+    yield from ()
 
 
 def _at_most_warning(finding: Finding) -> Severity:
@@ -323,10 +338,20 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
             says = f"epoch {epoch.id} was planned with other sinks (changed: {', '.join(changed)})"
             command = remedies.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.BROKEN, says, command)
-        elif epoch.state in UNDECIDED and epoch.plan.audits != runtime.definition.audit_specs():
+        elif epoch.state in UNDECIDED and epoch.plan.audits != _audits_of(runtime, epoch):
             says = f"epoch {epoch.id} was planned with other audits, and is asked those"
             command = remedies.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.WARNING, says, command)
+
+
+def _audits_of(runtime: Runtime, epoch: Epoch) -> tuple[Json, ...] | None:
+    """Those that a replan would give it; None where it would be refused by name."""
+    if epoch.restores is None:
+        return runtime.defined.audit_specs()
+    try:
+        return plan_restored(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.restores)).audits
+    except RestateRefused:
+        return None
 
 
 def _orphans(surroundings: Surroundings, report: Report) -> Iterator[Finding]:

@@ -10,20 +10,27 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.disclosure import list_some
-from lockstep.epoch import Identity, Interval, Json, Plan, SourceRange, Vote
-from lockstep.errors import FormatUnknown, IllegalTransition, InvalidPipeline, LedgerRefused, LockstepError, WalCorrupt
+from lockstep.epoch import Generation, Identity, Interval, Json, Plan, SourceRange, Vote
+from lockstep.errors import (
+    FormatUnknown,
+    IllegalTransition,
+    IntervalMissing,
+    InvalidPipeline,
+    LedgerRefused,
+    LockstepError,
+    WalCorrupt,
+)
 from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import find_claims
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.sinks.values import Guarantee, Marker, SinkContext, Txn
+from lockstep.sinks.values import Guarantee, Marker, SinkContext, Txn, parse_span
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import REQUEST, StageRequest
@@ -32,6 +39,7 @@ from lockstep.wal.staging import Execution, Staging
 
 _log = logging.getLogger(__name__)
 _NAMED = 10  #: epochs in one sentence
+_NOBODY_KNOWS_WHY = "not known: the ledger was rebuilt"
 
 
 @dataclass(frozen=True)
@@ -122,10 +130,25 @@ class _Asked:
     sink: Sink
     markers: Mapping[int, Marker]
     pending: tuple[Txn, ...]
-    partly: tuple[int, ...]  #: epochs of which some shards have a marker, and not all
+    begun: Mapping[int, Marker]  #: of epochs of which some shards have one, and not all
+    partly: tuple[int, ...]  #: those of them of which nobody knows how many shards there are
     target_id: str
     holds_rows: bool  #: two-phase: what was voted for is pending until it is shown
     keeps_record: bool  #: whether a missing marker means anything
+
+    @property
+    def proofs(self) -> Mapping[int, Marker]:
+        """Whatever proves that an epoch was decided."""
+        return {**self.begun, **self.markers}
+
+
+@dataclass(frozen=True)
+class _Life:
+    """What markers say of an epoch's range. `succeeded`: whether another one has taken its place."""
+
+    interval: Interval
+    generation: Generation | None
+    succeeded: bool
 
 
 @dataclass
@@ -137,6 +160,7 @@ class _Look:
     refused: list[str] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
     noted: dict[str, list[int]] = field(default_factory=dict)  #: what isn't proven of single epochs: which
+    _lives: dict[int, _Life] = field(default_factory=dict)  #: of an interval pipeline
 
     @property
     def defined(self) -> Pipeline:
@@ -155,9 +179,10 @@ class _Look:
         kept = self.staging.kept_epochs(self.deployment, self.pipeline)
         context = SinkContext(self.deployment, self.pipeline, self.runtime.connections)
         asked = [_ask(sink, context, set(kept)) for sink in self.defined.sinks]
-        shown = sorted({number for one in asked for number in (*one.markers, *one.partly)})
+        shown = sorted({number for one in asked for number in one.proofs})
         self._refuse_parts(asked)
         whole = [number for number in shown if not any(number in one.partly for one in asked)]
+        self._lives = self._find_lives(whole, asked)
         epochs = [found for number in whole if (found := self._epoch(number, asked, executions, number in kept))]
         left = self._left(asked, executions, set(shown))
         self._tell_gaps(shown, kept)
@@ -174,7 +199,7 @@ class _Look:
             if one.partly:
                 self._refuse(
                     f"{one.sink.name} shows {_epochs(one.partly)} in part, some shards of several: only the lost "
-                    "ledger knew how many there are"
+                    "ledger knew how many there are (an older version's markers don't say)"
                 )
 
     def _refuse(self, why: str) -> None:
@@ -189,15 +214,17 @@ class _Look:
         self, number: int, asked: Sequence[_Asked], executions: Sequence[Execution], kept: bool
     ) -> RebuiltEpoch | None:
         markers = {one.sink.name: one.markers[number] for one in asked if number in one.markers}
-        manifest_hash = self._agreed(number, markers)
-        interval = self._interval(number, markers)
-        if manifest_hash is None or (interval is None and self.defined.identity is Identity.INTERVAL):
+        proofs = {one.sink.name: one.proofs[number] for one in asked if number in one.proofs}
+        manifest_hash = self._agreed(number, proofs)
+        life = self._lives.get(number)
+        if manifest_hash is None or (life is None and self.defined.identity is Identity.INTERVAL):
             return None
         folders = [one for one in executions if one.epoch == number]
         wal = self._find_wal(folders, manifest_hash)
         archived = self._find_manifest(number, manifest_hash) if kept else None
         lacking = [one for one in asked if one.sink.name not in markers and one.keeps_record]
-        if archived is not None:  # every sink of its plan has shown it
+        succeeded = life is not None and life.succeeded  # which isn't planned before all that
+        if archived is not None or succeeded:  # every sink of its plan has shown it
             if lacking:
                 self._note(number, f"was cleaned up, and {_names(lacking)} shows none of it: it came later, or lost it")
             lacking = []
@@ -213,16 +240,18 @@ class _Look:
         tokens = self._tokens(number, asked, folders, votes, manifest)
         return RebuiltEpoch(
             id=number,
-            interval=interval,
+            interval=life.interval if life else None,
+            generation=life.generation if life else None,
             plan=self._plan(number, request, votes),
-            wal=self._folder(number, wal, manifest, markers),
+            wal=self._folder(number, wal, manifest, proofs),
             manifest_hash=manifest_hash,
             summary=manifest.summary() if manifest else {"outputs": {}, "sources": {}},
             based_on=manifest.state.based_on if manifest and manifest.state else None,
             votes=votes,
             shown=frozenset(votes) - {one.sink.name for one in lacking},
             tokens=tokens,
-            cleaned=not folders and not lacking,
+            cleaned=succeeded or not (folders or lacking),
+            kept=self._kept(wal) if succeeded else None,
             planned_at=request.timestamp if request else None,
         )
 
@@ -235,21 +264,81 @@ class _Look:
         )
         return None
 
-    def _interval(self, number: int, markers: Mapping[str, Marker]) -> Interval | None:
-        spans = {marker.span for marker in markers.values() if marker.span}
-        if any(marker.replaced for marker in markers.values()) or any(span.count("/") > 1 for span in spans):
-            self._refuse(f"epoch {number} is a restatement, or was restated: which one is in force isn't found again")
-            return None
+    def _find_lives(self, whole: Sequence[int], asked: Sequence[_Asked]) -> dict[int, _Life]:
+        """Which range each epoch has, and in whose place it stands, by what its markers carry. A range of which a life
+        is missing, or two have one place, comes back in no part."""
+        ranges: dict[Interval, dict[int, int]] = {}
+        for number in whole:
+            markers = [one.proofs[number] for one in asked if number in one.proofs]
+            span = self._span(number, markers)
+            if span is None:
+                continue
+            interval, generation = span
+            lives = ranges.setdefault(interval, {})
+            if generation in lives:
+                told = f"epochs {lives[generation]} and {number} are both generation {generation} of {interval}"
+                self._refuse(f"{told}: one of them is of another life of the ledger")
+            lives[generation] = number
+        found: dict[int, _Life] = {}
+        for interval, lives in ranges.items():
+            if self._refuse_gaps(interval, lives, asked):
+                continue
+            for place, number in lives.items():
+                life = Generation(lives[0], place, lives[place - 1], _NOBODY_KNOWS_WHY) if place else None
+                found[number] = _Life(interval, life, place + 1 in lives)
+        if restated := [number for number, life in found.items() if life.generation]:
+            self.unproven.append(
+                f"why {_epochs(sorted(restated))} took the place of others isn't known, nor which runs and commands "
+                "asked for it: one of these that is run again, or cleared, restates its range once more"
+            )
+        return found
+
+    def _span(self, number: int, markers: Sequence[Marker]) -> tuple[Interval, int] | None:
+        spans = {marker.span for marker in markers if marker.span}
         if self.defined.identity is Identity.CURSOR:
             if spans:
-                self._refuse(f"epoch {number} has the interval {spans.pop()}, and the definition's are numbers")
+                told = f"epoch {number} is a restatement, or has an interval ({spans.pop()})"
+                self._refuse(f"{told}, and the definition's are numbers")
+            elif any(marker.replaced for marker in markers):
+                self._refuse(f"epoch {number} has taken the place of others: from where on isn't found again")
             return None
         if len(spans) != 1:
             told = f"the intervals {', '.join(sorted(spans))}" if spans else "no interval (an older version's)"
             self._refuse(f"the markers of epoch {number} carry {told}: what it has read would be shown twice")
             return None
-        start, _, end = spans.pop().partition("/")
-        return Interval(datetime.fromisoformat(start), datetime.fromisoformat(end))
+        [span] = spans
+        try:
+            return parse_span(span)
+        except (ValueError, IntervalMissing) as error:
+            self._refuse(f"the markers of epoch {number} carry {span!a}, which is no interval: {error}")
+            return None
+
+    def _refuse_gaps(self, interval: Interval, lives: Mapping[int, int], asked: Sequence[_Asked]) -> bool:
+        """Whether the lives of a range don't follow one another, in their order and by the markers' own word."""
+        numbers = [lives[place] for place in sorted(lives)]
+        if sorted(lives) != list(range(len(lives))):
+            gone = ", ".join(str(place) for place in range(max(lives)) if place not in lives)
+            self._refuse(
+                f"{_epochs(numbers)} of {interval}: nobody has a marker of its generation {gone}, though such a marker "
+                "stays for good: bring it back"
+            )
+            return True
+        if numbers != sorted(numbers):
+            self._refuse(f"the generations of {interval} are {_epochs(numbers)}, and none takes a younger one's place")
+            return True
+        for place, number in enumerate(numbers):
+            told = {one for sink in asked if number in sink.proofs for one in sink.proofs[number].replaced}
+            if strange := sorted(told - set(numbers[:place])):
+                self._refuse(f"epoch {number} has replaced {_epochs(strange)}, which isn't a life of {interval}")
+                return True
+        return False
+
+    def _kept(self, wal: SealedWal | None) -> tuple[str, int] | None:
+        """What stays of an epoch that was replaced: its cleanup isn't done again, which would find that. Not a WAL that
+        refers to another one: nothing says any more that this one has to stay for it."""
+        if wal is None or wal.manifest.rows_in is not None or not self.defined.wal_retention.keeps:
+            return None
+        return wal.folder, sum(wal.manifest.outputs[name].bytes for name in wal.own)
 
     def _find_wal(self, folders: Iterable[Execution], manifest_hash: str) -> SealedWal | None:
         for one in folders:
@@ -271,13 +360,15 @@ class _Look:
         why = None
         if wal is None:
             why = "its WAL is not in staging"
+        elif wal.manifest.rows_in is not None:
+            why = f"its rows are in {wal.manifest.rows_in}, of an epoch that was replaced: who keeps that isn't known"
         else:
             try:
                 wal.check()
             except (WalCorrupt, InvalidPipeline) as damage:
                 why = str(damage)
         for one in lacking:
-            if one.sink.numbers_rows:
+            if one.sink.numbers_rows and number not in one.begun:  # these are the very files, in their order
                 why = f"nobody knows what {one.sink.name} has sent of it, and in how many transactions"
             elif one.holds_rows and not _pending_of(one, number, manifest_hash):
                 why = f"{one.sink.name} neither shows nor holds it"
@@ -325,7 +416,7 @@ class _Look:
         manifest: Manifest | None,
     ) -> tuple[int, ...]:
         tokens = {vote.token for vote in votes.values()} | {one.token for one in folders}
-        tokens |= {one.markers[number].token for one in asked if number in one.markers}
+        tokens |= {one.proofs[number].token for one in asked if number in one.proofs}
         tokens |= {txn.token for one in asked for txn in one.pending if txn.epoch == number}
         tokens |= {one.token for one in self._states if one.epoch == number}
         return tuple(sorted(tokens | ({manifest.token} if manifest else set())))
@@ -446,7 +537,7 @@ class _Look:
     ) -> tuple[int, int]:
         """Token and number that nothing exceeds."""
         pairs = [(one.token, one.epoch) for one in [*executions, *self._states]]
-        pairs += [(marker.token, marker.epoch) for one in asked for marker in one.markers.values()]
+        pairs += [(marker.token, marker.epoch) for one in asked for marker in one.proofs.values()]
         pairs += [(txn.token, txn.epoch) for one in asked for txn in one.pending]
         tokens, numbers = zip((0, 0), *pairs, strict=True)
         return max(tokens), max([*numbers, *shown, *kept])
@@ -458,10 +549,11 @@ def _ask(sink: Sink, context: SinkContext, kept: Container[int]) -> _Asked:
         opened.preflight(None)
         keeps = opened.guarantee is not Guarantee.NONE
         markers = {marker.epoch: marker for marker in opened.markers()} if keeps else {}
-        partly = [number for number in markers if number not in kept and opened.find_marker(number) is None]
-        whole = {number: marker for number, marker in markers.items() if number not in partly}
+        begun = {one: found for one, found in markers.items() if one not in kept and opened.find_marker(one) is None}
+        whole = {number: marker for number, marker in markers.items() if number not in begun}
+        partly = tuple(number for number in begun if not opened.tells_rest(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
-        return _Asked(sink, whole, pending, tuple(partly), opened.target_id(), holds, keeps)
+        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, keeps)
 
 
 def _pending_of(one: _Asked, number: int, manifest_hash: str) -> list[Txn]:

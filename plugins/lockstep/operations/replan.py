@@ -6,12 +6,16 @@ from __future__ import annotations
 import logging
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity
+from lockstep.epoch import Epoch, Identity, RunKey
 from lockstep.errors import (
     IllegalTransition,
 )
 from lockstep.roles.begin import find_claims, make_plan
 from lockstep.runtime import Runtime
+from lockstep.states import UNDECIDED
+from lockstep.steps.generations import find_current, plan_again
+from lockstep.steps.identity import require_same_pipeline
+from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
@@ -24,21 +28,68 @@ def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
     return epoch
 
 
-def replan(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks. Raises `IllegalTransition` for a decided one."""
+def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = None) -> Epoch:
+    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of a cursor's that takes another's
+    place, and of one that shows earlier rows again these. `run`: whose epoch it is from then on. Raises
+    `IllegalTransition` for a decided one."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    before = None
-    if runtime.defined.identity is Identity.CURSOR:
-        _require_last(runtime, old)
-        before = runtime.ledger.epoch_before(runtime.pipeline, epoch_id)
-    plan = make_plan(runtime, old.interval, before, replaced=old)
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, find_claims(runtime, plan), reason)
+    if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
+        return _replan_restored(runtime, old, old.restores, reason, run)
+    if _keeps_range(runtime, old):
+        plan = plan_again(runtime, [old])  # later epochs go on where it ends
+    else:
+        before = None
+        if runtime.defined.identity is Identity.CURSOR:
+            _require_last(runtime, old)
+            before = runtime.ledger.last_original(runtime.pipeline, below=epoch_id)
+        plan = make_plan(runtime, old.interval, before, replaced=old)
+    claims = {} if _keeps_range(runtime, old) else find_claims(runtime, plan)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
 
 
+def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
+    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last. None once the run has
+    its epoch: it is done once, however often the run is tried again, or waits in `begin`.
+
+    `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
+    `NameTaken`.
+    """
+    if runtime.find_attempt(run) is not None:
+        return None
+    found = _undecided(runtime, run)
+    if found is None or number not in (None, found.id):
+        meant = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
+        now = f"the one that it begins is {found}" if found else "none of its range is undecided"
+        raise IllegalTransition(f"run {run.run_id} was to replan {meant}, but {now}")
+    require_same_pipeline(runtime)
+    return replan(runtime, found.id, reason, run)
+
+
+def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
+    if run.interval is None:
+        found = runtime.ledger.last_original(runtime.pipeline)
+    else:
+        found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
+        if found is not None and found.state not in UNDECIDED:
+            found = runtime.ledger.rival_generation(find_current(runtime, found))
+    return found if found is not None and found.state in UNDECIDED else None
+
+
+def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str, run: RunKey | None) -> Epoch:
+    plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, restores))
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, old.id, plan, {}, reason, run)
+    roll_back(runtime, old)
+    return epoch
+
+
+def _keeps_range(runtime: Runtime, epoch: Epoch) -> bool:
+    return runtime.defined.identity is Identity.CURSOR and epoch.generation is not None
+
+
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:
-    last = runtime.ledger.last_epoch(runtime.pipeline)
+    last = runtime.ledger.last_original(runtime.pipeline)
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "

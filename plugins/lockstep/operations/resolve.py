@@ -1,9 +1,13 @@
-"""resolve: a person says what became of a decided epoch in one sink; refused where the target proves the contrary."""
+"""resolve: a person says what became of a decided epoch in one sink; refused where the target proves the contrary.
+
+Who can't reach the sink, as Airflow's pages can't, asks for it in the ledger (`ask`), and whoever can does it
+(`resolve_as_asked`): the word is taken from the history and not from whoever has it carried out.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Literal
+from typing import Literal, get_args
 
 from lockstep.epoch import Epoch, Vote
 from lockstep.errors import (
@@ -17,6 +21,7 @@ from lockstep.errors import (
     UnknownEpoch,
     WalCorrupt,
 )
+from lockstep.ledger import Ledger
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, Publication
@@ -25,9 +30,46 @@ from lockstep.states import EpochState, ParticipantState, Role
 _log = logging.getLogger(__name__)
 
 
-def resolve(
-    runtime: Runtime, epoch_id: int, sink_name: str, word: Literal["applied", "not-applied"], reason: str
-) -> Epoch:
+class NothingAsked(IllegalTransition):
+    """No person's word is left that hasn't been carried out, or refused."""
+
+
+Resolution = Literal["applied", "not-applied"]
+RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
+
+
+def ask(ledger: Ledger, epoch: Epoch, sink_name: str, word: Resolution, reason: str) -> None:
+    """Leave a person's word for `resolve_as_asked`. Raises `IllegalTransition` where there is nothing to resolve."""
+    ledger.note_word(epoch, sink_name, f"{_asked(word)}{reason}")
+
+
+def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str) -> Epoch:
+    """`resolve`, by the word that a person has left. It counts as long as nothing else happened to this sink's part
+    since: so it is carried out once, and of two persons the last one is heard. One that the target refutes is used up,
+    too: or whoever may trigger a recovery could have it carried out once the target can't be asked. Raises
+    `NothingAsked`, and as `resolve`."""
+    epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    known = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
+    said = runtime.ledger.last_word(epoch, sink_name)
+    if known is not None and known.vote is not None and said is not None and said.role is Role.OPERATOR:
+        for word in RESOLUTIONS:
+            before, asked, reason = (said.reason or "").partition(_asked(word))
+            if asked and not before and said.token == known.vote.token:
+                try:
+                    return resolve(runtime, epoch_id, sink_name, word, f"as {said.actor} asked: {reason}")
+                except LedgerConflict as refuted:
+                    runtime.ledger.note_word(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
+                    raise
+    raise NothingAsked(
+        f"can't resolve {epoch} in sink {sink_name}: nobody has asked for that since its part in it last changed"
+    )
+
+
+def _asked(word: Resolution) -> str:
+    return f"asked to resolve it as {word}: "
+
+
+def resolve(runtime: Runtime, epoch_id: int, sink_name: str, word: Resolution, reason: str) -> Epoch:
     """Take a person's word for a decided epoch whose outcome in one sink nobody can prove.
 
     "applied": the sink shows it; it is recorded as published. "not-applied": the target, as it is now, doesn't hold it;

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity, Interval, RunKey
+from lockstep.epoch import Epoch, Identity, Input, Interval, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report
 from lockstep.pack import Member, move_pack, require_size
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, EpochState
-from lockstep.steps.generations import find_current, require_reason, require_replaceable, require_restatable
+from lockstep.steps.generations import (
+    find_current,
+    find_together,
+    plan_again,
+    require_reason,
+    require_replaceable,
+    require_restatable,
+)
 from lockstep.steps.stage_job import Launch
 
 
@@ -30,6 +37,7 @@ class Restatable:
     rows: Mapping[str, int]
     took: timedelta | None
     refusals: Mapping[str, str]
+    through: int | None = None  #: with state: the last of the later epochs that are replaced with it
 
 
 def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interval | None = None) -> list[Epoch]:
@@ -39,6 +47,8 @@ def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interv
         return [find_current(runtime, runtime.ledger.epoch(runtime.pipeline, epoch))]
     if interval is None:
         raise RestateRefused("say which epoch to restate, or from when to when")
+    if runtime.defined.identity is Identity.CURSOR:
+        raise RestateRefused(f"the epochs of {runtime.pipeline} are numbers: say --epoch, and no time")
     found = [one for one in runtime.ledger.current_epochs(runtime.pipeline, interval) if one.state in DECIDED]
     if not found:
         raise UnknownEpoch(f"pipeline {runtime.pipeline} shows nothing of {interval}")
@@ -48,45 +58,54 @@ def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interv
     return found
 
 
-def plan(runtime: Runtime, report: Report, found: Sequence[Epoch]) -> list[Restatable]:
+def plan(runtime: Runtime, report: Report, found: Sequence[Epoch], reads: Input | None = None) -> list[Restatable]:
     """Say of each epoch what would refuse to replace it, and how long it took. Changes nothing."""
-    return [_examine(runtime, report, epoch) for epoch in found]
+    return [_examine(runtime, report, epoch, reads) for epoch in found]
 
 
-def _examine(runtime: Runtime, report: Report, epoch: Epoch) -> Restatable:
+def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None) -> Restatable:
     refusals: dict[str, str] = {}
+    together = find_together(runtime, epoch)
     try:
-        require_restatable(runtime, epoch)
+        require_restatable(runtime, together)
+        if reads is Input.FROZEN or epoch.interval is None:
+            plan_again(runtime, together)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in epoch.plan.sinks:
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-                require_replaceable(sink, epoch)
+                for one in together:
+                    require_replaceable(sink, one)
         except LockstepError as error:
             refusals[name] = str(error)
     outputs = (epoch.summary or {}).get("outputs", {})
     rows = {name: facts["rows"] for name, facts in outputs.items()}
     number = epoch.generation.number if epoch.generation else 0
-    return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, _took(report, epoch), refusals)
-
-
-def _took(report: Report, epoch: Epoch) -> timedelta | None:
-    moves = [one for one in report.history(epoch.pipeline, epoch.id) if one.sink is None]
-    begun = [one.at for one in moves if one.attempt == epoch.attempt]
-    shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
-    return shown[0] - begun[0] if begun and shown else None
+    through = together[-1].id if len(together) > 1 else None
+    return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, report.took(epoch), refusals, through)
 
 
 def restate(
-    runtime: Runtime, found: Sequence[Epoch], because: str, launch: Launch, jobs: int | None = None
+    runtime: Runtime,
+    found: Sequence[Epoch],
+    because: str,
+    launch: Launch,
+    jobs: int | None = None,
+    request: str | None = None,
+    reads: Input | None = None,
 ) -> list[Member]:
     """Replace each epoch by a new one of its range: what fails is one of them, the others go on. Called again with the
-    same reason it goes on with those that aren't done, and leaves those that are. Raises `RestateRefused`."""
-    reason = require_reason(because)
+    same reason and input, and the same `request` if any, it goes on with those that aren't done, and leaves those that
+    are; with another one it replaces all of them once more. Raises `RestateRefused`."""
+    reason = require_reason(because, request)
     assert reason is not None
-    if runtime.defined.identity is not Identity.INTERVAL:
-        require_restatable(runtime, found[0])
     told = hashlib.sha256(reason.encode()).hexdigest()[:16]
-    run = RunKey(remedies.COMMAND, f"{runtime.pipeline}__{told}", restate=reason)
-    return move_pack(runtime, [run.member(one.interval, 0) for one in require_size(found)], launch, jobs=jobs)
+    again = f"__{reads}" if reads is Input.FROZEN else ""
+    run = RunKey(remedies.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
+    return move_pack(runtime, [_run_of(run, one) for one in require_size(found)], launch, jobs=jobs)
+
+
+def _run_of(run: RunKey, epoch: Epoch) -> RunKey:
+    member = run.member(epoch.interval, epoch.root)
+    return member if epoch.interval else replace(member, epoch=epoch.root)

@@ -122,13 +122,15 @@ def _verify_replaced(
         rows, digest, problem, conclusive = None, None, None, True
         note = f"replaced by epoch {successor.id}"
         try:
-            rows, digest = _read(sink, epoch.id, output, sealed.schema)
+            left = digest_batches(sealed.schema, sink.read_left(epoch.id, output, sealed.schema))
+            rows, digest = left.rows, left.hexdigest()
         except TargetUnreadable:
             note, conclusive = f"{note}; the target can't be read back", False
         except LockstepError as error:
             problem, conclusive = f"can't be read back: {error}", False
         if sink.keeps_replaced:
-            note = f"{note}; its rows stay, those of that one name it"
+            stay = "rows of keys that one lacks stay" if sink.replaces else "its rows stay, those of that one name it"
+            note = f"{note}; {stay}"
         elif rows and swapped:
             problem = f"shows {rows} rows still, and epoch {successor.id} beside them, which has taken their place"
         counts = (sealed.rows, rows, sealed.digest, digest)

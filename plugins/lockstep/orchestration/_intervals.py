@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Context, CronDataIntervalTimetable, DeltaDataIntervalTimetable
+from airflow.sdk import (
+    DAG,
+    Context,
+    CronDataIntervalTimetable,
+    CronTriggerTimetable,
+    DeltaDataIntervalTimetable,
+    DeltaTriggerTimetable,
+)
+from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable  # nothing public names it
 
 from lockstep.epoch import Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline
@@ -44,13 +52,33 @@ def makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
     return isinstance(schedule, timedelta) or (isinstance(schedule, str) and schedule not in _NOT_INTERVALS)
 
 
-def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
+def require_intervals(pipeline: Pipeline, dag: DAG) -> None:
+    """Raise `InvalidPipeline` if the runs that `dag`'s schedule makes have no interval for an interval pipeline."""
+    if pipeline.identity is not Identity.INTERVAL:
+        return
+    timetable = dag.timetable
+    if isinstance(timetable, AssetTriggeredTimetable):
+        found = "is scheduled on assets, and a run that they trigger has no data interval"
+    elif isinstance(timetable, CronTriggerTimetable | DeltaTriggerTimetable) and not timetable.interval:
+        found = f"has the schedule {dag.schedule!r}, of which Airflow makes data intervals of no length"
+    else:
+        return
+    raise InvalidPipeline(
+        f"pipeline {pipeline.name} moves data intervals, and DAG {dag.dag_id} {found}: give it a timetable of real "
+        'ones, such as schedule=CronDataIntervalTimetable("@daily", timezone="UTC") of airflow.sdk, or None if it is '
+        "only triggered"
+    )
+
+
+def interval_of(pipeline: Pipeline, context: Context, *, alone: bool = True) -> Interval | None:
     """The run's interval; None for a cursor pipeline. Params come from whoever triggered the run: nothing is believed.
+    `alone`: no interval pipeline in the DAG could be meant by them.
 
     Raises `IntervalMissing` if there is none, or an empty one; `InvalidPipeline` if a cursor pipeline is given one.
     """
     if pipeline.identity is not Identity.INTERVAL:
-        _refuse_given(pipeline, context["params"])
+        if alone:
+            _refuse_given(pipeline, context["params"])
         return None
     given = _given(context["params"])
     bounds = given or (context.get("data_interval_start"), context.get("data_interval_end"))

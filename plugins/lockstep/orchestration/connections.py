@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
@@ -15,6 +16,13 @@ LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
 STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
 STAGING_VARIABLE = "LOCKSTEP_STAGING"
 
+#: Types of our own (`provider.py`), and of whose Connections they are a form.
+_OWN_TYPES = {
+    "lockstep_ledger": "postgres",
+    "lockstep_kafka": "kafka",
+    "lockstep_mariadb": "mysql",
+    "lockstep_s3": "aws",
+}
 _URL_TYPES = ("http", "https", "tcp")  #: of Connections that are a URL
 
 #: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
@@ -51,6 +59,8 @@ def connection(conn_id: str) -> Connection:
 
 def dsn_of(found: Connection) -> str:
     """A libpq connection string for a Postgres Connection, a URL for a web or TCP one, else Airflow's own URI."""
+    if found.conn_type in _OWN_TYPES:
+        return dsn_of(_plainly(found, _OWN_TYPES[found.conn_type]))
     if found.conn_type in _URL_TYPES:
         return _url_of(found)
     if found.conn_type not in ("postgres", "postgresql"):
@@ -70,11 +80,32 @@ def staging_uri() -> str:
     """LOCKSTEP_STAGING, or else what the Connection `lockstep_staging` says. Raises `NotConfigured`."""
     if uri := os.environ.get(STAGING_VARIABLE):
         return uri
-    found = connection(STAGING)
+    return staging_of(connection(STAGING))
+
+
+def staging_of(found: Connection) -> str:
+    """The staging URI that a Connection names. Raises `NotConfigured`."""
     uri = found.extra_dejson.get("uri") or found.host
     if not uri:
-        raise NotConfigured(f"Connection {STAGING!r} names no place: put the staging URI (s3://…, /…) into its host")
+        raise NotConfigured(
+            f"Connection {found.conn_id!r} names no place: put the staging URI (s3://…, /…) into its host"
+        )
     return str(uri)
+
+
+def _plainly(found: Connection, conn_type: str) -> Connection:
+    """The same as another type, without the fields of the form that were left empty."""
+    extra = {name: value for name, value in found.extra_dejson.items() if value not in (None, "")}
+    return Connection(
+        conn_id=found.conn_id,
+        conn_type=conn_type,
+        host=found.host,
+        schema=found.schema,
+        login=found.login,
+        password=found.password,
+        port=found.port,
+        extra=json.dumps(extra) if extra else None,
+    )
 
 
 def _url_of(found: Connection) -> str:

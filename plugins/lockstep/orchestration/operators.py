@@ -10,9 +10,11 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, Context
+from airflow.sdk import DAG, Asset, BaseOperator, Context
+from airflow.sdk.definitions.mappedoperator import MappedOperator
+from airflow.sdk.exceptions import AirflowSkipException
 
-from lockstep.epoch import Epoch, Interval, RunKey
+from lockstep.epoch import Epoch, Identity, Interval, RunKey
 from lockstep.errors import (
     EpochBusy,
     EpochsStuck,
@@ -27,17 +29,22 @@ from lockstep.errors import (
     SourceNotReady,
     TargetFull,
     TooManyInFlight,
+    UnknownEpoch,
 )
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
+from lockstep.operations.replan import replan_for
+from lockstep.operations.resolve import NothingAsked, resolve_as_asked
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
-from lockstep.orchestration.restating import reason_of
+from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
+from lockstep.orchestration.resolving import asked_to_resolve
+from lockstep.orchestration.restating import refuse_to_restore, with_wish
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -70,20 +77,59 @@ class EpochOperator(TellingOperator):
     #: What passes when others have done their part: waited for, and no failure.
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
 
-    def __init__(self, *, pipeline: Pipeline, patience: timedelta = PATIENCE, **arguments: Any) -> None:
+    def __init__(
+        self, *, pipeline: Pipeline, patience: timedelta = PATIENCE, part: bool = False, **arguments: Any
+    ) -> None:
+        """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
         super().__init__(**arguments)
         self.pipeline = pipeline
         self.patience = patience
+        self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
-        run = RunKey(context["ti"].dag_id, context["ti"].run_id, _asked_for(self.pipeline, context))
+        run = self._run(context, self._asked_for(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 return self.act(runtime, run, context)
             except self.awaited as missing:
                 pause = pause_after(missing, self, context, self.patience)
                 hold_meanwhile(runtime, run, pause)
+            except UnknownEpoch:
+                if runtime.ledger.find_run(run) is None and self._left_out(context):
+                    raise AirflowSkipException("begin was skipped, as what comes before it was") from None
+                raise
         raise later(pause)
+
+    def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
+        return run.part(self.pipeline.name) if self.part else run
+
+    def _moved(self) -> dict[str, Pipeline]:
+        """Every pipeline of the DAG."""
+        around: DAG | None = self.get_dag()
+        return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
+
+    def _interval(self, context: Context) -> Interval | None:
+        others = [one for one in self._moved().values() if one.identity is Identity.INTERVAL]
+        return interval_of(self.pipeline, context, alone=not others)
+
+    def _asked_for(self, context: Context) -> Interval | None:
+        """The run's interval, where it has a sound one: without, `begin` says what is missing."""
+        try:
+            return self._interval(context)
+        except (IntervalMissing, InvalidPipeline):
+            return None
+
+    def _left_out(self, context: Context) -> bool:
+        """Whether the DAG's own tasks had the group skipped: a branch that wasn't taken, say. Where nothing comes
+        before `begin` a person has skipped it, and that is refused."""
+        first = [task for task in operators_in(self.dag) if isinstance(task, BeginOperator)]
+        begin = next((task for task in first if task.pipeline.name == self.pipeline.name), None)
+        if begin is None or not begin.upstream_task_ids:
+            return False
+        ti = context["ti"]
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[begin.task_id], run_ids=[ti.run_id])
+        return bool(states.get(ti.run_id, {}).get(begin.task_id) == "skipped")
 
     @abstractmethod
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -100,8 +146,12 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        run = replace(run, restate=reason_of(context))
-        return _summarize(begin(runtime, run, interval_of(self.pipeline, context)))
+        run = with_wish(run, context, self.pipeline.name, self._moved())
+        interval = self._interval(context)
+        why, number = replanned_by(context, self._moved())
+        if why is not None:
+            replan_for(runtime, replace(run, interval=interval), why, number)
+        return _summarize(begin(runtime, run, interval))
 
 
 class StageOperator(EpochOperator):
@@ -202,7 +252,7 @@ class AbortOperator(EpochOperator):
 
 class PackOperator(EpochOperator):
     """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
-    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run."""
+    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run; None: it stays whole."""
 
     awaited = BeginOperator.awaited
 
@@ -216,7 +266,7 @@ class PackOperator(EpochOperator):
         spark_submit: Mapping[str, Any],
         **arguments: Any,
     ) -> None:
-        super().__init__(outlets=list(assets.values()), **arguments)
+        super().__init__(**{"outlets": list(assets.values()), **arguments})
         self.most = most
         self.schedule = schedule
         self.assets = dict(assets)
@@ -244,28 +294,81 @@ class PackOperator(EpochOperator):
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = RunKey(context["ti"].dag_id, context["ti"].run_id, restate=reason_of(context))
-        span = interval_of(self.pipeline, context)
+        run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
+        refuse_to_restore(run)
+        refuse_to_replan(context, self._moved())
+        span = self._interval(context)
         if span is None:
-            return [run.member(None, number) for number in range(1, self.most + 1)]
-        assert self.schedule is not None
+            most = self.most if run.epoch is None else 1
+            return [run.member(None, number) for number in range(1, most + 1)]
+        if self.schedule is None:
+            return [run.member(span, 0)]
         return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
 
     def _tell_assets(self, members: Sequence[Member], context: Context) -> None:
         epochs = [member.epoch for member in members if member.epoch]
         for sink in self.pipeline.sinks:
             rows = [_rows(epoch, sink.outputs) for epoch in epochs]
-            context["outlet_events"][self.assets[sink.name]].extra = {
+            told = {
                 "pipeline": self.pipeline.name,
                 "sink": sink.name,
                 "epochs": [epoch.id for epoch in epochs],
                 "rows": {output: sum(one.get(output, 0) for one in rows) for output in sink.outputs},
             }
+            self._tell_asset(self.assets[sink.name], told, context)
+
+    def _tell_asset(self, asset: Asset, told: dict[str, Any], context: Context) -> None:
+        context["outlet_events"][asset].extra = told
 
     def on_kill(self) -> None:
         """As of `StageOperator`, for every job under way."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
+
+
+class MappedPackOperator(PackOperator):
+    """The pack of one of many pipelines: `of` is the name of the one that this instance moves.
+
+    Every instance has the same outlets, so they tell the pipelines' assets through an alias, which is the only one.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipelines: Mapping[str, Pipeline],
+        of: str,
+        assets: Mapping[str, Mapping[str, Asset]],
+        **arguments: Any,
+    ) -> None:
+        super().__init__(pipeline=pipelines[of], assets=assets[of], **arguments)
+        self.of = of
+
+    def _tell_asset(self, asset: Asset, told: dict[str, Any], context: Context) -> None:
+        [alias] = self.outlets
+        context["outlet_events"][alias].add(asset, extra=told)
+
+
+class MovedOperator(BaseOperator):
+    """Does nothing, and never starts: the scheduler has it follow `cleanup`, and the run fails where that failed."""
+
+    inherits_from_empty_operator = True
+
+    def execute(self, context: Context) -> None:
+        pass
+
+
+def operators_in(dag: DAG) -> list[EpochOperator]:
+    """Lockstep's tasks of a DAG that aren't mapped."""
+    return [task for task in dag.tasks if isinstance(task, EpochOperator)]
+
+
+def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
+    """{name: pipeline} of those that the DAG moves."""
+    found = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
+    for task in dag.tasks:
+        if isinstance(task, MappedOperator) and issubclass(task.operator_class, MappedPackOperator):
+            found |= task.partial_kwargs["pipelines"]
+    return found
 
 
 class ListPipelinesOperator(TellingOperator):
@@ -281,7 +384,8 @@ class ListPipelinesOperator(TellingOperator):
 
 
 class RecoverOperator(TellingOperator):
-    """One round of recovery for a pipeline, by its name alone. Raises `RecoveryIncomplete` with what is left."""
+    """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
+    asked for of a decided epoch in a sink. Raises `RecoveryIncomplete` with what is left."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -289,7 +393,13 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         minutes = context["params"].get("hold_minutes")
+        asked = asked_to_resolve(self.pipeline, context)
         with open_runtime(self.pipeline, None, context) as runtime:
+            if asked is not None:
+                try:
+                    resolve_as_asked(runtime, *asked)
+                except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
+                    self.log.warning("%s", done)
             report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
@@ -353,14 +463,6 @@ class NothingStuckOperator(TellingOperator):
             troubles = [trouble for found in report.pipelines(limit=0) if (trouble := found.trouble)]
         if troubles:
             raise EpochsStuck("\n".join(troubles))
-
-
-def _asked_for(pipeline: Pipeline, context: Context) -> Interval | None:
-    """The run's interval, where it has a sound one: without, `begin` says what is missing."""
-    try:
-        return interval_of(pipeline, context)
-    except (IntervalMissing, InvalidPipeline):
-        return None
 
 
 def _summarize(epoch: Epoch) -> dict[str, Any]:

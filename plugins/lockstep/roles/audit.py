@@ -60,7 +60,8 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
 def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
-    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, partial(runtime.ledger.measured_before, epoch))
+    before = partial(runtime.ledger.measured_before, epoch)
+    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, before, runtime.connections)
     answers = ask(audits, occasion, open_wal(runtime.staging, epoch))
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)
@@ -77,7 +78,7 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
 
 def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:
     """Some of the rows that offend, for people; where, or None if none do. They outlive the WAL."""
-    offended = [answer for answer in answers if answer.result.offending]
+    offended = [answer for answer in answers if answer.result.offending and not answer.away]
     if not offended:
         return None
     told = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}

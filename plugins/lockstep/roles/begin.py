@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.disclosure import list_some
-from lockstep.epoch import Attempt, Claim, Epoch, Identity, Interval, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import Attempt, Claim, Epoch, Identity, Input, Interval, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
@@ -18,6 +19,8 @@ from lockstep.errors import (
     IntervalOverlap,
     InvalidPipeline,
     PlanMismatch,
+    RestateRefused,
+    RunMismatch,
     Terminal,
     TooManyInFlight,
     WalCorrupt,
@@ -28,16 +31,24 @@ from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.generations import (
     choose_life,
-    find_replaced,
-    refuse_cursor,
+    find_current,
+    find_together,
+    plan_again,
+    require_asked_for,
+    require_range_said,
     require_replaceable,
     require_restatable,
+    stands_for,
 )
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
 from lockstep.steps.input_report import report_input
-from lockstep.steps.keyed_state import check_own_state
+from lockstep.steps.keyed_state import check_own_state, hands_on_state
 from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
 from lockstep.steps.sweep import roll_back
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
@@ -47,10 +58,11 @@ _NAMED = 10  # files in one line of the log
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
     """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
 
-    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range:
-    then it gets the epoch that takes its place. Raises `EpochBusy`, `SourceNotReady`, `TooManyInFlight`, `TargetFull`
-    to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`, `IntervalOverlap`, `SourceClaimed`,
-    `PlanMismatch`, `EpochVoid`, `RestateRefused`, `PreflightRefused` for a person.
+    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range,
+    or to `restore` what an earlier life of it showed: then it gets the epoch that takes its place. Raises `EpochBusy`,
+    `SourceNotReady`, `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`,
+    `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `RestateRefused`, `WalGone`, `WalCorrupt`,
+    `PreflightRefused` for a person.
     """
     epoch = begin_unless_idle(runtime, run, interval, idle=False)
     assert epoch is not None
@@ -84,8 +96,7 @@ def begin_unless_idle(
 def _require_range(runtime: Runtime, run: RunKey) -> None:
     """An interval for whom epochs are intervals, unless the run has its epoch, and for nobody else."""
     pipeline, known = runtime.defined, runtime.find_attempt(run)
-    if pipeline.identity is Identity.CURSOR and run.restate is not None:
-        refuse_cursor(pipeline.name, f"run {run.run_id}")
+    require_range_said(pipeline, run)
     if pipeline.identity is Identity.CURSOR and run.interval is not None:
         raise InvalidPipeline(
             f"pipeline {pipeline.name} was given the interval {run.interval}, and its epochs are numbers: no source of "
@@ -132,7 +143,11 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         found = _find(runtime, run, interval)
         life, replace_it = choose_life(runtime, run, found) if found else (None, False)
         if life is not None and not replace_it:
+            require_same_wish(run, life)
+            require_asked_for(runtime, run, life)
             return _take_over(runtime, run, life)
+        if life is None and run.restore is not None:
+            raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
         last = _last_number(runtime)
         try:
             if life is not None:
@@ -151,12 +166,23 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
 def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
     known = runtime.find_attempt(run)
     if known is not None:
-        return runtime.epoch_of(known)
+        return _require_own(runtime, run, runtime.epoch_of(known))
+    if run.epoch is not None:
+        return find_current(runtime, runtime.ledger.epoch(runtime.pipeline, run.epoch))
     if interval is None or runtime.defined.identity is Identity.CURSOR:
         return runtime.ledger.abandoned_epoch(runtime.pipeline)
     found = runtime.ledger.epoch_of_interval(runtime.pipeline, interval)
     if found is not None and found.interval != interval:
         raise IntervalOverlap(f"interval {interval} overlaps {found} without being equal to it")
+    return found
+
+
+def _require_own(runtime: Runtime, run: RunKey, found: Epoch) -> Epoch:
+    """Raise `RunMismatch` if a run that is to restate one epoch has stood for another one's range."""
+    if run.epoch is not None and not stands_for(runtime, found, run.epoch):
+        raise RunMismatch(
+            f"run {run.run_id} stands for {found}, and is to restate epoch {run.epoch}: give it another id"
+        )
     return found
 
 
@@ -170,7 +196,7 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
     if epoch.state in UNDECIDED:
         _require_same_sinks(runtime, epoch)
-        _preflight(runtime, epoch.plan, find_replaced(runtime, epoch))
+        _preflight(runtime, epoch.plan, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
 
@@ -180,7 +206,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     last = None
     if pipeline.identity is Identity.CURSOR:
         interval = None
-        last = runtime.ledger.last_epoch(pipeline.name)
+        last = runtime.ledger.last_original(pipeline.name)
         _require_room(runtime)
     plan = make_plan(runtime, interval, last)
     if idle and last is not None and all(_is_empty(runtime, name, found) for name, found in plan.sources.items()):
@@ -200,12 +226,29 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     )
 
 
-def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
-    require_restatable(runtime, current)
-    _preflight(runtime, current.plan, current)
-    plan = make_plan(runtime, current.interval, None, replaced=current)
+def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) -> Epoch | None:
+    wanted = find_restored(runtime, current, epoch)
+    wal = check_restored(runtime, wanted)
+    plan = plan_restored(runtime, wanted)
+    _preflight(runtime, plan, [current], {name: output.schema for name, output in wal.manifest.outputs.items()})
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
-    return runtime.ledger.plan_generation(current, plan, find_claims(runtime, plan), run, run.restate or "")
+    return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
+
+
+def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
+    if run.restore is not None:
+        return _plan_restored(runtime, run, current, run.restore)
+    replaced = find_together(runtime, current)
+    require_restatable(runtime, replaced)
+    _preflight(runtime, current.plan, replaced)
+    if run.input is Input.FROZEN or current.interval is None:
+        plan = plan_again(runtime, replaced)
+    else:
+        plan = make_plan(runtime, current.interval, None, replaced=current)
+    claims = find_claims(runtime, plan) if current.interval else {}  # of a cursor's files each is claimed for good
+    through = replaced[-1].id if current.interval is None and hands_on_state(runtime) else None
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    return runtime.ledger.plan_generation(current, plan, claims, run, run.restate or "", through=through)
 
 
 def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
@@ -278,14 +321,20 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
         )
 
 
-def _preflight(runtime: Runtime, plan: Plan, replaced: Epoch | None = None) -> None:
+def _preflight(
+    runtime: Runtime,
+    plan: Plan,
+    replaced: Sequence[Epoch] = (),
+    schemas: Mapping[str, pa.Schema] | None = None,
+) -> None:
+    """`schemas`: of each output, where they are known before anything is staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     for spec in plan.sinks.values():
         with runtime.opened(runtime.sink_from(spec)) as sink:
-            sink.preflight(None)
+            sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             require_known_markers(runtime, sink)
-            if replaced is not None:
-                require_replaceable(sink, replaced)
+            for one in replaced:
+                require_replaceable(sink, one)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 
 

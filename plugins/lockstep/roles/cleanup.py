@@ -1,4 +1,7 @@
-"""cleanup: let go of the WAL once every sink has published. Delete first, then record."""
+"""cleanup: let go of the WAL once every sink has published. Delete first, then record.
+
+Which WAL stays, if any, the ledger is told before anything is deleted, once: a cleanup that stood still since another
+definition was deployed, or that found other files, deletes nothing that somebody else keeps."""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
 
 
 def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
-    """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it."""
+    """Let the sources say outside what is published. Nothing rests on it, so nothing fails with it. What takes the
+    place of a cursor's epochs says nothing: those behind them may have been told already."""
+    if epoch.interval is None and epoch.generation is not None:
+        return
     for name in runtime.definition.sources if runtime.definition else ():
         if (found := epoch.plan.sources.get(name)) is None:
             continue
@@ -75,11 +81,17 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     runtime.staging.archive(_kept_manifest(runtime, epoch, wal), deployment, epoch.pipeline, epoch.id, rows)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     sweep_homes(runtime, epoch)
-    kept = find_wal_to_keep(runtime, epoch)
-    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id, but=kept[0] if kept else None)
+    found = find_wal_to_keep(runtime, epoch)
+    reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
+    chosen = runtime.ledger.choose_wal(epoch, role, found)  # two may differ: whoever was first is right
+    reach(CrashPoint.CLEANUP_AFTER_CHOICE)
+    if chosen is None:
+        return runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    stays = chosen.wal if chosen.expired_at is None else None
+    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id, but=stays)
     release_state(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_RECORD)
-    epoch = runtime.ledger.record_cleanup(epoch, role, kept)
+    epoch = runtime.ledger.record_cleanup(epoch, role)
     reach(CrashPoint.CLEANUP_AFTER_RECORD)
     _log.info("%s is %s", epoch, epoch.state)
     _expire_older(runtime, role)

@@ -93,7 +93,8 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenS
     if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
         return None
     told = runtime.sink_epoch(epoch, found.vote.token)
-    if isinstance(sink, TwoPhaseCommitSink) and not sink.is_pending(sink.txn_of(told, found.vote)):
+    holds = found.vote.handle is not None
+    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(told, found.vote)):
         return None
     _log.info("%s: %s has voted already", epoch, sink.name)
     return found.vote
@@ -138,11 +139,11 @@ def _bring_in(
 
 
 def _require_no_waiting_in_a_circle(epoch: Epoch, sink: OpenSink) -> None:
-    """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Epochs of a
-    cursor can't: each is decided before the next one is prepared."""
+    """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Those that
+    follow one another can't: each is decided before the next one is prepared."""
     others = [other for other in epoch.plan.sinks if other != sink.name]
     holding = [other for other in others if Sink.from_spec(epoch.plan.sinks[other]).holds_keys]
-    if epoch.interval is not None and holding:
+    if not epoch.in_order and holding:
         raise PreflightRefused(
             f"sink {sink.name}: its table has unique keys, or is to get columns, so epochs go one by one from "
             f"prepare to publish, while sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two "

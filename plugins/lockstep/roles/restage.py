@@ -3,7 +3,8 @@
 The decision stands: the epoch keeps the manifest hash that it was decided with, and markers carry that one. Where the
 rows that come out are the sealed ones, by number and digest, every sink that hasn't published yet takes them from the
 new folder. Otherwise nothing is changed. They may come in another order. That matters to sinks that number rows and may
-have sent some already: there only a WAL that is the same byte for byte will do.
+have sent some already: there only a WAL that is the same byte for byte will do. What shows an earlier life's rows again
+takes them from that one's WAL once more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.keyed_state import BaseState, find_base_state
+from lockstep.steps.restoring import write_restored
 from lockstep.steps.stage_job import Launch, write_wal
 from lockstep.wal.manifest import Manifest
 
@@ -94,7 +96,10 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
     token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR)
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
-    written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
+    if epoch.restores is not None:  # what its ranges have by now isn't what it shows
+        written = write_restored(runtime, epoch, token)
+    else:
+        written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
     _require_same_rows(epoch, written.manifest)
     reordered = not _is_same(runtime, epoch, written.manifest)
     restaged = Restaged(written.folder, written.manifest.hash, reordered)
@@ -128,11 +133,12 @@ def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
             f"{epoch} was sealed with digests of version {sealed.get('digest_version')}, this Lockstep makes "
             f"{found['digest_version']}: restage it with the version that sealed it"
         )
-    outputs = sealed.get("outputs", {})
     other = [
-        f"{name}: {_describe(found['outputs'].get(name))}, sealed were {_describe(outputs.get(name))}"
-        for name in sorted(outputs.keys() | found["outputs"].keys())
-        if _is_other(outputs.get(name), found["outputs"].get(name))
+        f"{name}{place}: {_describe(after.get(name))}, sealed were {_describe(before.get(name))}"
+        for part, place in (("outputs", ""), ("quarantined", " in quarantine"))
+        for before, after in [(sealed.get(part, {}), found.get(part, {}))]
+        for name in sorted(before.keys() | after.keys())
+        if _is_other(before.get(name), after.get(name))
     ]
     if other:
         raise RestageRefused(
@@ -144,14 +150,14 @@ def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
 def _is_other(sealed: dict[str, object] | None, found: dict[str, object] | None) -> bool:
     if sealed is None or found is None:
         return True
-    return any(found[name] != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
+    return any(found.get(name) != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
 
 
 def _describe(output: dict[str, object] | None) -> str:
     if output is None:
         return "no output"
     columns = f" and columns {output['columns']}" if "columns" in output else ""  # the seals of old don't say
-    return f"{output['rows']} rows with digest {output['digest']}{columns}"
+    return f"{output['rows']} rows with digest {output.get('digest', 'none')}{columns}"
 
 
 def _is_same(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> bool:

@@ -19,6 +19,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.keyed_state import BaseState, find_base_state
 from lockstep.steps.lease import hold_lease
+from lockstep.steps.restoring import write_restored
 from lockstep.steps.stage_job import Beside, Launch, write_wal
 from lockstep.steps.wording import describe_outputs
 
@@ -27,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", early: EarlyLoads | None = None) -> Epoch:
     """Stage and seal this run's epoch, unless it is staged already; a decided one whose WAL is damaged and wanted is
-    staged again, see `restage`.
+    staged again, see `restage`. One that shows an earlier life's rows again is staged from that one's WAL, with no job.
 
     `reference`: where another process imports the pipeline, `module:name`. `early`: where this process prepares, too:
     sinks may begin to load what Spark has finished. Trusts the manifest that it makes and never
@@ -83,7 +84,10 @@ def _stage(
 ) -> Epoch:
     began = time.monotonic()
     beside: Beside = partial(early.beside, runtime, attempt, epoch) if early else nullcontext
-    written = write_wal(runtime, epoch, token, launch, reference, before, beside=beside)
+    if epoch.restores is not None:
+        written = write_restored(runtime, epoch, token)
+    else:
+        written = write_wal(runtime, epoch, token, launch, reference, before, beside=beside)
     manifest = written.manifest
     reach(CrashPoint.STAGE_BEFORE_SEAL)
     sealed = runtime.ledger.seal_epoch(

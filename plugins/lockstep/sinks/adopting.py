@@ -11,14 +11,16 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
+from functools import cache, partial
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.sinks.open_sink import OpenSink, shown_before
-from lockstep.sinks.values import Adoptable, Batches, Marker, Presence, Publication, SinkEpoch, Txn
+from lockstep.sinks.values import Adoptable, Batches, Marker, Presence, Publication, Replaced, SinkEpoch, Txn
 
 if TYPE_CHECKING:
     from lockstep.sinks.compacting import CompactingTable
@@ -69,6 +71,10 @@ class AdoptingSink(OpenSink, Generic[Head]):
         """The marker of a range in this very state, whatever number its epoch has."""
         return None
 
+    def has_replaced(self, head: Head, epoch: int) -> bool:
+        """Whether this very state shows an epoch in the place of this one, of which it need not have a marker."""
+        return False
+
     @abstractmethod
     def validate(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> None:
         """Refuse before the decision what `adopt` couldn't do afterwards; write nothing. Raises `SinkRejected`,
@@ -76,14 +82,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
 
     def require_liftable(self, head: Head, epoch: SinkEpoch) -> None:
         """Refuse before the decision if `adopt` couldn't take the rows of those out of this state whose place `epoch`
-        takes; write nothing. Raises `PreflightRefused`."""
+        takes, and of the lives before those, which it shows only if somebody took it back; write nothing. Raises
+        `PreflightRefused`."""
         raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't take back what it has shown")
 
     @abstractmethod
     def adopt(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> Answer:
         """Send one commit that has the files and the marker, to be applied only to `head`. Sent once: neither this nor
         a library below may try again. Whatever happens to it, no file is deleted. The same commit takes the rows of
-        `epoch.replaced` away.
+        `epoch.replaced` and `epoch.earlier` away.
 
         Raises only before anything was sent: then nothing is applied.
         """
@@ -114,7 +121,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.marker_in(head, replaced.id), epoch)
         if epoch.replaced:
-            self.require_liftable(head, epoch)
+            self.require_liftable(head, self._with_all_replaced(head, epoch))
         vote = Vote(epoch.token, None, self.target_of(head), {output.output: output.rows})
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
         return vote
@@ -128,12 +135,15 @@ class AdoptingSink(OpenSink, Generic[Head]):
             if shown is not None:
                 self.make_durable(head)
                 return Publication.SENT if own and shown.token == epoch.token else Publication.FOUND
+            if self.has_replaced(head, epoch.id):
+                return Publication.FOUND  # a restored table has shown the one that took its place, and never this one
             output = self._own(wal)
             if not checked:
                 output.check_listed()
             checked = True
+            whole = self._with_all_replaced(head, epoch)
             reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
-            answer = self.adopt(head, epoch, output)
+            answer = self.adopt(head, whole, output)
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
             if answer is Answer.CONFLICT:
                 _log.info("sink %s: epoch %s: the table changed meanwhile", self.name, epoch.id)
@@ -150,6 +160,21 @@ class AdoptingSink(OpenSink, Generic[Head]):
             f"sink {self.name}: epoch {epoch.id} met another commit {self.rounds} times: somebody writes to the table "
             "without pause; it is tried again"
         )
+
+    def _with_all_replaced(self, head: Head, epoch: SinkEpoch) -> SinkEpoch:
+        """With everything whose rows this very state may show and that has to go. What a state has no marker of has no
+        row in it; what was replaced in it may: a table that somebody took back to an older version keeps the markers of
+        today."""
+        find = cache(partial(self.marker_in, head))
+        found = self._taken_away(epoch, find) if epoch.replaced else []
+        replaced = tuple(one if marker else _without_rows(one) for one, marker in found)
+        before = {one.id for one in replaced}
+        earlier = [one for one in epoch.earlier if one.id not in before]
+        for one in earlier:
+            if marker := find(one.id):
+                self._require_shown(one, marker, epoch)
+        told = tuple(one if find(one.id) else _without_rows(one) for one in earlier)
+        return replace(epoch, replaced=replaced, earlier=told)
 
     def _own(self, wal: Iterable[Batches]) -> Adoptable:
         """The sink's output, which was staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""
@@ -206,3 +231,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
 
     def target_id(self) -> str:
         return self.target_of(self.load_head())
+
+
+def _without_rows(one: Replaced) -> Replaced:
+    return replace(one, rows=dict.fromkeys(one.rows, 0))

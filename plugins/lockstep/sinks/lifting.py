@@ -8,6 +8,7 @@ of files that never get there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -46,12 +47,11 @@ class Lifting(Generic[Head]):
 
     def __init__(self, table: CompactingTable[Head], column: str, epoch: SinkEpoch, output: str) -> None:
         self.epoch, self._table, self._column = epoch, table, column
-        self._epochs = frozenset(replaced.id for replaced in epoch.replaced)
-        known = all(output in replaced.rows for replaced in epoch.replaced)
-        self._sealed = sum(replaced.rows[output] for replaced in epoch.replaced) if known else None
+        self._taken = {one.id: one for one in (*epoch.replaced, *epoch.earlier)}
+        self._output = output
         self._number = new_number()
         self._last: int | None = None
-        self._counts: dict[TableFile, tuple[int, int]] = {}  # rows of the replaced epochs, and others
+        self._counts: dict[TableFile, tuple[Counter[int], int]] = {}  # rows of each replaced epoch, and others
         self._rests: dict[TableFile, NewFile] = {}
 
     def require_liftable(self, head: Head) -> None:
@@ -95,21 +95,34 @@ class Lifting(Generic[Head]):
     def _found(self, head: Head) -> list[tuple[TableFile, int]]:
         """Files with rows of the replaced epochs, and how many others they have. Raises `PreflightRefused`."""
         found = list(self._holding(head))
-        rows = sum(theirs for _, theirs, _ in found)
-        if self._sealed is not None and rows > self._sealed:
-            raise PreflightRefused(
-                f"sink {self._table.name}: {rows} rows have the number of {self._told}, which brought {self._sealed}: "
-                "the others are somebody else's, a former owner's for instance, and would go with them; give those "
-                f"another number in {self._column}, or null"
-            )
+        self._require_whole_lives(sum((theirs for _, theirs, _ in found), Counter[int]()))
         return [(file, others) for file, _, others in found]
 
-    def _holding(self, head: Head) -> Iterator[tuple[TableFile, int, int]]:
-        """Files with rows of the replaced epochs: how many, and how many others."""
+    def _require_whole_lives(self, rows: Counter[int]) -> None:
+        """Raise `PreflightRefused` for rows that aren't what these epochs brought: none has more than it had, and none
+        stands beside the one that took its place."""
+        for number, one in sorted(self._taken.items()):
+            sealed = one.rows.get(self._output)
+            if sealed is not None and rows[number] > sealed:
+                raise self._refusal(f"{rows[number]} rows have the number of epoch {number}, which brought {sealed}")
+            if one.heir is not None and rows[number] and rows[one.heir]:
+                raise self._refusal(
+                    f"{rows[number]} rows have the number of epoch {number}, whose place epoch {one.heir} took, beside "
+                    f"{rows[one.heir]} of that"
+                )
+
+    def _refusal(self, found: str) -> PreflightRefused:
+        return PreflightRefused(
+            f"sink {self._table.name}: {found}: some are somebody else's, a former owner's for instance, and would go "
+            f"with them; give those another number in {self._column}, or null"
+        )
+
+    def _holding(self, head: Head) -> Iterator[tuple[TableFile, Counter[int], int]]:
+        """Files with rows of the replaced epochs: how many of each, and how many others."""
         for file in self._table.files(head):
             if file.epoch is not None:
-                if file.epoch in self._epochs:
-                    yield self._whole(file), file.rows, 0
+                if file.epoch in self._taken:
+                    yield self._whole(file), Counter({file.epoch: file.rows}), 0
             elif self._may_hold(file):
                 theirs, others = self._count(head, file)
                 if theirs:
@@ -119,7 +132,7 @@ class Lifting(Generic[Head]):
         if file.epochs is None:
             return True
         least, greatest = file.epochs
-        return any(least <= epoch <= greatest for epoch in self._epochs)
+        return any(least <= epoch <= greatest for epoch in self._taken)
 
     def _whole(self, file: TableFile) -> TableFile:
         if file.hides_rows:
@@ -129,20 +142,22 @@ class Lifting(Generic[Head]):
             )
         return file
 
-    def _count(self, head: Head, file: TableFile) -> tuple[int, int]:
+    def _count(self, head: Head, file: TableFile) -> tuple[Counter[int], int]:
         """By the file itself: the table may not tell."""
         if file not in self._counts:
+            theirs = Counter[int]()
             with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
-                rows, theirs = parquet.metadata.num_rows, 0
+                rows = parquet.metadata.num_rows
                 if self._column in parquet.schema_arrow.names:  # not in what others brought
                     for batch in parquet.iter_batches(columns=[self._column]):
-                        theirs += pc.sum(self._is_theirs(batch)).as_py() or 0
-                self._counts[file] = theirs, rows - theirs
+                        counted = batch.filter(self._is_theirs(batch)).column(0).value_counts()
+                        theirs.update({one["values"]: one["counts"] for one in counted.to_pylist()})
+            self._counts[file] = theirs, rows - theirs.total()
         return self._counts[file]
 
     def _is_theirs(self, batch: pa.RecordBatch) -> pa.Array:
         column = batch.column(batch.schema.get_field_index(self._column))
-        return pc.is_in(column, pa.array(sorted(self._epochs), column.type))
+        return pc.is_in(column, pa.array(sorted(self._taken), column.type))
 
     def _others(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.filter(pc.invert(self._is_theirs(batch)))
@@ -184,4 +199,4 @@ class Lifting(Generic[Head]):
 
     @property
     def _told(self) -> str:
-        return f"epoch {', '.join(map(str, sorted(self._epochs)))}"
+        return f"epoch {', '.join(map(str, sorted(self._taken)))}"

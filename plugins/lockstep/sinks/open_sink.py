@@ -9,7 +9,7 @@ prove publication by a marker whose key is (deployment, pipeline, sink, epoch), 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
@@ -150,6 +150,11 @@ class OpenSink(ABC):
     def find_marker(self, epoch: int) -> Marker | None:
         """The epoch's marker, read in a new transaction on the primary."""
 
+    def find_any_marker(self, epoch: int) -> Marker | None:
+        """What proves that the epoch was decided: its marker, or one of several that it takes; as far as that can be
+        told without waiting for anybody."""
+        return self.find_marker(epoch)
+
     def find_marker_of_span(self, span: str) -> Marker | None:
         """The marker of a range, whatever number its epoch has; read as `find_marker` does."""
         return None
@@ -162,6 +167,11 @@ class OpenSink(ABC):
         """Every marker of this sink; for a person who looks what a target knows."""
         return self.newest_markers()
 
+    def tells_rest(self, epoch: int) -> bool:
+        """Of an epoch that the target shows in part: whether what stands there says how much is missing, so that
+        `publish` goes on with that by whatever vote."""
+        return False
+
     @abstractmethod
     def target_id(self) -> str:
         """The random id stored beside the markers: tells whether this is the target that voted."""
@@ -172,6 +182,10 @@ class OpenSink(ABC):
 
         Raises `PreflightRefused` when the target can't tell epochs apart (no epoch column).
         """
+
+    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """As `read`, of an epoch that was replaced: those of its rows that readers see all the same."""
+        return self.read(epoch, output, schema)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
@@ -230,6 +244,23 @@ class OpenSink(ABC):
                 f"{replaced.manifest_hash[:12]}, of which the target holds {found}: was it restored from a backup?"
             )
         return marker
+
+    def _taken_away(
+        self, epoch: SinkEpoch, find: Callable[[int], Marker | None]
+    ) -> list[tuple[Replaced, Marker | None]]:
+        """Whose rows go when `epoch`, which is decided, is shown, each with its marker. Raises `LedgerConflict` for one
+        that the target shows by another word.
+
+        A target that was restored to before a replaced epoch has neither its marker nor its rows: nothing but the epoch
+        that takes its place is lacking there, so that goes on. It may show the lives before that one again.
+        """
+        found = [(one, find(one.id)) for one in epoch.replaced]
+        if any(marker is None for _, marker in found):
+            found += [(one, find(one.id)) for one in epoch.earlier]
+        for one, marker in found:
+            if marker is not None:
+                self._require_shown(one, marker, epoch)
+        return found
 
     def _find_own(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker. Raises `LedgerConflict` if its range is shown under another number instead."""

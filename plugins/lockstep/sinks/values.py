@@ -61,13 +61,15 @@ class Replaced:
     id: int
     manifest_hash: str  #: what its marker carries
     rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
+    heir: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
 
 
 @dataclass(frozen=True)
 class SinkEpoch:
     """What a sink is told of an epoch. `token` names this execution's sessions and handles.
 
-    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay.
+    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay. `earlier`: the
+    lives of its range before those. Their rows are gone, unless the target was restored from a backup since.
     """
 
     id: int
@@ -77,15 +79,24 @@ class SinkEpoch:
     interval: Interval | None = None
     replaced: tuple[Replaced, ...] = ()
     generation: int = 0  #: the how-manieth life of its range; 0: the original
+    root: int | None = None  #: the original of its range, or the last of those that it replaces; None: itself
+    earlier: tuple[Replaced, ...] = ()
 
     @property
     def span(self) -> str | None:
         """The interval, and its generation, as markers carry them, by which they are found whatever number the epoch
-        has; None: a cursor's."""
+        has; of a cursor, whose place it takes, or None."""
         if self.interval is None:
-            return None
+            return f"epoch/{self.replaced[0].id}/{self.generation}" if self.replaced else None
         life = f"/{self.generation}" if self.generation else ""
         return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{life}"
+
+
+def parse_span(span: str) -> tuple[Interval, int]:
+    """Interval and generation of a `SinkEpoch.span`. Raises `ValueError`."""
+    start, end, *life = span.split("/")
+    interval = Interval(datetime.fromisoformat(start), datetime.fromisoformat(end))
+    return interval, int(life[0]) if life else 0
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote
 
 from lockstep.epoch import Identity, Interval, Json, Position
-from lockstep.errors import InvalidPipeline, LockstepError, SourceUnavailable
+from lockstep.errors import InvalidPipeline, LockstepError, SourceRefused, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
 
@@ -99,6 +100,14 @@ class OpenDataSource(OpenSource):
             text = without(self._secrets, f"{type(error).__name__}: {error}")
             raise SourceUnavailable(f"data source {source.data_source}: {text}") from None
         return {"start": first, "end": end}
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        for before, after in pairwise(ends):
+            if before["end"] != after["start"]:
+                raise SourceRefused(
+                    f"data source {self._source.data_source}: the ranges don't join at {after['start']}"
+                )
+        return {"start": ends[0]["start"], "end": ends[-1]["end"]}
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return bool(end["start"] == end["end"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lockstep.epoch import ChangedFile, Claim, Interval, Position
+from lockstep.errors import SourceRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +48,11 @@ class OpenSource(ABC):
     def is_empty(self, start: Position | None, end: Position) -> bool:
         """Whether the range is known to hold nothing."""
         return False
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        """Where several ranges end as one, each of which goes on where the one before ended; `ends`: theirs. Raises
+        `SourceRefused` if they can't be read as one."""
+        raise SourceRefused("this source can't read several epochs' ranges as one")
 
     # --- for people and monitors ---
 

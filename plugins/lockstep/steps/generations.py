@@ -1,30 +1,107 @@
-"""Whether an epoch may take the place of another one that every sink shows, and of which."""
+"""Whether an epoch may take the place of others that every sink shows, and of which."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import NoReturn
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity, RunKey
-from lockstep.errors import EpochBusy, RestateRefused
+from lockstep.epoch import Epoch, Identity, Input, Json, Plan, RunKey, SourceRange
+from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
+from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sources.base import Source, planned_source
 from lockstep.states import DECIDED, FINISHED, UNDECIDED, EpochState
+from lockstep.steps.keyed_state import hands_on_state, require_state_kept
 from lockstep.steps.planned_sinks import find_changed_sinks
 
-_LONGEST = 1000
+_LONGEST, _LONGEST_NAME = 1000, 100
+_ANEW = "to restate the range anew say another reason, or give the request a name of its own"
+_log = logging.getLogger(__name__)
 
 
-def require_reason(given: object) -> str | None:
-    """Why a run is to restate what is published; None: it isn't. Raises `RestateRefused` for what is no sentence."""
-    if given is None:
+def require_reason(given: object, request: object = None) -> str | None:
+    """Why a run is to restate what is published; None: it isn't. `request`: what tells it from earlier requests for the
+    same reason; it becomes a part of the reason. Raises `RestateRefused` for what is no sentence, or no name."""
+    if given is None and request is None:
         return None
+    reason = _require_sentence(given)
+    if request is None:
+        return reason
+    if not isinstance(request, str) or not 0 < len(request.strip()) <= _LONGEST_NAME or not request.isprintable():
+        raise RestateRefused(
+            f"a request's name is a word or two of at most {_LONGEST_NAME} letters, not {str(request)[:60]!a}"
+        )
+    return f"{reason} (request {request.strip()})"
+
+
+def _require_sentence(given: object) -> str:
     if not isinstance(given, str) or not given.strip() or len(given) > _LONGEST or not given.strip().isprintable():
         raise RestateRefused(
             f"to restate what is published say why, in a line of at most {_LONGEST} letters that stays in the "
             f"history, not {str(given)[:60]!a}"
         )
     return given.strip()
+
+
+def require_input(given: object, reason: str | None) -> Input | None:
+    """What a run is to read that restates for `reason`; None: it doesn't say. Raises `RestateRefused`."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or given not in list(Input):
+        raise RestateRefused(f"input is {str(given)[:60]!a}, and can be {' or '.join(map(repr, map(str, Input)))}")
+    if reason is None:
+        raise RestateRefused(f"input is {given!r}, which a run can only say that restates: say why, too")
+    return Input(given)
+
+
+def require_number(given: object, reason: str | None) -> int | None:
+    """The epoch that a run is to restate, by number; None: it doesn't say. Raises `RestateRefused`."""
+    if given is None:
+        return None
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise RestateRefused(f"the epoch to restate is given as {str(given)[:60]!a}: give its number")
+    if reason is None:
+        raise RestateRefused(f"epoch {given} is named, which only a run can do that restates it: say why, too")
+    return given
+
+
+def require_range_said(pipeline: Pipeline, run: RunKey) -> None:
+    """A run that restates says which range: by its interval, or of a cursor's epochs by number; and nothing of what is
+    to be read where earlier rows are to be shown again. Raises `RestateRefused`."""
+    if run.restate is None:
+        return
+    if run.restore is not None:
+        require_way_back(pipeline, run.restore)
+        if run.input is not None:
+            raise RestateRefused(
+                f"run {run.run_id} is to show the rows of epoch {run.restore} again, which reads no range, and says "
+                f"input={run.input.value!r}: say one of the two"
+            )
+    if pipeline.identity is Identity.INTERVAL:
+        if run.epoch is not None:
+            raise RestateRefused(f"pipeline {pipeline.name} restates by interval: name that, and not epoch {run.epoch}")
+    elif run.epoch is None:
+        raise RestateRefused(
+            f"run {run.run_id} is to restate: the epochs of {pipeline.name} are numbers, say which one (epoch=, "
+            "`--epoch`, or in a conf lockstep_epoch)"
+        )
+    elif run.input is Input.FRESH:
+        raise RestateRefused(
+            f"can't read epoch {run.epoch} of {pipeline.name} afresh: later epochs go on where it ended, so what it "
+            f"read is read again (input={Input.FROZEN.value!r})"
+        )
+
+
+def require_way_back(pipeline: Pipeline, epoch: int) -> None:
+    """Raise `RestateRefused` where no epoch's rows can be shown again, so not those of `epoch`."""
+    if pipeline.identity is Identity.CURSOR:
+        raise RestateRefused(
+            f"can't show the rows of epoch {epoch} again: the epochs of {pipeline.name} are numbers, and later ones go "
+            "on where one ended; only a pipeline whose sources read by interval can be restored"
+        )
 
 
 def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, bool]:
@@ -39,51 +116,158 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     own = runtime.ledger.run_restates(run) == run.restate or (  # an older version kept the generation's reason alone
         generation is not None and generation.because == run.restate and runtime.find_attempt(run) is not None
     )
-    if found.state is EpochState.VOID and generation is not None and not own:
+    if found.state is EpochState.VOID and generation is not None:
+        if own:
+            _refuse_void(runtime, run, found)
         found = runtime.ledger.epoch(found.pipeline, generation.replaces)
+    if own and found.state in FINISHED:
+        _log.info("%s was restated for this very reason by this run before, nothing is read: %s", found, _ANEW)
     if found.state not in DECIDED or own:
         return found, False
     found = find_current(runtime, found)
     rival = runtime.ledger.rival_generation(found)
     if rival is not None:
-        return (rival, False) if rival.state in UNDECIDED else choose_life(runtime, run, rival)
-    joins = found.generation is not None and found.generation.because == run.restate and found.state not in FINISHED
-    return found, not joins
+        if rival.state not in UNDECIDED:
+            return choose_life(runtime, run, rival)
+        if rival.restores == run.restore:
+            _tell_whose(run, rival)
+        return rival, False
+    same = found.generation is not None and found.generation.because == run.restate and found.restores == run.restore
+    return found, not (same and found.state not in FINISHED)
+
+
+def _refuse_void(runtime: Runtime, run: RunKey, found: Epoch) -> NoReturn:
+    """A person has said that this request is not to be. Raises `EpochVoid`."""
+    current = find_current(runtime, found)
+    raise EpochVoid(
+        f"{found} was given up: {found.reason}; epoch {current.id} is shown as before, and run {run.run_id} has "
+        f"nothing left to do. Leave it, or, {_ANEW}, or let another run ask for it"
+    )
+
+
+def _tell_whose(run: RunKey, rival: Epoch) -> None:
+    """What another request has frozen may be older than what this one wants to be read."""
+    if rival.generation is not None and rival.generation.because != run.restate:
+        _log.warning(
+            "%s was planned at %s for another reason (%s): this run goes on with that, and reads nothing newer; to "
+            "have it read afresh: %s",
+            rival,
+            rival.planned_at.isoformat(timespec="seconds"),
+            rival.generation.because,
+            remedies.replan(rival.pipeline, rival.id),
+        )
 
 
 def find_current(runtime: Runtime, life: Epoch) -> Epoch:
-    """The last decided one of a range's lives, of which `life` is one."""
+    """The last decided one of a range's lives, of which `life` is one; or what has taken its place with others'."""
     decided = [one for one in runtime.ledger.generations(life) if one.state in DECIDED]
-    return max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
+    found = max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
+    heir = runtime.ledger.successor(found) if found.state is EpochState.REPLACED else None
+    return find_current(runtime, heir) if heir is not None else found
 
 
-def find_replaced(runtime: Runtime, epoch: Epoch) -> Epoch | None:
-    """The epoch whose place this one is to take."""
-    return runtime.ledger.epoch(epoch.pipeline, epoch.generation.replaces) if epoch.generation else None
+def stands_for(runtime: Runtime, life: Epoch, number: int) -> bool:
+    """Whether `life` is one of the lives of epoch `number`, alone or with others."""
+    found: Epoch | None = runtime.ledger.epoch(life.pipeline, number)
+    while found is not None and found.root != life.root:
+        found = runtime.ledger.successor(found) if found.state is EpochState.REPLACED else None
+    return found is not None
 
 
-def require_restatable(runtime: Runtime, current: Epoch) -> None:
-    """Raise `RestateRefused` where nothing can take `current`'s place, and `EpochBusy` where it isn't shown yet."""
-    if runtime.defined.identity is Identity.CURSOR:
-        refuse_cursor(current.pipeline, str(current))
-    if changed := find_changed_sinks(runtime, current):
+def find_together(runtime: Runtime, current: Epoch) -> list[Epoch]:
+    """What has to be replaced with `current`: itself, and where epochs hand on state all that follow it."""
+    handed_on = current.interval is None and hands_on_state(runtime)
+    return runtime.ledger.standing_from(current) if handed_on else [current]
+
+
+def require_asked_for(runtime: Runtime, run: RunKey, life: Epoch) -> None:
+    """Raise `RestateRefused` if `run` is to read what was read, and somebody has begun to read the range afresh; or is
+    to restate a cursor's epoch that nothing shows yet."""
+    if life.state not in UNDECIDED:
+        return
+    if life.generation is None and run.epoch is not None:
+        raise RestateRefused(f"{life} is {life.state}: nothing shows it that could be replaced, its own run goes on")
+    if life.interval is None or life.generation is None or run.input is not Input.FROZEN:
+        return
+    [replaced] = runtime.ledger.replaced(life)
+    if life.plan.sources != replaced.plan.sources:
         raise RestateRefused(
-            f"can't restate {current}: it was published with other sinks (changed: {', '.join(changed)}), and what "
-            "those show would stay; put them back, restate it, then change them again"
-        )
-    if current.state is not EpochState.CLEANED:
-        raise EpochBusy(
-            f"can't restate {current} yet: it is {current.state}; once every sink shows it and it is cleaned up "
-            f"({remedies.recover(current.pipeline)} does that) try again"
+            f"{life} was begun to read afresh, and run {run.run_id} asks for what was read: give it up first "
+            f"({remedies.void(life.pipeline, life.id)}), or let it be decided"
         )
 
 
-def refuse_cursor(pipeline: str, what: str) -> NoReturn:
-    """Raise `RestateRefused`."""
-    raise RestateRefused(
-        f"can't restate {what}: the epochs of {pipeline} are numbers, and later ones go on where one ended; only a "
-        "pipeline whose sources read by interval can be restated"
-    )
+def plan_again(runtime: Runtime, epochs: Sequence[Epoch]) -> Plan:
+    """The plan of an epoch that reads exactly what these have read, which follow one another. Raises `RestateRefused`
+    where a source can't give that any more, as far as it can tell without reading."""
+    pipeline, whose = runtime.defined, _named(epochs)
+    planned = sorted({name for one in epochs for name in one.plan.sources})
+    if sorted(pipeline.sources) != planned:
+        raise RestateRefused(
+            f"can't restate {whose} from what was read: the sources were {', '.join(planned)}, the pipeline has "
+            f"{', '.join(sorted(pipeline.sources))} now; put the old ones back for as long"
+        )
+    sources = {}
+    for name in planned:
+        ranges = [one.plan.sources[name] for one in epochs if name in one.plan.sources]
+        try:
+            sources[name] = _join(runtime, name, ranges)
+        except Retryable:
+            raise
+        except LockstepError as error:
+            remedies.complete_command(error, remedies.REPLAN, _otherwise(epochs[0]))
+            raise RestateRefused(f"can't restate {whose} from what was read: {error}") from error
+    return Plan(sources, pipeline.sink_specs(), epochs[-1].plan.reads, pipeline.audit_specs())
+
+
+def _join(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
+    """As one that can be read. Raises `SourceRefused`, and what the source raises."""
+    defined, last = runtime.defined.sources[name], ranges[-1]
+    if any(
+        planned_source(name, one.spec, defined).frozen_arguments() != _frozen(name, last, defined) for one in ranges
+    ):
+        raise SourceRefused(f"source {name} was defined otherwise in one of the epochs than in the last")
+    with runtime.open_source(name, last) as source:
+        end = last.end if len(ranges) == 1 else source.join([one.end for one in ranges])
+        source.check(ranges[0].start, end)
+    return SourceRange(ranges[0].start, end, last.spec)
+
+
+def _frozen(name: str, found: SourceRange, defined: Source) -> Json:
+    return planned_source(name, found.spec, defined).frozen_arguments()
+
+
+def _named(epochs: Sequence[Epoch]) -> str:
+    return str(epochs[0]) if len(epochs) == 1 else f"{epochs[0]} and all up to epoch {epochs[-1].id}"
+
+
+def _otherwise(current: Epoch) -> str:
+    return f"input={Input.FRESH.value!r}" if current.interval else "leave what is shown"
+
+
+def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
+    """Raise `RestateRefused` where nothing can take the place of these, `find_together`, and `EpochBusy` where one of
+    them isn't shown yet."""
+    if epochs[0].interval is None and hands_on_state(runtime):
+        if without := [one.id for one in epochs if one.state in DECIDED and one.based_on is None]:
+            raise RestateRefused(
+                f"can't restate {epochs[0]}: pipeline {runtime.pipeline} has state, and epoch {without[0]} had none: "
+                "restate from the first one on that had"
+            )
+        require_state_kept(runtime, epochs[0])
+    for one in epochs:
+        if changed := find_changed_sinks(runtime, one):
+            raise RestateRefused(
+                f"can't restate {one}: it was published with other sinks (changed: {', '.join(changed)}), and what "
+                "those show would stay; put them back, restate it, then change them again"
+            )
+    for one in epochs:
+        if one.state is not EpochState.CLEANED:
+            which = "it" if one.id == epochs[0].id else f"epoch {one.id}"
+            raise EpochBusy(
+                f"can't restate {epochs[0]} yet: {which} is {one.state}; once every sink shows it and it is cleaned up "
+                f"({remedies.recover(one.pipeline)} does that) try again"
+            )
 
 
 def require_replaceable(sink: OpenSink, current: Epoch) -> None:

@@ -1,7 +1,8 @@
 """Sealed WALs that stay after cleanup: which of them may, and letting go of those that are due.
 
-The ledger says which ones there are: a row comes with the epoch's cleanup and goes when the folder is gone. Nothing of
-an epoch rests on them: it is published.
+The ledger says which ones there are: a row comes before the epoch's cleanup deletes anything, and goes when the folder
+is gone. Of an epoch that is shown nothing rests on them, unless a later life of its range shows these rows again: then
+they stay for as long as that is unfinished, or keeps its own WAL.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
         return None
     try:
         wal = open_wal(runtime.staging, epoch)
-        for output in wal.outputs(wal.own):
+        for output in wal.outputs(wal.staged):
             output.check_listed()
     except WalCorrupt as damage:
         _log.warning("%s: its WAL can't be kept: %s", epoch, damage)
@@ -34,7 +35,8 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
 
 
 def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
-    """Delete the kept WALs that are due, oldest first. Raises `StagingUnavailable`; the next call goes on."""
+    """Delete the kept WALs that are due, oldest first, and then those that only these have referred to. Raises
+    `StagingUnavailable`; the next call goes on."""
     if not runtime.ledger.due_wals(runtime.pipeline):
         return []
     deployment = runtime.ledger.deployment()
@@ -53,7 +55,7 @@ def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
         runtime.ledger.forget_wal(runtime.pipeline, one.epoch, role)
         reach(CrashPoint.EXPIRE_AFTER_RECORD)
         _log.info("pipeline %s: the WAL of epoch %s is gone, it was kept since %s", *_told(runtime, one))
-    return due
+    return [*due, *expire_wals(runtime, role)]
 
 
 def _told(runtime: Runtime, one: KeptWal) -> tuple[str, int, str]:

@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lockstep import remedies
 from lockstep.epoch import Epoch, Identity
-from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed, StagingUnavailable, WalCorrupt
+from lockstep.errors import (
+    InvalidPipeline,
+    PlanMismatch,
+    RestateRefused,
+    StageFailed,
+    StagingUnavailable,
+    WalCorrupt,
+)
 from lockstep.keyed_state import KeyedState
 from lockstep.runtime import Runtime
 from lockstep.steps.sweep import require_known_epoch
@@ -34,10 +42,15 @@ def find_base_state(runtime: Runtime, epoch: Epoch) -> BaseState | None:
     """The decided versions that `epoch` goes on from; None for a pipeline that has no state, and never had.
 
     Raises `OutOfOrder` while the epoch before is undecided, `PlanMismatch` for a state that would be lost, `WalCorrupt`
-    if the manifest before isn't as it was sealed.
+    if the manifest before isn't as it was sealed, `RestateRefused` for one that stands aside of those with state.
     """
-    if not _hands_on_state(runtime):
+    if not hands_on_state(runtime):
         return None
+    if epoch.generation is not None and not epoch.in_order:
+        raise RestateRefused(
+            f"{epoch} was begun when the pipeline had no state, and has it now: give it up: "
+            + remedies.void(epoch.pipeline, epoch.id)
+        )
     runtime.ledger.require_predecessor_decided(epoch)
     before = runtime.ledger.predecessor(epoch)
     if before is None:
@@ -48,7 +61,28 @@ def find_base_state(runtime: Runtime, epoch: Epoch) -> BaseState | None:
     return BaseState(manifest.hash, _declared(runtime, versions))
 
 
-def _hands_on_state(runtime: Runtime) -> bool:
+def require_state_kept(runtime: Runtime, first: Epoch) -> None:
+    """Raise `RestateRefused` unless the state that epoch `first` was made from is whole: an epoch that is to take its
+    place, and that of all later ones, starts from it."""
+    before = runtime.ledger.predecessor(first)
+    try:
+        if before is None:
+            found = runtime.ledger.savepoint(runtime.pipeline)
+            versions = Savepoint.from_json(found).versions if found else {}
+        else:
+            state = _manifest_of(runtime, before).state
+            versions = state.versions if state else {}
+        for name, version in versions.items():
+            runtime.states().check(name, version.files)
+    except WalCorrupt as gone:
+        whose = f"epoch {before.id}" if before else "the savepoint"
+        raise RestateRefused(
+            f"can't restate {first}: it would start from the state of {whose}, which is no longer kept whole ({gone}); "
+            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept"
+        ) from gone
+
+
+def hands_on_state(runtime: Runtime) -> bool:
     """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
     if runtime.defined.state:
         return True

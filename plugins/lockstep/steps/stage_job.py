@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from lockstep.audits.audit import outputs_conserved
+from lockstep.audits.audit import outputs_conserved, quarantining, rules_by_output
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
@@ -15,7 +15,7 @@ from lockstep.states import DECIDED
 from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
 from lockstep.steps.output_homes import home_requests
 from lockstep.wal.manifest import Manifest, SourceCount
-from lockstep.wal.request import REQUEST, StageRequest, read_result
+from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
 from lockstep.wal.sealing import NOTHING_KNOWN
 from lockstep.wal.task_seals import task_seals
 
@@ -81,8 +81,20 @@ def write_wal(
         early=early,
         homes={output: found.home for output, found in request.homes.items()},
         known=result.files if result.files is not None else NOTHING_KNOWN,
+        quarantined=_quarantined(epoch, result),
     )
     return WrittenWal(folder, manifest, result.code_version)
+
+
+def _quarantined(epoch: Epoch, result: StageResult) -> dict[str, tuple[int, Mapping[str, int]]]:
+    """What the job sent to quarantine. Raises `StageFailed` if it wasn't by all of the plan's audits, and only them."""
+    planned = {output: set(rules) for output, rules in rules_by_output(epoch.plan.audits).items()}
+    if {output: set(found.audits) for output, found in result.quarantined.items()} != planned:
+        raise StageFailed(
+            f"{epoch}: the job hasn't asked the audits by which rows go to quarantine; nothing was sealed. Is the same "
+            "version of Lockstep installed where Spark's driver runs?"
+        )
+    return {output: (found.rows, found.audits) for output, found in result.quarantined.items()}
 
 
 def _request(
@@ -100,6 +112,7 @@ def _request(
         state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
         homes=home_requests(runtime, epoch, token),
         conserved=outputs_conserved(epoch.plan.audits),
+        quarantine=quarantining(epoch.plan.audits),
         task_seals=task_seals(),
     )
 

@@ -10,17 +10,29 @@ import logging
 from collections.abc import Iterator
 from enum import StrEnum
 
+from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Epoch, Participant
-from lockstep.errors import LedgerConflict, UnknownEpoch
+from lockstep.epoch import Epoch, Json, Participant
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    LockstepError,
+    PreflightRefused,
+    Retryable,
+    SinkUnavailable,
+    TargetChanged,
+    UnknownEpoch,
+)
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
+from lockstep.steps.identity import last_renumbered_token
 from lockstep.steps.output_homes import discard_homes, sweep_homes
 from lockstep.wal.savepoint import START
 
+_NAMED = 10  #: epochs of a list
 _log = logging.getLogger(__name__)
 
 
@@ -45,22 +57,107 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
     return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
 
 
-def sweep_sink(runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0) -> list[Txn]:
-    """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved.
+class Clearance:
+    """Whether epochs that aren't decided may lose what they left: only if no sink of their plans shows them.
 
-    Raises `LedgerConflict` for a token that this ledger never issued.
+    A sink that can't be asked holds back the epochs that it takes part in, and no others; `require_all` tells of it at
+    the end. It is asked once, however many epochs there are.
     """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime, self._given = runtime, set[int]()
+        self._silent: list[tuple[Json, LockstepError]] = []
+        self._held: dict[int, str] = {}
+
+    def given_for(self, epoch: Epoch) -> bool:
+        """False: the epoch is held back. Raises `LedgerConflict` if a sink shows what this ledger hasn't decided:
+        another life of the ledger has, and what is left of it, in this sink or in staging, is what the others are to
+        show it from. What a person has looked at since (`renumber`) is known."""
+        if epoch.state in DECIDED or epoch.id in self._given:
+            return True
+        if epoch.id in self._held:
+            return False
+        silent = [name for name, spec in epoch.plan.sinks.items() if not self._shows_nothing(epoch, name, spec)]
+        if missed := [name for name in silent if self._is_missed(epoch, epoch.plan.sinks[name])]:
+            self._held[epoch.id] = missed[0]
+            return False
+        if silent:
+            _log.warning("%s: nobody can ask %s whether it is shown there; its traces go", epoch, ", ".join(silent))
+        self._given.add(epoch.id)
+        return True
+
+    def require_all(self) -> None:
+        """Raise `SinkUnavailable` if an epoch was held back."""
+        if not self._held:
+            return
+        [(first, sink), *others] = sorted(self._held.items())
+        epochs = f"epoch{'s' if others else ''} {', '.join(str(epoch) for epoch in sorted(self._held)[:_NAMED])}"
+        more = f" and {len(self._held) - _NAMED} more" if len(self._held) > _NAMED else ""
+        why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
+        raise SinkUnavailable(
+            f"{epochs}{more}: nothing is rolled back or deleted while nobody can ask sink {sink} whether it shows that "
+            f"({why}). It is tried again. If that sink is gone: {remedies.void(self._runtime.pipeline, first)} gives "
+            "the range up without asking it, and a week after it was last planned nobody asks it any more"
+        )
+
+    def miss(self, spec: Json, error: LockstepError) -> None:
+        """The sink can't be asked."""
+        self._silent.append((spec, error))
+
+    def _shows_nothing(self, epoch: Epoch, name: str, spec: Json) -> bool:
+        """False: it can't be asked."""
+        if any(spec == known for known, _ in self._silent):
+            return False
+        try:
+            with self._runtime.opened(self._runtime.sink_to_sweep(spec)) as sink:
+                marker = sink.find_any_marker(epoch.id)
+        except (PreflightRefused, TargetChanged):  # nothing of ours is there
+            return True
+        except (Retryable, InvalidPipeline) as error:
+            self.miss(spec, error)
+            return False
+        if marker is None or marker.token <= last_renumbered_token(self._runtime):
+            return True
+        if self._runtime.ledger.epoch(epoch.pipeline, epoch.id).state in DECIDED:
+            return True  # meanwhile, by its current attempt
+        raise LedgerConflict(
+            f"sink {name} shows {epoch} (token {marker.token}), which this ledger hasn't decided: it is older than its "
+            "sinks. Nothing is rolled back, and nothing deleted: restore it further if there is any way to "
+            f"(docs/ledger.md); else look what it lacks: lockstep renumber {self._runtime.pipeline} --reason …"
+        )
+
+    def _is_missed(self, epoch: Epoch, spec: Json) -> bool:
+        """Whether its word is waited for: not once a person has given the range up, nor for ever of a sink that nobody
+        plans any more. The others' prepared transactions hold locks and vacuum meanwhile."""
+        return epoch.state is not EpochState.VOID and spec in self._runtime.ledger.planned_sinks(epoch.pipeline)
+
+
+def sweep_sink(
+    runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, clearance: Clearance | None = None
+) -> list[Txn]:
+    """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved. `clearance`: of a caller
+    that sweeps more than this sink, and tells at its end what was held back.
+
+    Raises `LedgerConflict` for a token that this ledger never issued; `SinkUnavailable`, once all the rest is resolved,
+    for epochs of which another sink can't be asked.
+    """
+    cleared = clearance or Clearance(runtime)
     pending = [txn for txn in sink.pending() if only is None or txn.epoch == only]
-    return [txn for txn in pending if _sweep(runtime, sink, txn, below)]
+    resolved = [txn for txn in pending if _sweep(runtime, sink, txn, below, cleared)]
+    if clearance is None:
+        cleared.require_all()
+    return resolved
 
 
-def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int) -> bool:
+def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Clearance) -> bool:
     epoch = require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is Verdict.KEEP:
         _warn_of_timeout(sink, txn, participant)
+        return False
+    if not below and not cleared.given_for(epoch):  # what takes part now asks its own target, and waits for no other
         return False
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
     if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
@@ -92,14 +189,26 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
         )
 
 
-def sweep_folders(runtime: Runtime, *, only: int | None = None) -> int:
-    """Delete the folders of WALs and of state that can never be read again; the number of folders deleted."""
-    swept = 0
+def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: Clearance | None = None) -> int:
+    """Delete the folders of WALs and of state that can never be read again; the number of folders deleted. Raises as
+    `sweep_sink`."""
+    swept, cleared, failed = 0, clearance or Clearance(runtime), list[LockstepError]()
     for epoch, token, folder in find_rubbish(runtime, only):
-        discard_homes(runtime, epoch, token, folder)
+        if not cleared.given_for(epoch):
+            continue
+        try:
+            discard_homes(runtime, epoch, token, folder)
+        except (SinkUnavailable, InvalidPipeline) as error:  # of a table that adopts, which other epochs may not have
+            failed.append(error)
+            continue
         runtime.staging.discard(folder)
         swept += 1
-    return swept + _sweep_states(runtime, only)
+    swept += _sweep_states(runtime, only, cleared)
+    if clearance is None:
+        cleared.require_all()
+    if failed:
+        raise failed[0]
+    return swept
 
 
 def find_rubbish(runtime: Runtime, only: int | None = None) -> Iterator[tuple[Epoch, int, str]]:
@@ -125,13 +234,13 @@ def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
     return kept is not None and kept.wal == folder
 
 
-def _sweep_states(runtime: Runtime, only: int | None) -> int:
+def _sweep_states(runtime: Runtime, only: int | None, cleared: Clearance) -> int:
     states, swept = runtime.states(), 0
     for found in states.executions():
         if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
             continue
         epoch = require_known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
-        if _is_rubbish_state(epoch, found.token):
+        if _is_rubbish_state(epoch, found.token) and cleared.given_for(epoch):
             states.discard(found)
             swept += 1
     return swept
@@ -162,9 +271,18 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
 
 
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:
-    """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes."""
-    for name in epoch.plan.sinks:
-        with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-            sweep_sink(runtime, sink, only=epoch.id)
-    sweep_folders(runtime, only=epoch.id)
+    """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes. Raises as
+    `sweep_sink`, once the sinks that can be reached are swept; what is left then recovery takes away."""
+    cleared, failed = Clearance(runtime), list[LockstepError]()
+    for name, spec in epoch.plan.sinks.items():
+        try:
+            with runtime.opened(runtime.sink_of(epoch, name)) as sink:
+                sweep_sink(runtime, sink, only=epoch.id, clearance=cleared)
+        except (Retryable, InvalidPipeline) as error:
+            cleared.miss(spec, error)
+            failed.append(error)
+    sweep_folders(runtime, only=epoch.id, clearance=cleared)
+    cleared.require_all()
+    if failed:
+        raise failed[0]
     sweep_homes(runtime, epoch)

@@ -20,7 +20,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, Terminal
 from lockstep.sinks.base import Sink
-from lockstep.sinks.values import Guarantee, Publication, SinkEpoch
+from lockstep.sinks.values import Guarantee, Publication, Replaced, SinkEpoch
 from lockstep.testing import _crash_sweep as crash_sweep
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
@@ -362,6 +362,34 @@ def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTes
     sweep(target)
     expect_rows(target, sealed(ROWS))
     expect_settled(target)
+
+
+@every_replacing_sink
+def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
+    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
+    old, other, new, late = (sealed(300 + number, start=ROWS * number) for number in range(4))
+    first = _published(target, epoch(1, token=10), old)
+    _published(target, epoch(2, token=20, manifest="b"), other)
+    lost = epoch(3, token=30, manifest="c")
+    lost_vote = prepare(target, lost, late)
+    decided = epoch(4, token=40, manifest="d")
+    vote = prepare(target, decided, new)
+    if vote.handle is not None:
+        target.lose(vote.handle)
+    at = replace(decided, replaced=(Replaced(lost.id, lost.manifest_hash),), generation=2)
+    with refused(LedgerConflict):
+        publish(target, replace(at, earlier=(Replaced(first.id, "0" * 64),)), vote, new)
+    expect_rows(target, old, other)
+    at = replace(at, earlier=(Replaced(first.id, first.manifest_hash),))
+    for _ in range(2):
+        publish(target, at, vote, new)
+        expect_rows(target, other, new)
+    expect_proof(target, at, new)
+    expect_replaced(target, first)
+    publish(target, lost, lost_vote, late)  # by a process that stood still since before
+    expect_rows(target, other, new)
+    _published(target, epoch(5, token=50, manifest="e", replaced=[at]), old)
+    expect_rows(target, other, old)
 
 
 @every_replacing_sink

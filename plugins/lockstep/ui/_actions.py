@@ -1,33 +1,22 @@
-"""What a person may do from the page, and what it would come to: told before it is done, from the same look.
+"""What the ledger alone does for a person, and what it would come to: told before it is done, from the same look.
 
-Only what the ledger decides alone is done here. Sinks are rolled back, published to and looked into by tasks: of the
-recovery DAG, or of the epoch's next attempt.
+Sinks are rolled back, published to and looked into by tasks: see `_errands`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import DagNotFound
-from airflow.models.dag import DagModel, DagTag
-from airflow.utils.session import create_session
-from airflow.utils.types import DagRunTriggeredByType
-from sqlalchemy import select
 
 from lockstep import remedies
 from lockstep.brevity import short_interval
 from lockstep.disclosure import list_some
-from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import NotConfigured
+from lockstep.epoch import Epoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus
-from lockstep.orchestration.recovery import RECOVERY_TAG
-from lockstep.orchestration.restating import RESTATE
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
-_NAMED = 10  #: epochs of a list
+NAMED = 10  #: epochs of a list
 
 
 @dataclass(frozen=True)
@@ -51,10 +40,10 @@ def _effects_of_abort(found: EpochStatus) -> list[str]:
     told = [f"The attempt of run {found.run} is void: none of its tasks can seal, vote or decide any more."]
     if found.leased:
         told.append("A task of it is at work at this moment; it will fail, and say that it was superseded.")
-    told += _voided_votes(found)
+    told += voided_votes(found)
     if found.epoch.wal:
         told.append("Its sealed WAL stays; the next attempt goes on with the same rows.")
-    told.append(f"{_ROLLED_BACK} The next attempt does it, too.")
+    told.append(f"{ROLLED_BACK} The next attempt does it, too.")
     if found.last_run:
         told.append(f"To try again: {remedies.clear(found.last_run.dag_id, found.last_run.run_id)}.")
     return told
@@ -78,12 +67,12 @@ def _effects_of_void(found: EpochStatus) -> list[str]:
         told = [f"Nothing takes the place of epoch {epoch.generation.replaces}: its rows stay."]
     else:
         told = [
-            f"The range{span} of {list_some(epoch.plan.sources, _NAMED)} is given up, for good: nothing ever reads it."
+            f"The range{span} of {list_some(epoch.plan.sources, NAMED)} is given up, for good: nothing ever reads it."
         ]
         told.append("Files that it claimed stay claimed: no other epoch takes them.")
     if found.run:
         told.append(f"The attempt of run {found.run} is void.")
-    return [*told, *_voided_votes(found), _ROLLED_BACK]
+    return [*told, *voided_votes(found), ROLLED_BACK]
 
 
 def _void(ledger: Ledger, found: EpochStatus, reason: str) -> Epoch:
@@ -107,12 +96,12 @@ def _release(ledger: Ledger, found: EpochStatus, reason: str) -> Epoch:
     return ledger.release_epoch(found.epoch.pipeline, found.epoch.id, reason)
 
 
-_ROLLED_BACK = "What it left in sinks and staging is rolled back by the recovery DAG."
+ROLLED_BACK = "What it left in sinks and staging is rolled back by the recovery DAG."
 
 
-def _voided_votes(found: EpochStatus) -> list[str]:
+def voided_votes(found: EpochStatus) -> list[str]:
     voted = [one.sink for one in found.participants if one.state is ParticipantState.PREPARED]
-    return [f"The votes of {list_some(voted, _NAMED)} are void."] if voted else []
+    return [f"The votes of {list_some(voted, NAMED)} are void."] if voted else []
 
 
 ACTIONS = {
@@ -134,72 +123,3 @@ def commands(found: EpochStatus) -> list[str]:
         late = [one.sink for one in found.participants if one.state is not ParticipantState.PUBLISHED]
         return [remedies.resolve(epoch.pipeline, epoch.id, sink) for sink in late]
     return []
-
-
-def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch]) -> list[str]:
-    """What a round of recovery would do to what the ledger holds now; what it sweeps only the sinks know."""
-    told = []
-    for state, does in ((EpochState.COMMITTED, "published"), (EpochState.PUBLISHED, "cleaned up")):
-        if ids := [one.id for one in unfinished if one.state is state]:
-            told.append(f"{_epochs(ids)} {'are' if len(ids) > 1 else 'is'} {does}, in order.")
-    if abandoned:
-        ids = [one.id for one in abandoned]
-        told.append(f"The attempts of {_epochs(ids)} are void: nobody has been at them for the pipeline's hold.")
-    return [*told, "Transactions, files and folders that nobody owns any more are taken away."]
-
-
-def _epochs(ids: Sequence[int]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{'Epochs' if len(ids) > 1 else 'Epoch'} {', '.join(map(str, sorted(ids)[:_NAMED]))}{more}"
-
-
-def refuse_restating(found: EpochStatus) -> str | None:
-    """Why it can't be restated from here, or None."""
-    epoch = found.epoch
-    if epoch.interval is None:
-        return "a cursor's range can't be restated: later epochs go on where it ended"
-    if epoch.state is not EpochState.CLEANED:
-        return f"it is {epoch.state}: only what every sink shows, and is cleaned up, is replaced"
-    if found.last_run is None or found.last_run.dag_id in remedies.OF_NO_DAG:
-        return "no DAG has moved it: `lockstep restate` does it"
-    return None
-
-
-def effects_of_restating(found: EpochStatus) -> list[str]:
-    dag_id = found.last_run.dag_id if found.last_run else ""
-    return [
-        f"A run of DAG {dag_id} reads the interval afresh, with today's files and code, as an epoch of its own.",
-        f"With its decision it takes the place of epoch {found.epoch.id} in every sink: readers see old rows or new.",
-        "Until then nothing changes. A sink that can't replace refuses before anything is read.",
-    ]
-
-
-def restate(found: EpochStatus, user: str, reason: str) -> RunKey:
-    """A run of the epoch's own DAG, in the user's name. Raises `NotConfigured` if the DAG is gone."""
-    epoch = found.epoch
-    assert epoch.interval is not None and found.last_run is not None
-    span = {"interval_start": epoch.interval.start.isoformat(), "interval_end": epoch.interval.end.isoformat()}
-    return _trigger(found.last_run.dag_id, {**span, RESTATE: reason}, user, reason)
-
-
-def recovery_dags() -> list[str]:
-    """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
-    with create_session() as session:
-        found = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
-        return sorted(session.scalars(found.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
-
-
-def trigger_recovery(dag_id: str, pipeline: str, user: str, reason: str) -> RunKey:
-    """A run of the recovery DAG for this pipeline alone, in the user's name. Raises `NotConfigured` if it is gone."""
-    return _trigger(dag_id, {"pipeline": pipeline}, user, reason)
-
-
-def _trigger(dag_id: str, conf: dict[str, str], user: str, note: str) -> RunKey:
-    by = DagRunTriggeredByType.UI
-    try:
-        run = trigger_dag(dag_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
-    except DagNotFound:
-        run = None
-    if run is None:
-        raise NotConfigured(f"Airflow has no DAG {dag_id} any more")
-    return RunKey(run.dag_id, run.run_id)

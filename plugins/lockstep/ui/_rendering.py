@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +18,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from lockstep.brevity import short_age, short_interval
-from lockstep.epoch import PACKED, Json, RunKey
-from lockstep.ledger.report import EpochStatus
+from lockstep.epoch import Json, RunKey
+from lockstep.ledger.report import LineEntry
 from lockstep.orchestration.page import MOUNT
 from lockstep.remedies import OF_NO_DAG
 
 _SLOTS = 60  #: of a time line at least: a few epochs don't become walls
 _HEIGHT = 40
+_GAP = 0.08  #: beside a bar, of its column
+_MANY = 100  #: items of a list, before it is cut
+
+#: as `operators.open_runtime` has the ledger call a try of a task
+_TASK = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
 
 _environment = Environment(
     loader=PackageLoader("lockstep.ui"),
@@ -31,25 +37,22 @@ _environment = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    auto_reload=False,  # they come with the package: compiled once, and no look at the file for each page
 )
 
 
 @dataclass(frozen=True)
-class Bar:
-    """One epoch on the time line: how far to the right, how high (its rows, by their logarithm), and what it is."""
-
-    epoch: int
-    x: int
-    height: float
-    state: str
-    title: str
-
-
-@dataclass(frozen=True)
 class Timeline:
-    """Oldest to the left."""
+    """Oldest to the left, a column an epoch. A thousand epochs are a few elements: all that look alike are one path.
 
-    bars: tuple[Bar, ...]
+    `paths`: by look. `told`: an epoch a line, its number first; the page's script shows it where the pointer is.
+    `listed`: how many of the `epochs`, those to the right, the table tells.
+    """
+
+    paths: dict[str, str]
+    told: str
+    epochs: int
+    listed: int
     width: int
     height: int = _HEIGHT
 
@@ -75,24 +78,41 @@ class Links:
         return f"{self._airflow}/dags/{quote(dag_id, safe='')}"
 
     def run(self, run: RunKey) -> str | None:
-        """A run that moves a pack has a name for each of its epochs. None: it was no run of Airflow's."""
+        """What moves a pack, or several pipelines, has a name for each. None: it was no run of Airflow's."""
         if run.dag_id in OF_NO_DAG:
             return None
-        return f"{self.dag(run.dag_id)}/runs/{quote(run.run_id.partition(PACKED)[0], safe='')}"
+        return f"{self.dag(run.dag_id)}/runs/{quote(run.whole.run_id, safe='')}"
+
+    def task(self, actor: str) -> str | None:
+        """Of the task that the history names, where a task did it."""
+        found = _TASK.fullmatch(actor)
+        if found is None:
+            return None
+        run = f"{self.dag(found['dag'])}/runs/{quote(found['run'], safe='')}"
+        mapped = f"/mapped/{found['map']}" if found["map"] else ""
+        return f"{run}/tasks/{quote(found['task'], safe='')}{mapped}"
 
     @property
     def _airflow(self) -> str:
         return self.root.removesuffix(MOUNT)
 
 
-def timeline(epochs: Sequence[EpochStatus]) -> Timeline:
-    oldest_first = sorted(epochs, key=lambda one: one.epoch.id)
-    most = max((sum(one.rows.values()) for one in oldest_first), default=0)
-    bars = tuple(
-        Bar(one.epoch.id, place, _bar_height(sum(one.rows.values()), most), _look(one), _title(one))
-        for place, one in enumerate(oldest_first)
+def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> Timeline:
+    """`line`: highest number first, of which the page's table has the first `listed`; `stuck`: numbers of epochs."""
+    oldest_first = line[::-1]
+    most = max((one.rows or 0 for one in line), default=0)
+    paths: dict[str, list[str]] = {}
+    for place, one in enumerate(oldest_first):
+        height = _bar_height(one.rows or 0, most)
+        look = "stuck" if one.epoch in stuck else one.state.value
+        paths.setdefault(look, []).append(f"M{place + _GAP} {_HEIGHT}v-{height}h{1 - 2 * _GAP}v{height}z")
+    return Timeline(
+        {look: "".join(parts) for look, parts in paths.items()},
+        "\n".join(map(_line_of, oldest_first)),
+        len(line),
+        listed,
+        max(_SLOTS, len(line)),
     )
-    return Timeline(bars, max(_SLOTS, len(bars)))
 
 
 def _bar_height(rows: int, most: int) -> float:
@@ -100,14 +120,10 @@ def _bar_height(rows: int, most: int) -> float:
     return round(6 + share * (_HEIGHT - 6), 1)
 
 
-def _look(one: EpochStatus) -> str:
-    return "stuck" if one.stuck else one.epoch.state.value
-
-
-def _title(one: EpochStatus) -> str:
-    span = f" {short_interval(one.epoch.interval)}" if one.epoch.interval else ""
-    rows = f", {sum(one.rows.values()):,} rows" if one.rows else ""
-    return f"epoch {one.epoch.id}{span}: {one.epoch.state}{rows}"
+def _line_of(one: LineEntry) -> str:
+    span = f" {short_interval(one.interval)}" if one.interval else ""
+    rows = f", {one.rows:,} rows" if one.rows is not None else ""
+    return f"{one.epoch}{span}: {one.state}{rows}"
 
 
 def _moment(at: datetime) -> str:
@@ -125,8 +141,24 @@ def _with_code(told: str) -> Markup:
 
 
 def _as_json(value: Json) -> str:
-    """For people. Plans hold no secrets; whatever is called like one is masked all the same."""
-    return json.dumps(redact(value), indent=2, ensure_ascii=False, default=str)
+    """For people: long lists are cut. Plans hold no secrets; whatever is called like one is masked all the same."""
+    return json.dumps(redact(_cut(value)), indent=2, ensure_ascii=False, default=str)
+
+
+def _cut(value: Json) -> Json:
+    """A plan may name ten thousand files, and nobody reads that far."""
+    match value:
+        case dict():
+            kept = {name: _cut(item) for name, item in list(value.items())[:_MANY]}
+            return {**kept, "…": _more(value)} if len(value) > _MANY else kept
+        case list() | tuple():
+            items = [_cut(item) for item in value[:_MANY]]
+            return [*items, _more(value)] if len(value) > _MANY else items
+    return value
+
+
+def _more(of: Collection[Json]) -> str:
+    return f"and {len(of) - _MANY:,} more in the ledger"
 
 
 _environment.filters.update(
@@ -137,4 +169,3 @@ _environment.filters.update(
     with_code=_with_code,
     number=lambda value: f"{value:,}",
 )
-_environment.globals["timeline"] = timeline

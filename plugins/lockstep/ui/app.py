@@ -7,8 +7,9 @@ whatever changes something the right to change them. Nothing is changed by GET.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import Annotated, TypeAlias
 from urllib.parse import quote
 
@@ -23,28 +24,34 @@ from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, NotConfigured, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report
+from lockstep.operations.resolve import RESOLUTIONS, Resolution, ask
 from lockstep.orchestration.connections import LEDGER, connection, dsn_of
 from lockstep.orchestration.page import MOUNT
 from lockstep.states import EpochState
 from lockstep.ui._access import Right, may, permitted
-from lockstep.ui._actions import (
-    ACTIONS,
-    Action,
-    commands,
+from lockstep.ui._actions import ACTIONS, Action, commands
+from lockstep.ui._errands import (
+    ERRANDS,
+    Errand,
+    choices_of_resolving,
     effects_of_recovery,
-    effects_of_restating,
+    effects_of_resolving,
     recovery_dags,
-    refuse_restating,
-    restate,
+    refuse_resolving,
+    run_errand,
     trigger_recovery,
+    trigger_resolution,
 )
 from lockstep.ui._forms import FormRefused, Question, require_answer, require_reason, require_same_origin
-from lockstep.ui._rendering import Links, render
+from lockstep.ui._rendering import Links, render, timeline
 
 UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
 AT_ONCE = 8  #: pages that ask the ledger
 PATIENCE_SECONDS = 5.0  #: of a page that is one too many
 MOST_EPOCH = 2**63 - 1
+MOST_SHOWN = 200  #: epochs of one table
+ON_THE_LINE = 1000  #: epochs of a time line, those of the table among them
+MOST_HISTORY = 200  #: entries of an epoch's history: the youngest
 _asking = threading.BoundedSemaphore(AT_ONCE)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -56,9 +63,10 @@ _HEADERS = {
 
 User: TypeAlias = Annotated[BaseUser, Depends(get_user)]
 Before: TypeAlias = Annotated[int | None, Query(ge=1, le=MOST_EPOCH)]
-Shown: TypeAlias = Annotated[int, Query(ge=10, le=1000)]
+Shown: TypeAlias = Annotated[int, Query(ge=10, le=MOST_SHOWN)]
 Reason: TypeAlias = Annotated[str, Form(max_length=10_000)]
 Seal: TypeAlias = Annotated[str, Form(max_length=10_000)]
+Choice: TypeAlias = Annotated[str, Form(max_length=100)]
 
 app = FastAPI(title="Lockstep", docs_url=None, redoc_url=None, openapi_url=None)
 app.mount("/static", StaticFiles(packages=[("lockstep.ui", "static")]), name="static")
@@ -149,7 +157,7 @@ def require_epoch(report: Report, pipeline: str, number: int) -> EpochStatus:
 def require_pipeline(report: Report, pipeline: str, limit: int = 0, before: int | None = None) -> PipelineStatus:
     """Raises `UnknownEpoch`."""
     unfinished = UNFINISHED if before is None else 0
-    found = report.pipeline(pipeline, limit=limit, before=before, unfinished=unfinished)
+    found = report.pipeline(pipeline, limit=limit, before=before, unfinished=unfinished, brief=True)
     if found is None:
         raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
     return found
@@ -162,36 +170,53 @@ def require_pipeline(report: Report, pipeline: str, limit: int = 0, before: int 
 def show_pipelines(request: Request, user: User) -> Response:
     """All that the user may look at."""
     with open_report() as report:
-        every = report.pipelines(limit=1, unfinished=UNFINISHED)
-        dags = report.dags([one.name for one in every])
+        return _list_pipelines(request, user, report, _links(request)(""))
+
+
+def _list_pipelines(
+    request: Request, user: BaseUser, report: Report, here: str, only: Collection[str] | None = None
+) -> Response:
+    """`here`: where the list is; `only`: those of them."""
+    found = report.pipelines(limit=1, unfinished=UNFINISHED, brief=True)
+    every = [one for one in found if only is None or one.name in only]
+    dags = report.dags([one.name for one in every])
     allowed = permitted(user, Right.READ, {one.name: dags.get(one.name, frozenset()) for one in every})
-    return render(request, "pipelines.html", pipelines=[one for one in every if one.name in allowed])
+    shown = [one for one in every if one.name in allowed]
+    return render(request, "pipelines.html", pipelines=shown, here=here)
 
 
 @app.get("/dag", response_class=HTMLResponse)
-def go_to_pipeline(request: Request, user: User, dag_id: str) -> Response:
+def go_to_pipelines(request: Request, user: User, dag_id: str) -> Response:
     """Where a DAG's tab leads."""
     require_dag(user, dag_id)
     with open_report() as report:
-        pipeline = report.pipeline_of_dag(dag_id)
-    if pipeline is None:
+        moved = report.pipelines_of_dag(dag_id)
+        if len(moved) > 1:
+            return _list_pipelines(request, user, report, _links(request)("dag", dag_id=dag_id), moved)
+    if not moved:
         return render(
             request, "told.html", title=dag_id, told="No run of this DAG has begun an epoch of Lockstep's yet."
         )
-    return RedirectResponse(_links(request)("pipelines", pipeline), 303)
+    return RedirectResponse(_links(request)("pipelines", moved[0]), 303)
 
 
 @app.get("/run", response_class=HTMLResponse)
-def go_to_epoch(request: Request, user: User, dag_id: str, run_id: str) -> Response:
-    """Where a run's tab and its tasks' links lead. A run that moves a pack has many epochs: to their pipeline."""
+def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipeline: str | None = None) -> Response:
+    """Where a run's tab leads, and its tasks' links, which name their `pipeline`. A run that moves a pack has many
+    epochs: to their pipeline."""
     require_dag(user, dag_id)
     with open_report() as report:
-        attempt = report.find_run(RunKey(dag_id, run_id))
-        pipeline = attempt.pipeline if attempt else report.pipeline_of_dag(dag_id)
-    if attempt is not None:
-        return RedirectResponse(_links(request)("pipelines", attempt.pipeline, "epochs", attempt.epoch), 303)
-    if pipeline is not None:
-        return RedirectResponse(_links(request)("pipelines", pipeline), 303)
+        moved = report.pipelines_of_dag(dag_id)
+        asked = [pipeline] if pipeline is not None else moved
+        begun = report.epochs_of_run(RunKey(dag_id, run_id), asked)
+    if len(begun) == 1:
+        return RedirectResponse(_links(request)("pipelines", begun[0].pipeline, "epochs", begun[0].id), 303)
+    if begun:
+        return render(request, "run.html", dag_id=dag_id, run=RunKey(dag_id, run_id), epochs=begun)
+    if pipeline in moved or len(moved) == 1:
+        return RedirectResponse(_links(request)("pipelines", pipeline or moved[0]), 303)
+    if moved:
+        return RedirectResponse(_links(request)("dag", dag_id=dag_id), 303)
     return render(request, "told.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
 
 
@@ -207,50 +232,69 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         found = require_epoch(report, pipeline, epoch)
         history = report.history(pipeline, epoch)
         lives = report.generations(found.epoch)
-    possible = [one for one in ACTIONS.values() if acts and one.refused(found) is None]
-    decided_late = acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED)
+        errands = [one for one in ERRANDS.values() if acts and one.refused(found, report) is None]
     return render(
         request,
         "epoch.html",
         found=found,
-        history=history,
+        history=history[-MOST_HISTORY:],
+        earlier=max(0, len(history) - MOST_HISTORY),
         lives=lives,
-        actions=possible,
-        recoverable=decided_late,
-        restatable=acts and refuse_restating(found) is None,
+        actions=[one for one in ACTIONS.values() if acts and one.refused(found) is None],
+        errands=errands,
+        recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
+        unresolved=[
+            one.sink for one in found.participants if acts and found.stuck and not refuse_resolving(found, one.sink)
+        ],
         commands=commands(found) if acts else [],
     )
 
 
-@app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/restate", response_class=HTMLResponse)
-def ask_about_restating(request: Request, user: User, pipeline: str, epoch: int) -> Response:
+@app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}", response_class=HTMLResponse)
+def ask_about_resolving(request: Request, user: User, pipeline: str, epoch: int, sink: str) -> Response:
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-    refused = refuse_restating(found) or _refuse_triggering(user, found)
-    question = _question(user, "restate", found)
-    title = f"Restate {pipeline}, epoch {epoch}"
-    return _ask(request, question, title, refused, effects_of_restating(found), verb="Restate")
+    dag_id = _recovery_dag(user)
+    return _ask(
+        request,
+        _question(user, f"resolve {sink}", found),
+        f"What became of {pipeline}, epoch {epoch}, in {sink}?",
+        refuse_resolving(found, sink) or (None if dag_id else _NO_RECOVERY),
+        effects_of_resolving(sink, dag_id or ""),
+        verb="Resolve",
+        choices=choices_of_resolving(sink),
+    )
 
 
-@app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/restate")
-def restate_epoch(
-    request: Request, user: User, pipeline: str, epoch: int, reason: Reason = "", seal: Seal = ""
+@app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}")
+def resolve(
+    request: Request,
+    user: User,
+    pipeline: str,
+    epoch: int,
+    sink: str,
+    reason: Reason = "",
+    seal: Seal = "",
+    choice: Choice = "",
 ) -> Response:
     require_same_origin(request)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-    require_answer(_question(user, "restate", found), seal)
-    if refused := refuse_restating(found) or _refuse_triggering(user, found):
+    require_answer(_question(user, f"resolve {sink}", found), seal)
+    if refused := refuse_resolving(found, sink):
         raise FormRefused(refused)
-    run = restate(found, user.get_name(), require_reason(reason))
-    return render(request, "told.html", title="It is being restated", told=f"Run {run.run_id} does it.", run=run)
-
-
-def _refuse_triggering(user: BaseUser, found: EpochStatus) -> str | None:
-    dag_ids = frozenset({found.last_run.dag_id}) if found.last_run else frozenset()
-    return None if may(user, Right.TRIGGER, dag_ids) else "that needs the right to trigger its DAG"
+    said = next((one for one in RESOLUTIONS if one == choice), None)
+    if said is None:
+        raise FormRefused(f"say which: {' or '.join(RESOLUTIONS)}")
+    because = require_reason(reason)
+    if (dag_id := _recovery_dag(user)) is None:
+        raise FormRefused(_NO_RECOVERY)
+    with open_ledger(user) as ledger:
+        ask(ledger, found.epoch, sink, said, because)
+    run = trigger_resolution(dag_id, found.epoch, sink, user.get_name(), because)
+    return _tell_run(request, "It is being looked into", run)
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
@@ -260,9 +304,13 @@ def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, act
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
+        refused = _refused(wanted, user, found, report)
+        if refused is not None:
+            effects = []
+        else:
+            effects = wanted.effects(found, report) if isinstance(wanted, Errand) else wanted.effects(found)
     title = f"{wanted.title}: {pipeline}, epoch {epoch}"
-    question = _question(user, action, found)
-    return _ask(request, question, title, wanted.refused(found), wanted.effects(found), verb=wanted.title)
+    return _ask(request, _question(user, action, found), title, refused, effects, verb=wanted.title)
 
 
 @app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}")
@@ -274,13 +322,25 @@ def act_on_epoch(
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-    require_answer(_question(user, action, found), seal)
-    if refused := wanted.refused(found):
-        raise FormRefused(refused)
+        require_answer(_question(user, action, found), seal)
+        if refused := _refused(wanted, user, found, report):
+            raise FormRefused(refused)
     because = require_reason(reason)
+    if isinstance(wanted, Errand):
+        return _tell_run(request, "It is on its way", run_errand(wanted, found, user.get_name(), because))
     with open_ledger(user) as ledger:
         wanted.act(ledger, found, because)
     return RedirectResponse(_links(request)("pipelines", pipeline, "epochs", epoch), 303)
+
+
+def _refused(wanted: Action | Errand, user: BaseUser, found: EpochStatus, report: Report) -> str | None:
+    """Why it can't be done, or why not by this user; None: it can."""
+    if isinstance(wanted, Action):
+        return wanted.refused(found)
+    if refused := wanted.refused(found, report):
+        return refused
+    dag_ids = frozenset({found.last_run.dag_id}) if found.last_run else frozenset()
+    return None if may(user, Right.TRIGGER, dag_ids) else "that needs the right to trigger its DAG"
 
 
 @app.get("/pipelines/{pipeline:path}/recover", response_class=HTMLResponse)
@@ -305,16 +365,17 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
     because = require_reason(reason)
     if (dag_id := _recovery_dag(user)) is None:
         raise FormRefused(_NO_RECOVERY)
-    run = trigger_recovery(dag_id, pipeline, user.get_name(), because)
-    return render(request, "told.html", title="Recovery is on its way", told=f"Run {run.run_id} does it.", run=run)
+    return _tell_run(request, "Recovery is on its way", trigger_recovery(dag_id, pipeline, user.get_name(), because))
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
 def show_pipeline(request: Request, user: User, pipeline: str, before: Before = None, limit: Shown = 50) -> Response:
-    """Its epochs, youngest first, `limit` a page; on the first one also what else isn't finished."""
+    """Its epochs, youngest first, `limit` a page, on a time line with older ones; on the first page also what else
+    isn't finished. What it costs doesn't grow with the ledger."""
     with open_report() as report:
         acts = may(user, Right.ACT, require(report, user, Right.READ, pipeline))
         found = require_pipeline(report, pipeline, limit, before)
+        line = report.line(pipeline, limit=ON_THE_LINE, before=before)
     page, waiting = found.epochs[:limit], found.epochs[limit:]
     older = page[-1].epoch.id if len(page) == limit and page[-1].epoch.id > 1 else None
     return render(
@@ -324,6 +385,7 @@ def show_pipeline(request: Request, user: User, pipeline: str, before: Before = 
         acts=acts,
         page=page,
         waiting=waiting,
+        line=timeline(line, len(page), {one.epoch.id for one in found.stuck}),
         older=older,
         before=before,
         limit=limit,
@@ -339,10 +401,15 @@ def _recovery_dag(user: BaseUser) -> str | None:
     return next((one for one in recovery_dags() if may(user, Right.TRIGGER, frozenset({one}))), None)
 
 
-def _action(name: str) -> Action:
-    if name not in ACTIONS:
+def _action(name: str) -> Action | Errand:
+    found = ACTIONS.get(name) or ERRANDS.get(name)
+    if found is None:
         raise HTTPException(404, f"there is no {name}")
-    return ACTIONS[name]
+    return found
+
+
+def _tell_run(request: Request, title: str, run: RunKey) -> Response:
+    return render(request, "told.html", title=title, told=f"Run {run.run_id} does it.", run=run)
 
 
 def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
@@ -351,9 +418,17 @@ def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
 
 
 def _ask(
-    request: Request, question: Question, title: str, refused: str | None, effects: list[str], *, verb: str
+    request: Request,
+    question: Question,
+    title: str,
+    refused: str | None,
+    effects: list[str],
+    *,
+    verb: str,
+    choices: Mapping[Resolution, str] = MappingProxyType({}),
 ) -> Response:
-    """What the deed would do, and a form that asks for a reason; `refused`: why not, instead of the form."""
+    """What the deed would do, and a form that asks for a reason; `refused`: why not, instead of the form; `choices`: of
+    which a person has to say one, and what each comes to."""
     epoch = ("epochs", question.epoch) if question.epoch else ()
     return render(
         request,
@@ -362,6 +437,7 @@ def _ask(
         title=title,
         refused=refused,
         effects=effects,
+        choices=choices,
         seal=question.seal(),
         verb=verb,
         back=_links(request)("pipelines", question.pipeline, *epoch),

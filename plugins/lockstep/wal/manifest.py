@@ -20,7 +20,8 @@ from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 MANIFEST_FORMAT = 1
 STATE_FORMAT = 2  #: of a manifest that speaks of state: an older Lockstep must not go on without it
 HOME_FORMAT = 3  #: of a manifest one of whose outputs has its files elsewhere, with or without state
-_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT)
+RESTORED_FORMAT = 4  #: of one whose files are another WAL's
+_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT, RESTORED_FORMAT)
 
 
 def canonical(value: Json) -> bytes:
@@ -89,9 +90,27 @@ class SourceCount:
 
 
 @dataclass(frozen=True)
+class Quarantined:
+    """Rows of an output that left it for quarantine before the seal, sealed as an output is. `audits`: of how many of
+    them each audit says so; a row may offend several. `sealed` None: there are none."""
+
+    audits: Mapping[str, int]
+    sealed: OutputManifest | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.sealed.rows if self.sealed else 0
+
+    def summary(self) -> Json:
+        """What stays in the ledger."""
+        return {**(self.sealed.summary() if self.sealed else {"rows": 0}), "audits": dict(self.audits)}
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What one execution of `stage` sealed. `token` is the execution's. `facts`: the sha256 of what it has noted beside
-    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all."""
+    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all. `rows_in`: the
+    WAL of an earlier life of the range that has the files of outputs without a home, if this one refers to them."""
 
     deployment: str
     pipeline: str
@@ -103,6 +122,8 @@ class Manifest:
     state: SealedState | None = None
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  #: counts that were compared, by name
     facts: str | None = None
+    quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may send there
+    rows_in: str | None = None
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +155,7 @@ class Manifest:
 
     def summary(self) -> Json:
         """What stays in the ledger after cleanup: rows, digest, bytes, columns per output; counts per source;
-        rows, bytes, buckets per state; what was compared."""
+        rows, bytes, buckets per state; what was compared; what went to quarantine, per output."""
         summary: dict[str, Json] = {
             "digest_version": self.digest_version,
             "outputs": {name: output.summary() for name, output in self.outputs.items()},
@@ -144,6 +165,8 @@ class Manifest:
             summary["state"] = self.state.summary()
         if self.balances:
             summary["balances"] = {name: dict(counts) for name, counts in self.balances.items()}
+        if self.quarantined:
+            summary["quarantined"] = {name: found.summary() for name, found in self.quarantined.items()}
         return summary
 
 
@@ -162,11 +185,19 @@ def _to_json(manifest: Manifest) -> Json:
         value |= {"format": STATE_FORMAT, "state": state_to_json(manifest.state)}
     if any(output.home for output in manifest.outputs.values()):
         value["format"] = HOME_FORMAT
+    if manifest.rows_in is not None:
+        value |= {"format": RESTORED_FORMAT, "rows_in": manifest.rows_in}
     if manifest.balances:
         value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
     if manifest.facts is not None:
         value["facts"] = manifest.facts
+    if manifest.quarantined:
+        value["quarantined"] = {name: _quarantined(found) for name, found in manifest.quarantined.items()}
     return value
+
+
+def _quarantined(found: Quarantined) -> Json:
+    return {"audits": dict(found.audits), "sealed": _output(found.sealed) if found.sealed else None}
 
 
 def _output(output: OutputManifest) -> Json:
@@ -210,7 +241,14 @@ def _from_json(value: Json) -> Manifest:
             for name, counts in value.get("balances", {}).items()
         },
         facts=text(value["facts"]) if "facts" in value else None,
+        quarantined={name: _quarantined_of(name, found) for name, found in value.get("quarantined", {}).items()},
+        rows_in=text(value["rows_in"]) if "rows_in" in value else None,
     )
+
+
+def _quarantined_of(output: str, value: Json) -> Quarantined:
+    audits = {name: number(rows) for name, rows in value["audits"].items()}
+    return Quarantined(audits, _output_of(output, value["sealed"]) if value["sealed"] else None)
 
 
 def _output_of(name: str, value: Json) -> OutputManifest:

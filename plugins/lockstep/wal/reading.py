@@ -43,12 +43,19 @@ class SealedWal:
 
     @property
     def own(self) -> list[str]:
-        """The outputs whose files are in its folder; those of the others belong to the tables that adopt them."""
+        """The outputs whose files are in its folder; those of the others belong to the tables that adopt them, or to
+        the WAL that it refers to."""
+        return self.staged if self.manifest.rows_in is None else []
+
+    @property
+    def staged(self) -> list[str]:
+        """The outputs whose files are in staging."""
         return [name for name, output in self.manifest.outputs.items() if output.home is None]
 
     def _batches(self, output: OutputManifest) -> OutputBatches:
         home = output.home
-        storage, folder = (self.storage, self.folder) if home is None else self.find_home(home, self.manifest)
+        own = self.storage, self.manifest.rows_in or self.folder
+        storage, folder = own if home is None else self.find_home(home, self.manifest)
         noted = self._facts_of if self.manifest.facts is not None and home is not None else None
         return OutputBatches(storage, f"{folder}/{output.name}", output, noted)
 
@@ -163,6 +170,12 @@ class OutputBatches:
             self._compare(file.path, "rows", seen, file.rows)
             total += seen
         self._compare("all files", "rows", total, self.rows)
+
+    def by_file(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
+        """Each file's name and rows. One is to be read before the next one is asked for."""
+        for file in self._manifest.files:
+            with self._open(file) as rows:
+                yield file.path, rows.batches(self.schema)
 
     def check(self) -> None:
         """As an iteration does, up to each file's footer; an object that has the ETag of the sealed bytes isn't

@@ -89,6 +89,7 @@ class StageRequest:
     state: StateRequest | None = None  #: of a pipeline that has state
     homes: Mapping[str, HomeRequest] = field(default_factory=dict)  #: by output
     conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
+    quarantine: tuple[Json, ...] = ()  #: audits by which rows leave an output before the seal, as the plan froze them
     task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
 
     def to_json(self) -> Json:
@@ -104,6 +105,7 @@ class StageRequest:
             "state": self.state.to_json() if self.state else None,
             **({"homes": {name: home.to_json() for name, home in self.homes.items()}} if self.homes else {}),
             **({"conserved": list(self.conserved)} if self.conserved else {}),
+            **({"quarantine": list(self.quarantine)} if self.quarantine else {}),
             **({"task_seals": self.task_seals} if self.task_seals is not None else {}),
         }
 
@@ -122,8 +124,17 @@ class StageRequest:
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
             homes={name: HomeRequest.from_json(home) for name, home in value.get("homes", {}).items()},
             conserved=tuple(value.get("conserved", ())),
+            quarantine=tuple(value.get("quarantine", ())),
             task_seals=value.get("task_seals"),
         )
+
+
+@dataclass(frozen=True)
+class QuarantineCount:
+    """How many rows of an output went to quarantine, and by which audit how many of them."""
+
+    rows: int
+    audits: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,7 @@ class StageResult:
     state: Mapping[str, WrittenState] = field(default_factory=dict)
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: FoundFiles | None = None  #: what executors have read of them; in a file of its own
+    quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output that has such audits
 
     def to_json(self) -> Json:
         return {
@@ -146,13 +158,16 @@ class StageResult:
             "state": {name: written.to_json() for name, written in self.state.items()},
             "balances": {name: dict(counts) for name, counts in self.balances.items()},
             **({"files": FILES} if self.files is not None else {}),
+            **({"quarantined": {n: asdict(one) for n, one in self.quarantined.items()}} if self.quarantined else {}),
         }
 
     @classmethod
     def from_json(cls, value: Json) -> StageResult:
         counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
         state = {name: WrittenState.from_json(written) for name, written in value["state"].items()}
-        return cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
+        quarantined = {name: QuarantineCount(**one) for name, one in value.get("quarantined", {}).items()}
+        found = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
+        return replace(found, quarantined=quarantined)
 
 
 def read_request(request_uri: str) -> StageRequest:

@@ -19,7 +19,7 @@ from lockstep.wal.digest import RowDigest
 from lockstep.wal.found_files import FoundFile, SealedFile
 from lockstep.wal.manifest import OutputManifest
 
-QUARANTINE = "quarantine"  #: beside the outputs: malformed records, not part of the WAL
+QUARANTINE = "quarantine"  #: beside the outputs: malformed records, and rows that audits sent there
 _log = logging.getLogger(__name__)
 _THREADS = max(2, min(4, os.cpu_count() or 1))
 
@@ -73,6 +73,23 @@ def seal_outputs(
     sealed = seal_files(storage, found, early=early, known=_still_so(storage, folder, found, known))
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
     sync_folders(storage, folder, found)
+    return manifests
+
+
+def quarantine_of(output: str) -> str:
+    """Where an output's rows that audits sent to quarantine are, below an execution's folder. No source, whose records
+    stand beside them, is called so."""
+    return f"{QUARANTINE}/output={output}"
+
+
+def seal_quarantine(storage: Storage, folder: str, observed: Mapping[str, int]) -> dict[str, OutputManifest]:
+    """As `seal_outputs`, for the rows of each output that went to quarantine; `observed`: how many, at least one."""
+    if not observed:
+        return {}
+    found = {output: list_files(storage, f"{folder}/{quarantine_of(output)}") for output in observed}
+    sealed = seal_files(storage, found)
+    manifests = {output: _output_manifest(output, files, observed[output]) for output, files in sealed.items()}
+    sync_folders(storage, f"{folder}/{QUARANTINE}", [f"output={output}" for output in found])
     return manifests
 
 

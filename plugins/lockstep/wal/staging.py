@@ -36,13 +36,21 @@ from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._hdfs_storage import HdfsStorage
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
-from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors
+from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors, tree
 from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.home_staging import HomeStaging
-from lockstep.wal.manifest import Manifest, SourceCount, canonical
+from lockstep.wal.manifest import Manifest, Quarantined, SourceCount, canonical
 from lockstep.wal.noted_facts import FACTS, facts_of, without_facts
-from lockstep.wal.reading import SealedWal, UnsealedFile, naming_damage
-from lockstep.wal.sealing import NOTHING_KNOWN, QUARANTINE, KnownFiles, seal_at_home, seal_outputs
+from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
+from lockstep.wal.sealing import (
+    NOTHING_KNOWN,
+    QUARANTINE,
+    KnownFiles,
+    quarantine_of,
+    seal_at_home,
+    seal_outputs,
+    seal_quarantine,
+)
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
 
@@ -154,12 +162,14 @@ class Staging:
         early: EarlyDigests | None = None,
         homes: Mapping[str, OutputHome] = MappingProxyType({}),
         known: KnownFiles = NOTHING_KNOWN,
+        quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
         `observed` gives the rows per output from `DataFrame.observe`; `state` is what `StateStaging.seal` made;
         `early`: of `digesting_early`; `known`: what executors have read; `homes`: of the outputs that were written
-        below the tables that adopt them.
+        below the tables that adopt them; `quarantined`: of each output whose rows audits may send to quarantine, how
+        many rows they sent, and how many of them by which one.
         Raises `StageFailed` when the files aren't what was counted or can't be made durable, `StagingRefused` if there
         is a manifest. After any error the folder is rubbish.
         """
@@ -176,6 +186,7 @@ class Staging:
                 sealed_outputs[output] = seal_at_home(
                     there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch, known
                 )
+        away = seal_quarantine(self._storage, folder, {name: rows for name, (rows, _) in quarantined.items() if rows})
         manifest = Manifest(
             deployment,
             pipeline,
@@ -187,6 +198,48 @@ class Staging:
             state,
             balances or {},
             self._note(folder, facts_of(sealed_outputs)),
+            {name: Quarantined(dict(audits), away.get(name)) for name, (_, audits) in quarantined.items()},
+        )
+        reach(CrashPoint.STAGE_BEFORE_MANIFEST)
+        self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
+        reach(CrashPoint.STAGE_AFTER_MANIFEST)
+        return manifest
+
+    def seal_restored(
+        self,
+        folder: str,
+        of: SealedWal,
+        *,
+        deployment: str,
+        pipeline: str,
+        epoch: int,
+        token: int,
+        homes: Mapping[str, OutputHome] = MappingProxyType({}),
+    ) -> Manifest:
+        """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
+        (`homes`), whose files were written anew by `write_at_home`. `folder` and `homes` as of `seal`, and it raises
+        the same, also for rows at home that aren't those."""
+        sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
+        for name, home in homes.items():
+            there, known = self.home(home, deployment, pipeline), of.manifest.outputs[name]
+            found = seal_at_home(there.storage, there.folder(epoch, token), name, known.rows, home, epoch)
+            if (found.digest, found.columns) != (known.digest, known.columns):
+                raise StageFailed(
+                    f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
+                )
+            sealed[name] = found
+        rows_in = of.manifest.rows_in or of.folder
+        manifest = Manifest(
+            deployment,
+            pipeline,
+            epoch,
+            token,
+            without_facts(sealed),
+            of.manifest.sources,
+            of.manifest.digest_version,
+            balances=of.manifest.balances,
+            facts=self._note(folder, facts_of(sealed)),
+            rows_in=rows_in,
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
@@ -207,6 +260,8 @@ class Staging:
         named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         if named != wal:
             raise WalCorrupt(f"{wal} holds the manifest of {named}")
+        if manifest.rows_in is not None:
+            _parse(manifest.rows_in)
         return SealedWal(self._storage, wal, manifest, self._find_home)
 
     def at_home(self, manifest: Manifest) -> SealedWal:
@@ -214,6 +269,30 @@ class Staging:
         tables that adopted their files leave them there."""
         folder = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         return SealedWal(self._storage, folder, manifest, self._find_home)
+
+    def quarantined(self, manifest: Manifest, output: str, *, archived: bool) -> OutputBatches | None:
+        """Rows of an output that audits sent to quarantine, as sealed; None if there are none. `archived`: cleanup has
+        kept them beside the epochs."""
+        found = manifest.quarantined.get(output)
+        if found is None or found.sealed is None:
+            return None
+        wal = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
+        place = self.quarantine_folder(wal, archived=archived)
+        return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", found.sealed)
+
+    def quarantine_folder(self, wal: str, *, archived: bool) -> str:
+        """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
+        deployment, pipeline, epoch = _parse(wal)
+        return _kept_quarantine(deployment, pipeline, epoch) if archived else f"{wal}/{QUARANTINE}"
+
+    def is_quarantine_archived(self, wal: str) -> bool:
+        """Whether `archive` has moved all that a WAL's job sent to quarantine."""
+        return not self._has_files(f"{wal}/{QUARANTINE}") and self._has_files(_kept_quarantine(*_parse(wal)))
+
+    def _has_files(self, folder: str) -> bool:
+        with naming_errors("list", folder), suppress(FileNotFoundError):
+            return any(one.kind is Kind.FILE for one in tree(self._storage, folder))
+        return False
 
     def home(self, home: OutputHome, deployment: str, pipeline: str) -> HomeStaging:
         """What the pipeline has staged below the table that is an output's home."""
@@ -239,6 +318,10 @@ class Staging:
     def kept_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
         """The manifest that `archive` kept of a cleaned epoch. Raises `WalCorrupt` if it isn't there as it was."""
         return self._manifest(_kept(deployment, pipeline, epoch), manifest_hash)
+
+    def kept_quarantine_manifest(self, deployment: str, pipeline: str, epoch: int, manifest_hash: str) -> Manifest:
+        """As `kept_manifest`, of what was staged in a damaged WAL's place: its quarantine is the one that was kept."""
+        return self._manifest(f"{_kept_quarantine(deployment, pipeline, epoch)}/{MANIFEST}", manifest_hash)
 
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
         with naming_damage(self._storage, path):
@@ -375,10 +458,13 @@ class Staging:
         before."""
         _parse(wal)
         _parse(rows or wal)
-        kept = f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
+        kept = _kept_quarantine(deployment, pipeline, epoch)
         with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
                 self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
+            if rows not in (None, wal):  # other files may have the same rows
+                with suppress(FileNotFoundError):
+                    self._storage.replace(f"{kept}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
             move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
 
     def keep_samples(self, wal: str, samples: Json) -> str:
@@ -447,6 +533,10 @@ def _home(deployment: str, pipeline: str) -> str:
 
 def _kept(deployment: str, pipeline: str, epoch: int) -> str:
     return f"{_home(deployment, pipeline)}/{_KEPT}/epoch={epoch}.json"
+
+
+def _kept_quarantine(deployment: str, pipeline: str, epoch: int) -> str:
+    return f"{_home(deployment, pipeline)}/{QUARANTINE}/epoch={epoch}"
 
 
 def _kept_plan(deployment: str, pipeline: str, epoch: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from lockstep import epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
 from tests.e2e.pipelines import (
+    audited,
     held,
     mistaken,
     mistaken_submitted,
@@ -35,5 +36,6 @@ mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_loca
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
 packed_dag = epoch_dag(packed, pack=3, **YEAR)
+audited_dag = epoch_dag(audited, **YEAR)
 sharded_dag = epoch_dag(sharded, map_shards=True, **YEAR)
 recovery = recovery_dag(schedule="0 0 1 1 *")

@@ -61,6 +61,10 @@ class Lake(ABC):
         """Somebody writes every file anew."""
 
     @abstractmethod
+    def take_back(self, commits: int) -> None:
+        """Somebody has the table show what it showed so many commits ago."""
+
+    @abstractmethod
     def below(self) -> list[str]:
         """Every Parquet file below the table's folder, the table's or not."""
 
@@ -132,6 +136,9 @@ class DeltaLake(Lake):
     def foreign_compaction(self) -> None:
         on_table(self.root, lambda found: found.optimize.compact() and None)
 
+    def take_back(self, commits: int) -> None:
+        on_table(self.root, lambda found: found.restore(found.version() - commits) and None)
+
     def below(self) -> list[str]:
         found = [path for path in self.root.rglob("*.parquet") if "_delta_log" not in path.parts]
         return sorted(str(path.relative_to(self.root)) for path in found)
@@ -178,6 +185,15 @@ class IcebergLake(Lake):
     def foreign_compaction(self) -> None:
         with self._target.table() as table:
             table.overwrite(table.scan().to_arrow())
+
+    def take_back(self, commits: int) -> None:
+        with self._target.table() as table:
+            snapshot = table.current_snapshot()
+            for _ in range(commits):
+                assert snapshot is not None and snapshot.parent_snapshot_id is not None
+                snapshot = table.snapshot_by_id(snapshot.parent_snapshot_id)
+            assert snapshot is not None
+            table.manage_snapshots().rollback_to_snapshot(snapshot.snapshot_id).commit()
 
     def below(self) -> list[str]:
         with self._target.table() as table:

@@ -31,7 +31,7 @@ from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
 from tests.sinks.delta_target import on_table
 from tests.sinks.open_apart import OpenApart
 
-NEW = sealed(ROWS - 3, start=70_000)
+NEW, LAST = sealed(ROWS - 3, start=70_000), sealed(ROWS + 2, start=80_000)
 
 
 def at(number: int) -> SinkEpoch:
@@ -150,6 +150,26 @@ def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake,
     assert CrashPoint.COMPACT_AFTER_WRITE in steps, steps
 
 
+def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place(lake: Lake) -> None:
+    """Markers outlive the way back to an older version of the table: by them epoch 3 is shown, and epoch 1 replaced."""
+    wals = lake.fill(1, 2)
+    first, third = (Replaced(one, at(one).manifest_hash, {"rows": ROWS}) for one in (1, 3))
+    take_place(lake, 3, 1)
+    lake.take_back(1)
+    expect_rows(lake.target, wals[1], wals[2])
+    new = replace(at(6), replaced=(replace(third, rows={"rows": ROWS - 3}),), generation=2)
+    few = replace(new, earlier=(replace(first, rows={"rows": ROWS - 1}, heir=3),))
+    with pytest.raises(PreflightRefused, match=f"{ROWS} rows have the number of epoch 1, which brought {ROWS - 1}"):
+        prepare(lake.target, few, LAST)
+    new = replace(new, earlier=(replace(first, heir=3),))
+    vote = prepare(lake.target, new, LAST)
+    with pytest.raises(PublishBlocked, match="is decided"):
+        publish(lake.target, few, vote, LAST)
+    assert publish(lake.target, new, vote, LAST) is Publication.SENT
+    expect_rows(lake.target, wals[2], LAST)
+    expect_proof(lake.target, new, LAST)
+
+
 # --- what can't be done ----------------------------------------------------------------------------------------------
 
 
@@ -206,6 +226,20 @@ def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:
         lifting(0).require_liftable(None)
     with pytest.raises(PreflightRefused, match="an older partitioning"):
         lifting(1).require_liftable(None)
+
+
+def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_that_took_its_place() -> None:
+    def lifting(heir: int) -> Lifting[Any]:
+        two = Replaced(2, "b", {"rows": 1})
+        taking = replace(REPLACEMENT, replaced=(two,), earlier=(Replaced(1, "a", {"rows": 1}, heir=heir),))
+        return Lifting[Any](OneFile(), "lockstep_epoch", taking, "rows")  # type: ignore[arg-type]
+
+    with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, whose place epoch 2 took, beside 1"):
+        lifting(2).require_liftable(None)
+    with pytest.raises(PublishBlocked, match=r"whose place epoch 2 took.*is decided"):
+        lifting(2).lift(None)
+    lifted = lifting(7).lift(None)  # its own heir has no row here
+    assert [file.path for file in lifted.removed] == ["part-0.parquet"] and lifted.added == ()
 
 
 def test_a_file_whose_bounds_leave_the_epochs_out_is_not_opened() -> None:

@@ -1,7 +1,14 @@
 -- The oldest `unfinished` that are unfinished (null: all of them), and the youngest below number `before` (null: of all);
 -- each with the number of its attempts and the run that came last, and of a cursor's that may wait for it the epoch that
--- it follows.
-SELECT e.*, now() - e.changed_at AS age, now() - e.attempted_at AS attempt_age,
+-- it follows. `brief`: without the plan, and of what the seal recorded only how many rows an output has. A plan may name
+-- ten thousand files: a list shows none of them.
+SELECT e.pipeline, e.id, e.span, e.state, e.attempt, e.owner_dag, e.owner_run, e.wal, e.manifest_hash, e.code_version,
+       e.reason, e.planned_at, e.based_on, e.restaged_wal, e.restaged_hash, e.reordered, e.root, e.generation, e.replaces,
+       e.replaces_to, e.restated_because, e.restores, CASE WHEN NOT %(brief)s THEN e.plan END AS plan,
+       CASE WHEN NOT %(brief)s THEN e.summary ELSE jsonb_build_object('outputs', coalesce((
+           SELECT jsonb_object_agg(key, jsonb_build_object('rows', value -> 'rows')) FILTER (WHERE value ? 'rows')
+           FROM jsonb_each(e.summary -> 'outputs')), '{}')) END AS summary,
+       now() - e.changed_at AS age, now() - e.attempted_at AS attempt_age,
        e.lease_until IS NOT NULL AND e.lease_until > now() AS leased,
        now() - coalesce(e.lease_until, e.attempted_at) AS silence,
        (SELECT count(DISTINCT t.attempt) FROM lockstep.transition t
@@ -25,6 +32,8 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT id, state FROM lockstep.epoch
     WHERE e.span IS NULL AND e.state IN ('planned', 'staged', 'committed')
-      AND pipeline = e.pipeline AND id < e.id AND state <> 'void' ORDER BY id DESC LIMIT 1
+      AND (e.generation = 0 OR e.replaces_to IS NOT NULL)
+      AND pipeline = e.pipeline AND id < CASE WHEN e.replaces_to IS NULL THEN e.id ELSE e.replaces END
+      AND state NOT IN ('replaced', 'void') AND (generation = 0 OR replaces_to IS NOT NULL) ORDER BY id DESC LIMIT 1
 ) b ON true
 ORDER BY e.pipeline, e.id DESC

@@ -6,4 +6,9 @@ WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'committed' AND wal
       SELECT FROM jsonb_each(summary -> 'outputs') AS sealed FULL JOIN jsonb_each(%(summary)s::jsonb -> 'outputs') AS found USING (key)
       WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (found.value -> 'rows', found.value -> 'digest')
   )
+  AND NOT EXISTS (
+      SELECT FROM jsonb_each(coalesce(summary -> 'quarantined', '{}')) AS sealed
+      FULL JOIN jsonb_each(coalesce(%(summary)s::jsonb -> 'quarantined', '{}')) AS found USING (key)
+      WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (found.value -> 'rows', found.value -> 'digest')
+  )
 RETURNING *

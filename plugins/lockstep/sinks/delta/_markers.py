@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from deltalake import DeltaTable, Transaction
@@ -18,6 +19,8 @@ from lockstep.sinks.values import Marker, SinkEpoch
 
 _DIGITS = 13  # hex digits of the manifest's hash that one number carries
 _PARTS = 5
+_BOUNDS = ("start", "end")  # of its interval, in microseconds since
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,21 @@ class TxnMarkers:
             return None
         parts = [table.transaction_version(self._name(epoch, f"manifest:{part}")) for part in range(_PARTS)]
         return Marker(
-            epoch, token, _joined([part or 0 for part in parts]), replaced=tuple(self._replaced(table, epoch))
+            epoch,
+            token,
+            _joined([part or 0 for part in parts]),
+            self._span(table, epoch),
+            tuple(self._replaced(table, epoch)),
         )
+
+    def _span(self, table: DeltaTable, epoch: int) -> str | None:
+        """Of an older version's marker nobody can tell; it is found by the span's own name."""
+        start, end = (table.transaction_version(self._name(epoch, bound)) for bound in _BOUNDS)
+        if start is None or end is None:
+            return None
+        life = table.transaction_version(self._name(epoch, "generation"))
+        bounds = "/".join((_ZERO + timedelta(microseconds=one)).isoformat() for one in (start, end))
+        return f"{bounds}/{life}" if life else bounds
 
     def _replaced(self, table: DeltaTable, epoch: int) -> Iterator[int]:
         """Those whose places it has taken."""
@@ -76,12 +92,22 @@ class TxnMarkers:
             self._name(epoch.id, "rows"): rows,
             **{self._name(epoch.id, f"manifest:{n}"): part for n, part in enumerate(_split(epoch.manifest_hash))},
             **({self._name("span", epoch.span): epoch.id} if epoch.span else {}),
+            **dict(self._told_of_range(epoch)),
             **{self._name(epoch.id, f"replaced:{n}"): replaced.id for n, replaced in enumerate(epoch.replaced)},
             **{self._name(replaced.id, "replaced by"): epoch.id for replaced in epoch.replaced},
             self._name("newest"): newest,
             self._name("last"): epoch.id,
         }
         return [Transaction(name, number) for name, number in told.items()]
+
+    def _told_of_range(self, epoch: SinkEpoch) -> Iterator[tuple[str, int]]:
+        """So that who knows only the epoch's number finds its range."""
+        if epoch.interval is None:
+            return
+        for name, bound in zip(_BOUNDS, (epoch.interval.start, epoch.interval.end), strict=True):
+            yield self._name(epoch.id, name), (bound - _ZERO) // timedelta(microseconds=1)
+        if epoch.generation:
+            yield self._name(epoch.id, "generation"), epoch.generation
 
     def compacted(self, number: int, rows: int) -> list[Transaction]:
         """What the table knows a compaction by, for good, whatever its sink is called by then."""

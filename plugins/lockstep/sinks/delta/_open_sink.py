@@ -227,6 +227,10 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         with self._reaching():
             return self._markers.of_span(head, span)
 
+    def has_replaced(self, head: DeltaTable, epoch: int) -> bool:
+        with self._reaching():
+            return self._markers.replaced_by(head, epoch) is not None
+
     def validate(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> None:
         self._require_fit(head, {output.output: output.schema})
         self._add_actions(head, output, _RESTAGE)

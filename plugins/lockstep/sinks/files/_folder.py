@@ -239,7 +239,7 @@ class FolderTarget(MarkedTarget[Path]):
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._require_range(listing, span)
 
-    def take_away_replaced(self, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             link_new(self._marker(listing.epoch), self._of_replaced(epoch))

@@ -208,12 +208,11 @@ class HdfsTarget(MarkedTarget[str]):
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._require_range(listing, span)
 
-    def take_away_replaced(self, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            with suppress(FileExistsError):  # before a file goes: who goes on to show one looks here afterwards
-                draft = self._path_in(f"_replaced~{secrets.token_hex(8)}")
-                self._files.create(self._of_replaced(epoch), listing.to_bytes(), draft)
+            if self.replaced_by(epoch) is None:  # before a file goes: who goes on to show one looks here afterwards
+                self._create(self.scratch(txn), self._of_replaced(epoch), listing.to_bytes())
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
             self._take_away_files(epoch)
 

@@ -8,7 +8,7 @@ commit is Flink's FileSink.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 
@@ -32,7 +32,7 @@ from lockstep.sinks.files._layout import FileLayout
 from lockstep.sinks.files._listing import FileFact, Listing, names_of
 from lockstep.sinks.files._target import FileTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
-from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, SinkEpoch, Txn
+from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, Replaced, SinkEpoch, Txn
 
 
 class OpenFileSink(TwoPhaseCommitSink):
@@ -95,7 +95,7 @@ class OpenFileSink(TwoPhaseCommitSink):
 
     def pre_commit(self, txn: Txn) -> Vote:
         epoch, facts = self._written.pop(txn.token)
-        listing = self._listing(epoch, facts)
+        listing = self._listing(epoch, facts, decided=False)
         with self._storage(lambda: self._target.discard(txn)):
             self._target.vote(self._target.folder(txn), listing)
             target_id = self._target.require()
@@ -137,7 +137,7 @@ class OpenFileSink(TwoPhaseCommitSink):
         manifest; any other marker is for a person."""
         shown = self._target.shown(txn.epoch)
         if shown and shown.manifest_hash[:12] == txn.manifest:
-            self._target.take_away_replaced(shown)
+            self._target.take_away_replaced(txn, shown)
             self._target.discard(txn, just_shown=created)
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
@@ -162,7 +162,7 @@ class OpenFileSink(TwoPhaseCommitSink):
         facts: tuple[FileFact, ...] | None = None
         for batches in wal:
             facts = self._write_files(folder, epoch, batches)
-        listing = self._listing(epoch, facts)
+        listing = self._listing(epoch, facts, decided=True)
         self._target.vote(folder, listing)
         return listing
 
@@ -239,22 +239,24 @@ class OpenFileSink(TwoPhaseCommitSink):
         write = partial(self._layout.write, self._prefix(epoch.id), epoch, batches)
         return self._target.write(folder, write)
 
-    def _listing(self, epoch: SinkEpoch, facts: tuple[FileFact, ...] | None) -> Listing:
+    def _listing(self, epoch: SinkEpoch, facts: tuple[FileFact, ...] | None, *, decided: bool) -> Listing:
         if facts is None:
             raise SinkRejected(f"sink {self.name}: the WAL of epoch {epoch.id} has no output {self.sink.output!r}")
         name = self._target.owner
         owner = (name.deployment, name.pipeline, name.sink)
-        replaced = self._all_replaced(epoch)
+        replaced = self._all_replaced(epoch, decided)
         return Listing(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span, replaced)
 
-    def _all_replaced(self, epoch: SinkEpoch) -> tuple[int, ...]:
+    def _all_replaced(self, epoch: SinkEpoch, decided: bool) -> tuple[int, ...]:
         """Those whose places the epoch takes, and theirs: who lists markers while some are made may miss one of them.
 
-        Raises `LedgerConflict` if one isn't shown as it was decided."""
-        found = set[int]()
-        for replaced in epoch.replaced:
-            found |= {replaced.id, *self._require_shown(replaced, self.find_marker(replaced.id), epoch).replaced}
-        return tuple(sorted(found))
+        Raises `LedgerConflict` if one isn't shown as it was decided; of a decided epoch see `_taken_away`."""
+        found: Sequence[tuple[Replaced, Marker | None]]
+        if decided:
+            found = self._taken_away(epoch, self.find_marker)
+        else:
+            found = [(one, self._require_shown(one, self.find_marker(one.id), epoch)) for one in epoch.replaced]
+        return tuple(sorted({id for one, marker in found for id in (one.id, *(marker.replaced if marker else ()))}))
 
     # --- names ---
 

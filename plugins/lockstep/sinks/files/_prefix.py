@@ -258,7 +258,7 @@ class PrefixTarget(MarkedTarget[str]):
             return False
         return True
 
-    def take_away_replaced(self, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             self._create(self._of_replaced(epoch), listing.to_bytes())  # who goes on to show a file looks here then

@@ -95,8 +95,9 @@ class FileTarget(Protocol):
     def replaced_by(self, epoch: int) -> int | None:
         """The epoch that has taken the place of another one here, whose files may be gone by now."""
 
-    def take_away_replaced(self, listing: Listing) -> None:
-        """Take away the files of the epochs that `listing`, whose marker stands, has replaced. Their markers stay."""
+    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+        """Take away the files of the epochs that `listing`, whose marker stands, has replaced. Their markers stay.
+        What this needs for a moment is `txn`'s, and swept with it."""
 
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         """Raise `PreflightRefused` if something that is no folder stands where a bucket would be."""

@@ -114,6 +114,9 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def marker_of_span_in(self, head: Table, span: str) -> Marker | None:
         return _proof(self._table.markers(head).find_span(span))
 
+    def has_replaced(self, head: Table, epoch: int) -> bool:
+        return self._table.markers(head).is_replaced(epoch)
+
     def adopt(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> Answer:
         changed = PublishBlocked(
             f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"

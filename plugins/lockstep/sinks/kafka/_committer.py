@@ -26,9 +26,10 @@ from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 
 def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
-    """Stable per (deployment, pipeline, sink, shard). With intervals by epoch, or parallel ones fence each other."""
+    """Stable per (deployment, pipeline, sink, shard). By epoch, too, where others may be sent beside it: or they fence
+    each other."""
     whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
-    one = f"-{epoch.id}" if epoch.interval is not None else ""
+    one = f"-{epoch.id}" if epoch.interval is not None or epoch.generation else ""
     return f"lockstep-{whose}{one}-{shard}"
 
 

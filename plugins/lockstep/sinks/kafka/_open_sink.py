@@ -231,6 +231,14 @@ class TransactionalKafkaSink(OpenKafkaSink):
         """Those of an epoch that are committed, by shard, once nothing that is open could be one."""
         return self._markers.find(epoch)
 
+    def find_any_marker(self, epoch: int) -> Marker | None:
+        return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
+
+    def tells_rest(self, epoch: int) -> bool:
+        """Markers of older versions don't say how many shards there are."""
+        told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
+        return len(told) == 1 and all(shards is not None for shards, _ in told)
+
     def _starts(self, epoch: int) -> Mapping[int, int]:
         """Before the first of the epoch's shards."""
         found = self.shard_markers(epoch)

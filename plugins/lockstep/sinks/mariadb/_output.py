@@ -23,7 +23,8 @@ from lockstep.sinks.mariadb._tables import (
     require_insert,
 )
 from lockstep.sinks.mariadb._upsert import Upsert, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey, refuse_referred
+from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 _REFERRING = """
@@ -63,7 +64,8 @@ class MariaDbOutput(TableOutput[Cursor]):
         return find_unique_keys(cursor, self.relation, schema.names, self.epoch_column)
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Load | Upsert:
-        load = Load(self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        told = (self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
+        load = Load(*told, columns_come=self.adds_columns)
         return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
@@ -93,6 +95,15 @@ class MariaDbOutput(TableOutput[Cursor]):
         cursor.execute(statement, (epoch,))
         (found,) = cursor.fetchone() or (0,)
         return bool(found)
+
+    def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        statement = "UPDATE {table} SET {deleted} = TRUE WHERE {column} = %s AND NOT {deleted}"
+        return cursor.execute(compose(statement, **self._names(epoch_column), deleted=DELETED_COLUMN), (epoch,))
+
+    def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
+        statement = "SELECT {column}, {order}, COUNT(*) FROM {table} GROUP BY {column}, {order}"
+        cursor.execute(compose(statement, **self._names(epoch_column), order=ORDER_COLUMN))
+        return [Tally(*map(int, row)) for row in cursor.fetchall()]
 
     def _names(self, epoch_column: str) -> dict[str, Name]:
         return {"table": self.relation.names, "column": epoch_column}

@@ -28,7 +28,8 @@ class MariaDbSink(TableSink):
 
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
-    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `guarantee` (write_ahead):
+    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `on_missing`: what becomes of
+    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `guarantee` (write_ahead):
     "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none". `on_new_columns`: "add" has
     a table get the columns that it lacks, nullable, before the vote: MariaDB commits such a change by itself.
     """

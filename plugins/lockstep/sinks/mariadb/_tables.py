@@ -20,7 +20,8 @@ from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 _FIND = "SELECT table_type, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 
 _COLUMNS = """
-    SELECT column_name, data_type, column_type, is_nullable = 'NO', column_default IS NOT NULL, extra,
+    SELECT column_name, data_type, column_type, is_nullable = 'NO',
+           COALESCE(column_default, 'NULL') <> 'NULL', extra,
            character_set_name, numeric_precision, numeric_scale, datetime_precision, collation_name
     FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 """

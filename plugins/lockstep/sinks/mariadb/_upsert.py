@@ -6,7 +6,7 @@ calls it a deadlock that transactions want the same keys, one of them is tried a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,16 +81,21 @@ class Upsert(TableUpsert[Cursor, LoadText]):
         return cursor.fetchone() == (1,)
 
     def _merge(self, cursor: Cursor, staging: Relation, encoding: LoadText, rows: int) -> int:
-        cursor.execute(self._insert_or_update(staging, encoding))
+        cursor.execute(self._insert_or_update(staging, encoding, self._cleared(cursor, encoding)))
         return loader_of(cursor).last_insert().new
 
-    def _insert_or_update(self, staging: Relation, encoding: LoadText) -> str:
+    def _left_out(self, cursor: Cursor, encoding: LoadText) -> list[str]:
+        table = find_table(cursor, self.load.relation, self.load.database.where)
+        return table.null_without(encoding.names) if table is not None else []
+
+    def _insert_or_update(self, staging: Relation, encoding: LoadText, cleared: Sequence[str]) -> str:
         """The order is assigned last and the epoch before it: assignments see what those before them have done."""
         start = compose("INSERT INTO {table} ", table=self.load.relation.names)
         source = compose(" FROM {table} ORDER BY ", table=staging.names)
         rest = [name for name in encoding.names if name not in (*self._key, ORDER_COLUMN, encoding.epoch_column)]
         newer = _newer(self._given, self._here, encoding)
-        replaced = [
+        replaced = [f"{self._here(name)} = IF({newer}, NULL, {self._here(name)})" for name in cleared]
+        replaced += [
             f"{self._here(name)} = IF({newer}, {self._given(name)}, {self._here(name)})"
             for name in (*rest, str(encoding.epoch_column))
         ]

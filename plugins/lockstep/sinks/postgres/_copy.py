@@ -39,7 +39,6 @@ class Copy(TableLoad[Cursor, "Encoding"]):
     """One output's way into one table for one epoch."""
 
     database: Database
-    adds_columns: bool = False
 
     def _make_fit(self, cursor: Cursor, schema: pa.Schema) -> None:
         if not self.adds_columns:

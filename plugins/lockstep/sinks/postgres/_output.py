@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from psycopg2 import sql
@@ -18,7 +18,8 @@ from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.postgres._rights import require_rights
 from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys, has_triggers
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
-from lockstep.sinks.tables.output import TableOutput, UniqueKey, refuse_referred
+from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
 from lockstep.sinks.values import Batches, SinkEpoch, Standing
 
 _REFERRING = """
@@ -60,12 +61,12 @@ class PostgresOutput(TableOutput[Cursor]):
 
     def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> Copy | Upsert:
         told = (self.database, self.output, self.relation, epoch.id, self.epoch_column, rejected)
-        copy = Copy(*told, adds_columns=self.adds_columns)
+        copy = Copy(*told, self.adds_columns and not self.held, self.adds_columns)
         return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
-        writer = self.writer(epoch, SinkRejected)
+        writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
         assert isinstance(writer, Upsert)
         connection = self.database.connect(f"lockstep {self.where} verify"[:63])
         try:
@@ -93,6 +94,18 @@ class PostgresOutput(TableOutput[Cursor]):
         cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
         (found,) = cursor.fetchone() or (False,)
         return bool(found)
+
+    def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        statement = sql.SQL("UPDATE {} SET {deleted} = true WHERE {} = %s AND NOT {deleted}")
+        table, deleted = sql.Identifier(*self.relation.names), sql.Identifier(DELETED_COLUMN)
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column), deleted=deleted), (epoch,))
+        return cursor.rowcount
+
+    def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
+        statement = sql.SQL("SELECT {column}, {order}, count(*) FROM {table} GROUP BY {column}, {order}")
+        names = {"column": sql.Identifier(epoch_column), "order": sql.Identifier(ORDER_COLUMN)}
+        cursor.execute(statement.format(**names, table=sql.Identifier(*self.relation.names)))
+        return [Tally(*row) for row in cursor.fetchall()]
 
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return read_rows(self.database, self.relation, epoch_column, epoch, schema)

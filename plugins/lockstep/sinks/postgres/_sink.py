@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import SINK_ERRORS, InvalidPipeline
+from lockstep.errors import SINK_ERRORS
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
@@ -32,9 +32,10 @@ class PostgresSink(TableSink):
 
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
-    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `guarantee` (write_ahead):
-    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none". `on_new_columns`
-    (write_ahead): "add" has a table get the columns that it lacks, nullable, in the transaction that shows the rows.
+    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `on_missing`: what becomes of
+    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `guarantee` (write_ahead):
+    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none". `on_new_columns`:
+    "add" has a table get the columns that it lacks, nullable, in the transaction that shows the rows.
     """
 
     default_schema = "public"
@@ -42,14 +43,6 @@ class PostgresSink(TableSink):
     @property
     def loads_early(self) -> bool:
         return self.protocol == "two_phase" and not self.replaces
-
-    def _check_arguments(self) -> None:
-        super()._check_arguments()
-        if self.adds_columns and self.protocol == "two_phase":
-            raise InvalidPipeline(
-                f"sink {self.name}: on_new_columns='add' needs protocol='write_ahead': a prepared transaction that has "
-                "added a column keeps every reader out until the decision"
-            )
 
     def _spelled(self, table: str) -> str:
         return str(self._relation(table))

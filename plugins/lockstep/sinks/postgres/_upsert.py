@@ -7,6 +7,7 @@ it is left. It can't be a temporary one: PREPARE TRANSACTION refuses a transacti
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.postgres._copy import Encoding
 from lockstep.sinks.postgres._harmless import takes_text
-from lockstep.sinks.postgres._tables import Table
+from lockstep.sinks.postgres._tables import Table, find_table
 from lockstep.sinks.tables.held_rows import HeldRows
 from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
@@ -84,7 +85,8 @@ class Upsert(TableUpsert[Cursor, Encoding]):
 
     def _merge(self, cursor: Cursor, staging: Relation, encoding: Encoding, rows: int) -> int:
         before = self._growth(cursor)
-        cursor.execute(self._insert_or_update(staging, encoding, by_bytes=self._tells_apart_by_bytes(cursor)))
+        cleared = self._cleared(cursor, encoding)
+        cursor.execute(self._insert_or_update(staging, encoding, cleared, by_bytes=self._tells_apart_by_bytes(cursor)))
         if cursor.rowcount != rows:  # else each was put in
             self._require_all(cursor, staging, encoding)
         return self._growth(cursor) - before
@@ -110,6 +112,10 @@ class Upsert(TableUpsert[Cursor, Encoding]):
         cursor.execute(statement.format(**names, least=least, most=most))
         return cursor.fetchone() == (True,)
 
+    def _left_out(self, cursor: Cursor, encoding: Encoding) -> list[str]:
+        table = find_table(cursor, self.load.relation, self.load.database.where)
+        return table.null_without(encoding.names) if table is not None else []
+
     @property
     def _named(self) -> dict[str, object]:
         return {"schema": self.load.relation.schema, "table": self.load.relation.table, "key": self._key}
@@ -132,7 +138,9 @@ class Upsert(TableUpsert[Cursor, Encoding]):
             found = (error.diag.message_detail or "").removesuffix(" is duplicated.")
             raise self.load.rejected(self.upserts.duplicates(self.load.output, [found])) from cause(error, True)
 
-    def _insert_or_update(self, staging: Relation, encoding: Encoding, *, by_bytes: bool) -> sql.Composable:
+    def _insert_or_update(
+        self, staging: Relation, encoding: Encoding, cleared: Sequence[str], *, by_bytes: bool
+    ) -> sql.Composable:
         """`by_bytes`: sorted as held rows are, so that those who insert and those who update don't deadlock."""
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN
         texts = {name for name, kind, _ in encoding.fields if kind.name == "text" and by_bytes}
@@ -154,7 +162,8 @@ class Upsert(TableUpsert[Cursor, Encoding]):
             sorted_by=sorted_by,
             descending=sql.SQL(", {} DESC").format(sql.Identifier(ORDER_COLUMN)) if by_column else sql.SQL(""),
             replaced=sql.SQL(", ").join(
-                sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in replaced
+                [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in replaced]
+                + [sql.SQL("{} = NULL").format(sql.Identifier(name)) for name in cleared]
             ),
             age_here=self._age("t", encoding),
             age_given=self._age("excluded", encoding),

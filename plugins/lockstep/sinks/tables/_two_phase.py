@@ -1,21 +1,26 @@
-"""Tables by two-phase commit: the rows wait in a prepared transaction for the decision."""
+"""Tables by two-phase commit: the rows wait in a prepared transaction for the decision.
+
+But for an epoch with which a table gets columns, where those come in the transaction of the rows: prepared, it would
+keep every reader out until it is finished. Its rows are tried before the vote, which has no handle, and written after
+the decision, as by write-ahead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import KeysHeld, PublishBlocked, SinkRejected, SinkUnavailable
+from lockstep.errors import KeysHeld, PreflightRefused, PublishBusy, SinkRejected, SinkUnavailable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableClaim, TableTarget
 from lockstep.sinks.two_phase import EarlyTransaction, TwoPhaseCommitSink
-from lockstep.sinks.values import Batches, SinkEpoch, Txn
+from lockstep.sinks.values import Batches, Publication, SinkEpoch, Txn
 
 Cursor = TypeVar("Cursor")
 
@@ -26,6 +31,9 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
     def __init__(self, sink: Sink, target: TableTarget[Cursor], *, create: bool, shared: bool) -> None:
         super().__init__(sink, target, create=create, shared=shared)
         self._branches = target.branches
+        #: where rows wait for the decision: such a transaction adds no columns, whatever became of the table meanwhile
+        held = {output: replace(table, held=True) for output, table in target.outputs.items()}
+        self._holding: TableTarget[Cursor] = replace(target, outputs=held)
         self._open: dict[str, TableClaim[Cursor]] = {}  #: by handle
 
     def close(self) -> None:
@@ -36,13 +44,62 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
     def _require_room(self, cursor: Cursor) -> None:
         self._branches.require_room(cursor)
 
+    # --- an epoch with which a table gets columns ---
+
+    @property
+    def needs_turn(self) -> bool:
+        """The next epoch may have such a column with another type."""
+        return self._adds_columns
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        super().preflight(schemas)
+        if schemas is not None and self._adds_columns and not self.replaces:
+            self._require_no_keys(schemas)
+
+    def _require_no_keys(self, schemas: Mapping[str, pa.Schema]) -> None:
+        """Rows that are only tried keep no other epoch's from having their keys. Raises `PreflightRefused`."""
+        with self._target.database.transaction("looking for unique keys", rejected=PreflightRefused) as cursor:
+            for output, table in self._target.outputs.items():
+                for key in table.unique_keys(cursor, schemas[output]):
+                    if not key.by_epoch:
+                        raise PreflightRefused(
+                            f"sink {self.name}: {table.relation} has the unique key {key.name}: an epoch that brings "
+                            "columns is written after the decision, when another one's rows may have its keys: add "
+                            "the columns yourself, or say protocol='write_ahead'"
+                        )
+
+    def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        if not self._adds_columns:
+            return super().prepare(epoch, wal)
+        reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
+        vote = self._try(epoch, wal, try_rows=True)
+        reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
+        return vote
+
+    def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
+        if vote.handle is not None:
+            return super().publish(epoch, vote, wal)
+        self._require_target(vote)
+        if self._proof(epoch):
+            return Publication.FOUND
+        try:
+            if self.write_again(epoch, wal):
+                return Publication.SENT
+        except SinkUnavailable as error:
+            if isinstance(error, KeysHeld) or self._target.database.is_locked_out(error):
+                self._take_back(epoch, lambda other: True)  # whoever is prepared has the table, and may wait for a turn
+            raise
+        if self._proof(epoch):
+            return Publication.FOUND
+        raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
+
     # --- before the decision ---
 
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
         txn = self._txn(epoch)
-        claim = self._target.claim_to_vote(epoch, txn.handle)
+        claim = self._holding.claim_to_vote(epoch, txn.handle)
         try:
-            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)
+            self._holding.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)
         except BaseException:
             claim.close()
             raise
@@ -54,29 +111,33 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
 
     def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
         """Only where nobody else has to wait for rows that aren't committed for as long as the job takes."""
+        if self._adds_columns:
+            return None
         with self._target.database.transaction("looking for keys and triggers") as cursor:
             held = [table.holds_others_up(cursor, schemas[name]) for name, table in self._target.outputs.items()]
-        return None if any(held) else _EarlyBranch(self, self._target.claim_to_vote(epoch))
+        return None if any(held) else _EarlyBranch(self, self._holding.claim_to_vote(epoch))
 
     def adopt(self, claim: TableClaim[Cursor], epoch: SinkEpoch) -> Txn:
         """Go on with a claim whose rows were loaded before the manifest was known."""
-        self._target.name_manifest(claim, epoch)
+        self._holding.name_manifest(claim, epoch)
         txn = self._txn(epoch)
         self._open[txn.handle] = claim
         return txn
 
     def write(self, txn: Txn, batches: Batches) -> None:
+        claim = self._open[txn.handle]
         try:
-            self._target.load(self._open[txn.handle], batches, SinkRejected)
+            self._holding.load(claim, batches, SinkRejected)
+            reach(CrashPoint.PREPARE_AFTER_WRITE)
+            self._holding.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
         except BaseException:
             self._open.pop(txn.handle).close()
             raise
-        reach(CrashPoint.PREPARE_AFTER_WRITE)
 
     def pre_commit(self, txn: Txn) -> Vote:
         claim = self._open.pop(txn.handle)
         try:
-            self._target.record_rows(claim, f"preparing epoch {txn.epoch}")
+            self._holding.record_rows(claim, f"preparing epoch {txn.epoch}")
             reach(CrashPoint.PREPARE_AFTER_COUNTS)
             self._branches.prepare(claim.cursor, txn)
         finally:
@@ -122,13 +183,13 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
             return self._write_again(epoch, wal)
         except KeysHeld:
             if epoch.interval is None:  # later epochs of a cursor wait for this one, which waits for their keys
-                self._take_back_later_ones(epoch)
+                self._take_back(epoch, lambda other: other > epoch.id)
             raise
 
-    def _take_back_later_ones(self, epoch: SinkEpoch) -> None:
-        """Whatever was voted for is in the WAL, and is written again when its turn comes."""
+    def _take_back(self, epoch: SinkEpoch, is_in_the_way: Callable[[int], bool]) -> None:
+        """Whatever other epochs have voted for is in the WAL, and is written again when its turn comes."""
         for txn in self.pending():
-            if txn.epoch > epoch.id:
+            if txn.epoch != epoch.id and is_in_the_way(txn.epoch):
                 self._branches.roll_back(txn.handle)
 
     def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
@@ -136,10 +197,9 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
             if not claim.claimed:
                 return False
             reach(CrashPoint.PUBLISH_AFTER_MARKER)
-            self._target.remove_replaced(claim, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
+            self._begin_to_send(claim)
             for batches in wal:
-                self._target.load(claim, batches, PublishBlocked)
-                reach(CrashPoint.PUBLISH_AFTER_WRITE)
+                self._send_output(claim, batches)
             self._markers.commit_checkpoint(epoch, claim)
         return True
 
@@ -152,11 +212,11 @@ class _EarlyBranch(Generic[Cursor]):
     claim: TableClaim[Cursor]
 
     def write(self, batches: Batches) -> None:
-        self.sink._target.load_more(self.claim, batches, SinkRejected)
+        self.sink._holding.load_more(self.claim, batches, SinkRejected)
         reach(CrashPoint.PREPARE_AFTER_WRITE)
 
     def keep_alive(self) -> None:
-        self.sink._target.keep_alive(self.claim)
+        self.sink._holding.keep_alive(self.claim)
 
     def name_manifest(self, epoch: SinkEpoch) -> Txn:
         txn = self.sink.adopt(self.claim, epoch)

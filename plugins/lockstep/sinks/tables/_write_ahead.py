@@ -9,9 +9,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
+from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers.outside import OutsideCommitter
@@ -111,38 +110,14 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         """With `try_rows` it writes the rows that the tables could refuse, and rolls back."""
-        try:
-            return self._try(epoch, wal)
-        except SinkUnavailable as error:
-            if not self._target.database.is_locked_out(error):
-                raise
-            return self._try(epoch, wal)  # a stopped execution of a lower token had the keys; its session was ended
-
-    def _try(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        claim = self._target.begin_trial(epoch)
-        try:
-            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)  # also where no row is tried
-            for batches in wal:
-                self._try_output(claim, batches)
-            self._target.check_trial(claim, self.guarantee)
-        finally:
-            claim.close()
-        return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
-
-    def _try_output(self, claim: TableClaim[Cursor], batches: Batches) -> None:
-        if not self._try_rows:
-            self._target.try_encoding(claim, batches)
-            return
-        self._target.try_rows(claim, batches)
-        reach(CrashPoint.PREPARE_AFTER_WRITE)
+        return self._try(epoch, wal, try_rows=self._try_rows)
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
         assert isinstance(session, TableClaim)
-        self._target.remove_replaced(session, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
+        self._begin_to_send(session)
         super()._send(epoch, wal, session)
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, TableClaim)
-        self._target.load(session, batches, PublishBlocked)
-        reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        self._send_output(session, batches)
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -25,6 +25,9 @@ class ColumnFacts(Protocol):
 
     @property
     def needed(self) -> bool: ...
+
+    @property
+    def has_default(self) -> bool: ...
 
     @property
     def generated(self) -> bool: ...
@@ -59,6 +62,14 @@ class TargetTable(ABC, Generic[Column]):
         """The columns of `schema` that the table doesn't have; the epoch's is the sink's own."""
         filled = self.epoch_column(epoch_column) or epoch_column
         return [column for column in schema if column.name not in {*self.columns, filled}]
+
+    def null_without(self, names: Collection[str]) -> list[str]:
+        """Those columns that are null in a row of which only `names` are given."""
+        return [
+            column.name
+            for column in self.columns.values()
+            if not (column.not_null or column.has_default or column.generated or column.name in names)
+        ]
 
     def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None:
         """Compare `schema` with the columns, by name; the sink fills `epoch_column`. `where`: sink and output, for a

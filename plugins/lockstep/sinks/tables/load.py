@@ -79,6 +79,8 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
     epoch: int
     epoch_column: str | None
     rejected: type[LockstepError] = SinkRejected  #: what to raise when the server refuses the rows
+    adds_columns: bool = False  #: with the rows the table gets those that the output has and it lacks
+    columns_come: bool = False  #: epochs bring some: not every one has all of the table's
 
     # --- what each database does in its own way ---
 
@@ -186,6 +188,10 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         """Put all `rows` that are newer than what stands into the table; returns how many keys are new there."""
 
     @abstractmethod
+    def _left_out(self, cursor: Cursor, encoding: Encoding) -> list[str]:
+        """Columns of the table that are null in the row of an epoch that doesn't have them."""
+
+    @abstractmethod
     def _look(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> tuple[Any, ...]:
         """The numbers of `Standing`."""
 
@@ -277,6 +283,11 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
             encoding = self.load.encoding(cursor, stored.schema)
         with self._stage(cursor, encoding, stored) as staging:
             return Standing(*(int(number or 0) for number in self._look(cursor, staging, encoding)))
+
+    def _cleared(self, cursor: Cursor, encoding: Encoding) -> list[str]:
+        """Columns that a row loses when a newer one replaces it: where epochs bring columns, those that this one
+        doesn't have. Else whoever was published first would decide what stands there."""
+        return self._left_out(cursor, encoding) if self.load.columns_come else []
 
     @property
     def _key(self) -> list[str]:

@@ -7,11 +7,13 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from lockstep.errors import PreflightRefused
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Vote
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables._markers import MarkerCommitter
-from lockstep.sinks.tables.target import TableTarget
+from lockstep.sinks.tables.target import TableClaim, TableTarget
 from lockstep.sinks.values import Batches, EpochCut, Guarantee, Marker, ReadCut, SinkEpoch, Standing
 
 Cursor = TypeVar("Cursor")
@@ -43,11 +45,6 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
             target.own.claim(cursor, relations, shared=self._shared)
 
     def require_replaceable(self) -> None:
-        if self.replaces:
-            raise PreflightRefused(
-                f"sink {self.name}: what it has shown can't be replaced: in its tables newer rows replace older ones "
-                "by key (mode='upsert'), and what a key had before is gone"
-            )
         if self.guarantee is not Guarantee.EXACTLY_ONCE:
             raise PreflightRefused(
                 f"sink {self.name}: what it has shown can't be replaced: with guarantee={self.guarantee.value!r} "
@@ -61,10 +58,49 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
         reading = self._target.database.transaction("looking at what is to be replaced", rejected=PreflightRefused)
         with reading as cursor:
             for table in self._target.outputs.values():
-                table.require_deletable(cursor)
+                table.require_replaceable(cursor)
 
     def _require_room(self, cursor: Cursor) -> None:
         """Refuse a server that has no place for what this protocol leaves there."""
+
+    # --- rows that are only written after the decision ---
+
+    def _try(self, epoch: SinkEpoch, wal: Iterable[Batches], *, try_rows: bool) -> Vote:
+        """A vote for an epoch of which nothing stays in the target: types and counts are compared, with `try_rows` the
+        rows that the tables could refuse are written and rolled back."""
+        try:
+            return self._try_once(epoch, wal, try_rows)
+        except SinkUnavailable as error:
+            if not self._target.database.is_locked_out(error):
+                raise
+            # a stopped execution of a lower token had the keys; its session was ended
+            return self._try_once(epoch, wal, try_rows)
+
+    def _try_once(self, epoch: SinkEpoch, wal: Iterable[Batches], try_rows: bool) -> Vote:
+        claim = self._target.begin_trial(epoch)
+        try:
+            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)  # also where no row is tried
+            for batches in wal:
+                # which keys of a replaced epoch are missing only the table tells
+                if try_rows or (self.replaces and claim.replaced):
+                    self._target.try_rows(claim, batches)
+                    reach(CrashPoint.PREPARE_AFTER_WRITE)
+                    self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
+                else:
+                    self._target.try_encoding(claim, batches)
+            self._target.check_trial(claim, self.guarantee)
+        finally:
+            claim.close()
+        return Vote(epoch.token, None, claim.target_id, dict(claim.rows))
+
+    def _begin_to_send(self, claim: TableClaim[Cursor]) -> None:
+        self._target.remove_replaced(claim, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
+
+    def _send_output(self, claim: TableClaim[Cursor], batches: Batches) -> None:
+        """Send one output's rows of a decided epoch, in the transaction that shows them."""
+        self._target.load(claim, batches, PublishBlocked)
+        reach(CrashPoint.PUBLISH_AFTER_WRITE)
+        self._target.settle_replaced(claim, batches.output, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
 
     def disclaim(self) -> None:
         with self._target.database.transaction("letting the tables go") as cursor:
@@ -90,6 +126,13 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._target.outputs[output].read(epoch, schema)
+
+    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._target.outputs[output].read_left(epoch, schema)
+
+    @property
+    def keeps_replaced(self) -> bool:
+        return any(table.keeps_replaced for table in self._target.outputs.values())
 
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
         return [output.cut(epochs) for output in self._target.outputs.values()]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
 from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
-from lockstep.sinks.tables.upserts import Upserts
-from lockstep.sinks.values import Batches, EpochCut, ReadCut, SinkEpoch, Standing
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order, Upserts
+from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, SinkEpoch, Standing
 
 
 class FoundTable(Protocol):
@@ -39,6 +40,14 @@ Cursor = TypeVar("Cursor")
 Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
 
 
+class Tally(NamedTuple):
+    """How many rows of an upserted table have this number and this order."""
+
+    epoch: int
+    order: int
+    rows: int
+
+
 class RowWriter(Protocol[Cursor_contra]):
     """How one epoch's rows of an output get into the table, within the transaction of a cursor."""
 
@@ -55,7 +64,8 @@ class RowWriter(Protocol[Cursor_contra]):
 
 @dataclass(frozen=True)
 class TableOutput(ABC, Generic[Cursor]):
-    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks."""
+    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks; but not
+    with rows that are `held` back until the decision."""
 
     database: Database[Cursor]
     own: OwnTables[Cursor]
@@ -64,6 +74,7 @@ class TableOutput(ABC, Generic[Cursor]):
     epoch_column: str | None
     upserts: Upserts | None
     adds_columns: bool = False
+    held: bool = False
 
     # --- what each database does in its own way ---
 
@@ -114,6 +125,15 @@ class TableOutput(ABC, Generic[Cursor]):
         """Whether there is a row of the epoch."""
 
     @abstractmethod
+    def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
+        """Make tombstones of an epoch's rows, of a table that has such; returns how many are none yet that it meets
+        now."""
+
+    @abstractmethod
+    def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
+        """Whose rows the table has; only for upserts."""
+
+    @abstractmethod
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of an epoch, under the table's names."""
 
@@ -142,12 +162,15 @@ class TableOutput(ABC, Generic[Cursor]):
             return False
         table, stored = self._find(cursor), self._stored(schemas[self.output])
         assert table is not None
-        new = table.lacking(stored, self.epoch_column) if self.adds_columns else []
-        if new and self._meet_new_columns(cursor, new):
-            table, new = self._find(cursor), []
-            assert table is not None
+        ours = {ORDER_COLUMN, DELETED_COLUMN, *(self.upserts.keys[self.output] if self.upserts is not None else ())}
+        lacking = table.lacking(stored, self.epoch_column) if self.adds_columns else []
+        new = [column for column in lacking if self.upserts is None or column.name not in ours]
         known = pa.schema([column for column in stored if column not in new])
         self._compare(table, known)
+        if new and self._meet_new_columns(cursor, new):
+            table, known, new = self._find(cursor), stored, []
+            assert table is not None
+            self._compare(table, known)
         self._require_rights(cursor, known)
         return bool(new)
 
@@ -171,23 +194,96 @@ class TableOutput(ABC, Generic[Cursor]):
         rows = self._read(column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
-    def require_deletable(self, cursor: Cursor) -> None:
-        """Raises `PreflightRefused` where nobody can tell an epoch's rows, or may delete them. A table that isn't there
-        shows none."""
+    def read_left(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """As `read`, without tombstones."""
+        deleted = self.upserts.deleted if self.upserts is not None else None
+        for batch in self.read(epoch, schema):
+            yield batch if deleted is None else batch.filter(pc.invert(batch.column(deleted)))
+
+    # --- rows that are replaced ---
+
+    def require_replaceable(self, cursor: Cursor) -> None:
+        """Raises `PreflightRefused` where nobody can tell an epoch's rows, or may take them away. A table that isn't
+        there shows none."""
+        upserts = self.upserts
+        if upserts is not None and upserts.order is Order.COLUMN:
+            raise PreflightRefused(
+                f"{self.where}: rows of table {self.relation} can't be replaced: which is newer column "
+                f"{upserts.order_column} says, and of two with the same order the epoch's number; an epoch that takes "
+                "another's place has a larger number than those of later ranges, and would replace their rows"
+            )
         if (table := self._find(cursor)) is not None:
             column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
-            self._require_may_delete(cursor, column)
+            if self._deletes:
+                self._require_may_delete(cursor, column)
 
-    def delete(self, cursor: Cursor, epoch: int) -> int:
-        """Delete the rows of an epoch within the cursor's transaction; returns how many there were. Raises
-        `PreflightRefused` where nobody can tell them."""
-        found = self._find(cursor), self.own.other_owners(cursor, self.relation)
-        return self._delete(cursor, self._find_epoch_column(*found), epoch)
+    @property
+    def keeps_replaced(self) -> bool:
+        """Whether rows of a replaced epoch may stay."""
+        return self.upserts is not None and self.upserts.on_missing is OnMissing.KEEP
 
-    def shows(self, cursor: Cursor, epoch: int) -> bool:
-        """Whether there is a row of the epoch. Raises as `delete` does."""
-        found = self._find(cursor), self.own.other_owners(cursor, self.relation)
-        return self._shows(cursor, self._find_epoch_column(*found), epoch)
+    @property
+    def _deletes(self) -> bool:
+        """Whether rows that are replaced are deleted from the table."""
+        upserts = self.upserts
+        return upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None)
+
+    def remove(self, cursor: Cursor, replaced: Replaced) -> str:
+        """Delete a replaced epoch's rows within the cursor's transaction, before those come that take their place;
+        returns why they can't be taken away, or "". Raises `PreflightRefused` where nobody can tell them."""
+        column = self._own_epoch_column(cursor)
+        rows, sealed = self._delete(cursor, column, replaced.id), replaced.rows.get(self.output)
+        if fault := _fault_of_number(rows, replaced, sealed):
+            return fault
+        return _fault_of_removal(replaced) if rows != sealed and self._shows(cursor, column, replaced.id) else ""
+
+    def look_at_replaced(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
+        """Of upserts, before the rows come that take a replaced epoch's place: why nobody can tell its rows, or ""."""
+        assert self.upserts is not None
+        keep = self.upserts.on_missing is OnMissing.KEEP
+        if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
+            return (
+                f"nothing says that epoch {replaced.id} has brought its rows there by key, so nobody can tell which "
+                "they are: they went into another table, or by an older version of Lockstep"
+            )
+        tallies, order = self._tally(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
+        found = [tally for tally in tallies if tally.epoch == replaced.id]
+        if fault := _fault_of_number(sum(tally.rows for tally in found), replaced, replaced.rows.get(self.output)):
+            return fault
+        if any(order is None or tally.order > order for tally in found):
+            return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would stay in its place"
+        alike = {tally.epoch: tally.rows for tally in tallies if tally.order == order}
+        strange = [] if keep else self.own.unmarked(cursor, alike.keys())
+        if not strange:
+            return ""
+        return (
+            f"{sum(alike[number] for number in strange)} rows have the order of epoch {replaced.id} and a number that "
+            f"no epoch of this sink has ({', '.join(map(str, strange[:3]))}), so nobody can tell whether it wrote "
+            "them: was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
+        )
+
+    def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
+        """Of upserts, once the rows are there that take a replaced epoch's place: do with those of its rows that are
+        left what `OnMissing` says; returns why that can't be, or ""."""
+        assert self.upserts is not None
+        column = self._own_epoch_column(cursor)
+        match self.upserts.on_missing:
+            case OnMissing.KEEP:
+                return ""
+            case OnMissing.REFUSE:
+                left = sum(tally.rows for tally in self._tally(cursor, column) if tally.epoch == replaced.id)
+                return _fault_of_missing(left, epoch, replaced) if left else ""
+        if self.upserts.deleted is None:
+            if gone := self._delete(cursor, column, replaced.id):
+                self.own.count_keys(cursor, epoch, self.relation, -gone)
+            return _fault_of_removal(replaced) if self._shows(cursor, column, replaced.id) else ""
+        self._bury(cursor, column, replaced.id)
+        return _fault_of_removal(replaced) if self._bury(cursor, column, replaced.id) else ""
+
+    def _own_epoch_column(self, cursor: Cursor) -> str:
+        return self._find_epoch_column(self._find(cursor), self.own.other_owners(cursor, self.relation))
+
+    # --- readers ---
 
     def cut(self, epochs: EpochCut) -> ReadCut:
         """The rows of these epochs. Raises `TargetUnreadable` where nobody can tell them apart, or newer rows have
@@ -227,6 +323,31 @@ class TableOutput(ABC, Generic[Cursor]):
                 "numbers of two sinks can't be told apart"
             )
         return column
+
+
+def _fault_of_number(rows: int, replaced: Replaced, sealed: int | None) -> str:
+    """Fewer rows than were sealed are nobody's loss: a person has deleted some, or newer ones have their keys."""
+    if sealed is None or rows <= sealed:
+        return ""
+    return (
+        f"{rows} rows have the number of epoch {replaced.id}, which brought {sealed}: the others are somebody else's, "
+        "a former owner's for instance, and would be taken away with them; give those another number, or null"
+    )
+
+
+def _fault_of_removal(replaced: Replaced) -> str:
+    return (
+        f"rows of epoch {replaced.id} are there still when they were taken away: a trigger or a rule of the table "
+        "keeps them, and readers would see them beside those that take their place"
+    )
+
+
+def _fault_of_missing(rows: int, epoch: SinkEpoch, replaced: Replaced) -> str:
+    return (
+        f"{rows} rows of epoch {replaced.id} have keys that epoch {epoch.id}, which takes its place, has no row of, "
+        "and what those keys had before is gone: say on_missing='delete' in the sink, and they are deleted, or "
+        "on_missing='keep', and they stay"
+    )
 
 
 def refuse_referred(where: str, relation: Relation, referring: Sequence[str]) -> None:

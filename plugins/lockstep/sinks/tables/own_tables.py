@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
@@ -68,6 +68,10 @@ _OTHER_OWNERS = (
     "SELECT deployment, pipeline, sink, shared FROM {targets} WHERE {relation} IN %s "
     "AND NOT (deployment = %s AND pipeline = %s AND sink = %s)"
 )
+_BROUGHT = (
+    "SELECT new FROM {keys} WHERE deployment = %s AND pipeline = %s AND sink = %s AND relation = %s AND epoch = %s"
+)
+_MARKED = "SELECT epoch FROM {markers} WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch IN %s"
 _MISSING_KEYS = (
     "SELECT GREATEST(0, (SELECT COALESCE(SUM(new), 0) FROM {keys} WHERE deployment = %s AND pipeline = %s "
     "AND sink = %s AND relation = %s) - (SELECT COUNT(*) FROM {table}))"
@@ -270,9 +274,22 @@ class OwnTables(ABC, Generic[Cursor]):
     # --- keys of upserts ---
 
     def count_keys(self, cursor: Cursor, epoch: SinkEpoch, relation: Relation, new: int) -> None:
-        """Note that this transaction brings `new` keys into `relation`; what an epoch brings again adds to it."""
+        """Note that this transaction brings `new` keys into `relation`, or, below 0, takes some away; it adds to what
+        the epoch has brought before."""
         row = (*self.owner_key, str(relation), epoch.id, new)
         self._change(cursor, self.add_keys, row, keys=self.table(KEYS))
+
+    def has_brought(self, cursor: Cursor, epoch: int, relation: Relation) -> bool:
+        """Whether the epoch's rows went into `relation`, by key and with its number."""
+        values, keys = (*self.owner_key, str(relation), epoch), self.table(KEYS)
+        return bool(self._query(cursor, _BROUGHT, values, keys=keys))
+
+    def unmarked(self, cursor: Cursor, epochs: Collection[int]) -> list[int]:
+        """Those of `epochs` that the sink has no marker of."""
+        if not epochs:
+            return []
+        values, markers = (*self.owner_key, tuple(epochs)), self.table(MARKERS)
+        return sorted({*epochs} - {int(epoch) for (epoch,) in self._query(cursor, _MARKED, values, markers=markers)})
 
     def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
         """How many keys `relation` has less than its epochs have brought; in one snapshot."""

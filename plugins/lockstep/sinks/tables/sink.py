@@ -22,6 +22,7 @@ from lockstep.sinks.values import Guarantee, SinkContext
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 Validate: TypeAlias = Literal["load", "schema"]
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
+OnMissingName: TypeAlias = Literal["refuse", "delete", "keep"]
 
 Cursor = TypeVar("Cursor")
 
@@ -29,7 +30,7 @@ Cursor = TypeVar("Cursor")
 class TableSink(Sink):
     """Tables of one database, all of which show an epoch together. What the arguments mean is told by each database."""
 
-    operational = frozenset({"lock_timeout"})
+    operational = frozenset({"lock_timeout", "on_missing"})
     default_schema: ClassVar[str | None] = None  #: of Lockstep's own tables; None: the connection's
 
     def __init__(
@@ -52,9 +53,10 @@ class TableSink(Sink):
         guarantee: str = Guarantee.EXACTLY_ONCE,
         committer: str | None = None,
         on_new_columns: OnNewColumns = "refuse",
+        on_missing: OnMissingName = "refuse",
     ) -> None:
         super().__init__(name)
-        self.upserts = Upserts.of(name, tables, mode, key, order, deleted)
+        self.upserts = Upserts.of(name, tables, mode, key, order, deleted, on_missing)
         self.replaces = self.upserts is not None
         # an upsert that is prepared holds keys
         self.protocol: ProtocolName = protocol or ("write_ahead" if self.replaces else "two_phase")
@@ -77,11 +79,6 @@ class TableSink(Sink):
         if self.on_new_columns not in ("refuse", "add"):
             raise InvalidPipeline(
                 f"sink {self.name}: on_new_columns={self.on_new_columns!r} is neither 'refuse' nor 'add'"
-            )
-        if self.on_new_columns == "add" and self.upserts is not None:
-            raise InvalidPipeline(
-                f"sink {self.name}: mode='upsert' adds no columns to its tables: add them yourself, and leave "
-                "on_new_columns='refuse'"
             )
         if not self.lock_timeout > 0:
             raise InvalidPipeline(f"sink {self.name}: lock_timeout is {self.lock_timeout}, has to be above 0 seconds")

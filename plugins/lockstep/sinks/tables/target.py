@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from lockstep.crash import CrashPoint, reach
@@ -15,7 +15,7 @@ from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
-from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
+from lockstep.sinks.values import Batches, Guarantee, Replaced, SinkEpoch
 
 _log = logging.getLogger(__name__)
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
@@ -34,6 +34,7 @@ class TableClaim(Generic[Cursor]):
     close: Callable[[], None]  #: ends the transaction: without a commit or prepare before, nothing of it happened
     claimed: bool = False
     rows: dict[str, int] = field(default_factory=dict)
+    replaced: list[Replaced] = field(default_factory=list)  #: the target shows it, and its rows are to go
 
 
 @dataclass(frozen=True)
@@ -127,31 +128,73 @@ class TableTarget(ABC, Generic[Cursor]):
     # --- rows that are replaced ---
 
     def remove_replaced(self, claim: TableClaim[Cursor], removed: CrashPoint, *, decided: bool = False) -> None:
-        """Delete the rows whose place the claim's take, in its transaction, and no others. Raises `LedgerConflict`
-        where the target doesn't show them as they were decided, `SinkRejected` (`decided`: `PublishBlocked`),
-        `SinkUnavailable`.
+        """Delete the rows whose place the claim's take, in its transaction, and no others; of upserts only look at
+        them: `settle_replaced` comes after the rows. Raises `LedgerConflict` where the target doesn't show them as they
+        were decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
 
         A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
-        epoch that takes its place is lacking there, so that a decided one goes on.
+        epoch that takes its place is lacking there, so that a decided one goes on. It may show the lives before that
+        one again: their rows go, too. What it lacks gets a marker, or who has stood still since before that would show
+        its rows beside those that have taken their place.
         """
-        rejected = PublishBlocked if decided else SinkRejected
-        for replaced in claim.epoch.replaced:
-            with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
-                marker = self.own.find_marker(claim.cursor, replaced.id)
-            if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
-                found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
-                raise LedgerConflict(
-                    f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
-                    f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
-                )
-            for table in self.outputs.values():
-                with self._held_off(claim), self.database.naming(f"deleting from {table.relation}", rejected):
-                    rows = table.delete(claim.cursor, replaced.id)
-                    left = rows != replaced.rows.get(table.output) and table.shows(claim.cursor, replaced.id)
-                if fault := _fault_of_removal(rows, left, replaced.rows.get(table.output)):
-                    raise rejected(f"{table.where}: table {table.relation}: {fault.format(epoch=replaced.id)}")
+        shown = [self._remove(claim, replaced, removed, decided) for replaced in claim.epoch.replaced]
+        for earlier in () if all(shown) else claim.epoch.earlier:
+            self._remove(claim, earlier, removed, decided)
+
+    def _remove(self, claim: TableClaim[Cursor], replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
+        """Whether the target shows it."""
+        shows, rejected = self._shows_replaced(claim, replaced, decided), PublishBlocked if decided else SinkRejected
+        if shows:
+            claim.replaced.append(replaced)
+        for table in self.outputs.values():
+            if table.upserts is None:
+                with self._taking_away(claim, table, replaced, rejected) as faults:
+                    faults.append(table.remove(claim.cursor, replaced))
                 reach(removed)
-                _log.info("%s: %s rows of epoch %s deleted from %s", table.where, rows, replaced.id, table.relation)
+            elif shows:
+                with self._taking_away(claim, table, replaced, rejected) as faults:
+                    faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
+        return shows
+
+    def _shows_replaced(self, claim: TableClaim[Cursor], replaced: Replaced, decided: bool) -> bool:
+        """Of a decided one: if it returns False, nobody ever shows it here."""
+        with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
+            marker = self.own.find_marker(claim.cursor, replaced.id)
+            if marker is None and decided:
+                told = _as_shown(replaced, claim.epoch)
+                if self.own.insert_marker(claim.cursor, told):
+                    return False
+                marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
+        if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
+            found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+            raise LedgerConflict(
+                f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
+                f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
+            )
+        return marker is not None
+
+    def settle_replaced(
+        self, claim: TableClaim[Cursor], output: str, removed: CrashPoint, *, decided: bool = False
+    ) -> None:
+        """Once the claim's rows of an output that is upserted are there, take away those of the epochs that it replaces
+        whose keys it doesn't have. Raises as `remove_replaced`."""
+        table = self.outputs[output]
+        for replaced in claim.replaced if table.upserts is not None else ():
+            with self._taking_away(claim, table, replaced, PublishBlocked if decided else SinkRejected) as faults:
+                faults.append(table.settle(claim.cursor, claim.epoch, replaced))
+            reach(removed)
+
+    @contextmanager
+    def _taking_away(
+        self, claim: TableClaim[Cursor], table: TableOutput[Cursor], replaced: Replaced, rejected: type[LockstepError]
+    ) -> Iterator[list[str]]:
+        """Raise `rejected` with the first fault that the list has at the end."""
+        faults: list[str] = []
+        doing = f"taking rows of epoch {replaced.id} away from {table.relation}"
+        with self._held_off(claim), self.database.naming(doing, rejected):
+            yield faults
+        if fault := next(filter(None, faults), None):
+            raise rejected(f"{table.where}: table {table.relation}: {fault}")
 
     # --- rows ---
 
@@ -231,17 +274,10 @@ class TableTarget(ABC, Generic[Cursor]):
         reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
 
 
-def _fault_of_removal(rows: int, left: bool, sealed: int | None) -> str:
-    """Why the rows of an epoch can't be taken away, or "". Fewer than were sealed are nobody's loss: a person has
-    deleted some before."""
-    if sealed is not None and rows > sealed:
-        return (
-            f"{rows} rows have the number of epoch {{epoch}}, which brought {sealed}: the others are somebody else's, "
-            "a former owner's for instance, and would be deleted with them; give those another number, or null"
-        )
-    if left:
-        return (
-            "rows of epoch {epoch} are there still when they were deleted: a trigger or a rule of the table keeps "
-            "them, and readers would see them beside those that take their place"
-        )
-    return ""
+def _as_shown(replaced: Replaced, epoch: SinkEpoch) -> SinkEpoch:
+    """What the marker of an epoch that the target never shows says, whose place `epoch` takes: its range and its
+    generation too, or a rebuilt ledger would find a generation that nobody has a marker of."""
+    told = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
+    if epoch.interval is None:
+        return told
+    return replace(told, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))

@@ -6,6 +6,9 @@ tombstone): older rows that come later don't bring the key back.
 
 Beside the output's columns a table has the epoch column (bigint), `lockstep_order` (bigint) and, where the output has a
 column that says "deleted", `lockstep_deleted` (boolean) in place of that column.
+
+An epoch that takes another one's place has its order, and a larger number. So it replaces that one's rows, and none
+that an epoch of a later range has written meanwhile; what it has no row for is told by `OnMissing`.
 """
 
 from __future__ import annotations
@@ -53,6 +56,15 @@ class Order(StrEnum):
     COLUMN = "column"  #: a column of the output: an integer, a date (days) or a timestamp (microseconds)
 
 
+class OnMissing(StrEnum):
+    """What becomes of a row whose epoch was replaced by one that has no row of its key. What stood there before the
+    replaced epoch is gone, so it can't come back."""
+
+    REFUSE = "refuse"  #: the epoch that would take the place isn't decided
+    DELETE = "delete"  #: it becomes a tombstone; where the table has none, it is deleted
+    KEEP = "keep"  #: it stays as it is
+
+
 @dataclass(frozen=True)
 class Upserts:
     """How a sink tells its rows apart. `order` None: the interval's end, or the epoch's number where it has none."""
@@ -62,22 +74,32 @@ class Upserts:
     order: Order | None = None
     order_column: str | None = None
     deleted: str | None = None  #: the output's boolean column
+    on_missing: OnMissing = OnMissing.REFUSE
 
     # --- the definition ---
 
     @classmethod
     def of(
-        cls, sink: str, outputs: Iterable[str], mode: str, key: Keys | None, order: str | None, deleted: str | None
+        cls,
+        sink: str,
+        outputs: Iterable[str],
+        mode: str,
+        key: Keys | None,
+        order: str | None,
+        deleted: str | None,
+        on_missing: str = OnMissing.REFUSE,
     ) -> Upserts | None:
         """What the arguments of a sink ask for; None for mode "append". Raises `InvalidPipeline`."""
         if mode not in tuple(Mode):
             raise InvalidPipeline(f"sink {sink}: mode={mode!r} is neither 'append' nor 'upsert'")
+        if on_missing not in tuple(OnMissing):
+            raise InvalidPipeline(f"sink {sink}: on_missing={on_missing!r} is neither 'refuse', 'delete' nor 'keep'")
         if mode == Mode.APPEND:
-            if key is not None or order is not None or deleted is not None:
-                raise InvalidPipeline(f"sink {sink}: key, order and deleted need mode='upsert'")
+            if key is not None or order is not None or deleted is not None or on_missing != OnMissing.REFUSE:
+                raise InvalidPipeline(f"sink {sink}: key, order, deleted and on_missing need mode='upsert'")
             return None
         kind, column = _order(sink, order)
-        found = cls(sink, _keys(sink, outputs, key), kind, column, deleted)
+        found = cls(sink, _keys(sink, outputs, key), kind, column, deleted, OnMissing(on_missing))
         found._check_columns()
         return found
 
@@ -96,6 +118,7 @@ class Upserts:
         told: dict[str, Json] = {
             "mode": Mode.UPSERT.value,
             "key": {output: list(key) for output, key in self.keys.items()},
+            "on_missing": self.on_missing.value,
         }
         if self.order is not None:
             told["order"] = f"{_COLUMN}{self.order_column}" if self.order is Order.COLUMN else self.order.value
@@ -137,7 +160,7 @@ class Upserts:
     # --- rows ---
 
     def order_of(self, epoch: SinkEpoch) -> int | None:
-        """The order of all rows of an epoch; None where each row has its own.
+        """The order of all rows of an epoch, which is that of its range; None where each row has its own.
 
         Raises `InvalidPipeline` for order="interval_end" and an epoch of a cursor.
         """
@@ -145,9 +168,9 @@ class Upserts:
             case Order.COLUMN:
                 return None
             case Order.EPOCH:
-                return epoch.id
+                return epoch.id if epoch.root is None else epoch.root
             case None if epoch.interval is None:
-                return epoch.id
+                return epoch.id if epoch.root is None else epoch.root
         if epoch.interval is None:
             raise InvalidPipeline(
                 f"sink {self.sink}: order='interval_end', but epoch {epoch.id} has no interval; say order='epoch'"

@@ -104,6 +104,9 @@ class OpenFileSource(OpenRecordSource):
             raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
         file.require_same(now)
 
+    def join(self, ends: Sequence[Position]) -> Position:
+        return {**ends[-1], "files": [file for end in ends for file in end["files"]]}
+
     def bytes_planned(self, start: Position | None, end: Position) -> int:
         return sum(file.ends - file.starts if isinstance(file, FrozenRange) else file.size for file in _files(end))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from lockstep.epoch import Interval, Position
-from lockstep.errors import IntervalMissing, SourceChanged
+from lockstep.errors import IntervalMissing, SourceChanged, SourceRefused
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.java_client import java_settings
 from lockstep.kafka.redaction import hide_login
@@ -74,6 +74,16 @@ class OpenKafkaSource(OpenRecordSource):
         for name, range in ranges_of(end).items():
             topic = require_same_topic(self.cluster.who.name, name, range.id, self.cluster.topic(name))
             require_whole(self.cluster, range, TopicBounds.of(self.cluster, topic))
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        joined: dict[str, TopicRange] = {}
+        for end in ends:
+            for name, found in ranges_of(end).items():
+                try:
+                    joined[name] = joined[name].followed_by(found) if name in joined else found
+                except ValueError as gap:
+                    raise SourceRefused(f"{self.cluster.who.name}: topic {name}: {gap}") from None
+        return position_of(ends[-1]["cluster"], joined, left_topics(ends[-1]))
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not any(range.offsets for range in ranges_of(end).values())

@@ -41,6 +41,20 @@ class TopicRange:
     def ends(self) -> dict[int, int]:
         return {number: end for number, (_, end) in self.partitions.items()}
 
+    def followed_by(self, after: TopicRange) -> TopicRange:
+        """Both as one. Raises `ValueError` where they don't join."""
+        if after.id != self.id:
+            raise ValueError("it was made anew between the ranges")
+        for number, (first, _) in after.partitions.items():
+            if self.ends.get(number, first) != first:
+                raise ValueError(f"partition {number}: the ranges don't join at offset {first}")
+        begun = {number: first for number, (first, _) in self.partitions.items()}
+        ends = {**self.ends, **after.ends}
+        partitions = {
+            number: (begun.get(number, after.partitions.get(number, (0, 0))[0]), end) for number, end in ends.items()
+        }
+        return replace(after, partitions=partitions, leaders={**self.leaders, **after.leaders})
+
     def behind(self) -> TopicRange:
         """Nothing but where it ends: what has been read may be gone, what comes after may not."""
         return replace(self, partitions={number: (end, end) for number, end in self.ends.items()})

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
 from lockstep.epoch import Identity, Interval, Position
-from lockstep.errors import InvalidPipeline, SourceChanged
+from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
 
@@ -239,6 +240,15 @@ class OpenTableSource(OpenSource):
                 f"planned, and has {found}: rows came late, with a smaller {self._source.order_by}; `lockstep replan`, "
                 "or verify_count=False in the source, takes them; a larger settle waits for them"
             )
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        for before, after in pairwise(ends):
+            if (before["upto"], before["server"]) != (after["after"], after["server"]):
+                raise SourceRefused(f"source {self._name}: the ranges don't join at {after['after']}")
+        joined: Position = {**ends[-1], "after": ends[0]["after"]}
+        counted = [one["rows"] for one in ends if "rows" in one]
+        joined.pop("rows", None)
+        return joined if len(counted) < len(ends) else {**joined, "rows": sum(counted)}
 
     def rows_planned(self, start: Position | None, end: Position) -> int | None:
         planned: int | None = end.get("rows")

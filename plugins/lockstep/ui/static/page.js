@@ -1,4 +1,4 @@
-// Airflow's theme, and links out of the frame that its UI shows these pages in.
+// Airflow's theme, links out of the frame that its UI shows these pages in, and what a time line is asked by pointing.
 (function () {
   "use strict";
   function follow() {
@@ -17,5 +17,21 @@
     var outside = window.top.document.createElement("a");
     outside.href = link.href;
     outside.click();
+  });
+  // A time line is one element: which epoch is meant is told by the place, and its lines stand in the order of the bars.
+  function pointed(event) {
+    var line = event.target.closest && event.target.closest("svg.timeline");
+    if (!line) return null;
+    var box = line.getBoundingClientRect();
+    var place = Math.floor((event.clientX - box.left) / box.width * line.viewBox.baseVal.width);
+    return { line: line, told: line.dataset.told.split("\n")[place] || "" };
+  }
+  addEventListener("pointermove", function (event) {
+    var at = pointed(event);
+    if (at) at.line.parentNode.querySelector("output").textContent = at.told && "epoch " + at.told;
+  });
+  addEventListener("click", function (event) {
+    var at = pointed(event);
+    if (at && at.told) location.href = at.line.dataset.epochs + parseInt(at.told, 10);
   });
 })();

@@ -1,0 +1,169 @@
+"""Rows that audits send to quarantine: taken out of an output as it is written, and written beside it.
+
+Each row is judged where the output's own job writes it, and counted there: how many offend, by which audit, and a sum
+of their hashes. If any do, a second job writes these, and these alone. It computes them once more, so it has to come to
+the same number and the same sum: what else it found would be a row that was lost, or stands in both places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from lockstep.audits.audit import rules_by_output
+from lockstep.audits.rule import Rule
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._row_rules import offends
+from lockstep.ddl import quote_name
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline, StageFailed
+from lockstep.wal.request import QuarantineCount
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MARK = "lockstep_offends"  #: while a job runs: a bit for each audit
+AUDITS = "lockstep_audits"  #: of a row in quarantine: the audits that it offends
+_MOST = 63  #: bits of a BIGINT without its sign
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """An output whose rows say which audits they offend; `observed` counts them."""
+
+    frame: DataFrame
+    rules: Mapping[str, Rule]
+    columns: Sequence[str]
+    observed: ObservedFrame
+
+    @classmethod
+    def of(cls, output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> _Marked:
+        _require_names(output, frame, rules)
+        bits = [
+            F.when(offends(rule, frame, name), 1 << at).otherwise(0) for at, (name, rule) in enumerate(rules.items())
+        ]
+        marked = frame.withColumn(_MARK, _sum(bits).cast("bigint"))
+        counts = {"rows": "count(1)", **_counts(frame.schema, len(rules))}
+        return cls(marked, rules, frame.columns, ObservedFrame.of(marked, **counts))
+
+    def away(self) -> DataFrame:
+        """The rows that offend, with the names of the audits."""
+        names = [F.when(F.col(_MARK).bitwiseAND(1 << at) != 0, F.lit(name)) for at, name in enumerate(self.rules)]
+        return self.frame.where(f"{_MARK} <> 0").withColumn(AUDITS, F.concat_ws(", ", *names))
+
+
+@dataclass(frozen=True)
+class Quarantining:
+    """What one execution sends to quarantine. `rules`: by output and by audit."""
+
+    rules: Mapping[str, Mapping[str, Rule]]
+    _made: dict[str, _Marked] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, specs: Sequence[Json]) -> Quarantining:
+        """By the audits that the plan froze."""
+        return cls(rules_by_output(specs))
+
+    @property
+    def offends(self) -> Mapping[str, str]:
+        """By output, in SQL: true of a row that goes, as long as it is marked."""
+        return dict.fromkeys(self.rules, f"{_MARK} <> 0")
+
+    def mark(self, outputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """The transform's outputs, marked and counted as they are written; an earlier run of it is forgotten."""
+        self._made.clear()
+        self._made.update({name: _Marked.of(name, outputs[name], rules) for name, rules in self.rules.items()})
+        return {name: self._made[name].observed.frame if name in self._made else outputs[name] for name in outputs}
+
+    def keep(self, marked: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        """The rows that stay, without the mark."""
+        return {
+            name: frame.where(f"{_MARK} = 0").drop(_MARK) if name in self._made else frame
+            for name, frame in marked.items()
+        }
+
+    def frames(self) -> dict[str, DataFrame]:
+        """By output what a second job would read."""
+        return {name: made.away() for name, made in self._made.items()}
+
+    def settle(self, written: Mapping[str, int], write: Callable[[DataFrame, str], int]) -> dict[str, QuarantineCount]:
+        """Have the rows that offend written by `write`, after the outputs' jobs, which wrote `written` rows.
+
+        Raises `StageFailed` unless each row stands in one of the two places.
+        """
+        return {name: self._settle(name, made, written[name], write) for name, made in self._made.items()}
+
+    def _settle(
+        self, output: str, made: _Marked, written: int, write: Callable[[DataFrame, str], int]
+    ) -> QuarantineCount:
+        counts = made.observed.counts()
+        if not counts:
+            raise StageFailed(f"Spark wrote output {output}, and didn't say how many of its rows offend audits")
+        rows = int(counts["away"])
+        if written + rows != counts["rows"]:
+            raise StageFailed(
+                f"output {output}: {counts['rows']} rows came, {written} were written and {rows} offend audits; "
+                "nothing was sealed"
+            )
+        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(made.rules)}
+        if rows:
+            again = ObservedFrame.of(made.away(), **_hashes(made.frame.drop(_MARK).schema))
+            gone = write(again.frame.drop(_MARK), output)
+            self._require_same(output, rows, counts, gone, again.counts())
+        return QuarantineCount(rows, audits)
+
+    def _require_same(
+        self, output: str, rows: int, counts: Mapping[str, Any], gone: int, again: Mapping[str, Any]
+    ) -> None:
+        if (gone, again.get("hashes")) != (rows, counts["hashes"]):
+            raise StageFailed(
+                f"output {output}: {rows} rows offend audits, and computed once more for quarantine "
+                f"{f'they were {gone}' if gone != rows else 'they were others'}; nothing was sealed. Is the transform "
+                "deterministic? Random numbers, the time, and the first of rows without an order are not"
+            )
+
+
+def _require_names(output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> None:
+    if len(rules) > _MOST:
+        raise InvalidPipeline(f"output {output}: {len(rules)} audits send rows to quarantine; {_MOST} may")
+    if taken := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
+        raise InvalidPipeline(f"output {output}: its columns {sorted(taken)} are what quarantine calls its own: rename")
+
+
+def _sum(bits: Sequence[Column]) -> Column:
+    total, *others = bits
+    for one in others:
+        total = total + one
+    return total
+
+
+def _counts(schema: StructType, audits: int) -> dict[str, str]:
+    """Aggregates over marked rows, by name."""
+    each = {f"audit {at}": f"count(CASE WHEN {_MARK} & {1 << at}L <> 0 THEN 1 END)" for at in range(audits)}
+    return {"away": f"count(CASE WHEN {_MARK} <> 0 THEN 1 END)", **_hashes(schema), **each}
+
+
+def _hashes(schema: StructType) -> dict[str, str]:
+    """The sum of the hashes of those that offend: the same number of rows with the same sum are the same rows, but for
+    one chance in 2**64."""
+    told = ", ".join(
+        f"{name} IS NULL, {f'CAST({name} AS STRING)' if _has_map(field.dataType) else name}"
+        for field in schema.fields
+        for name in [quote_name(field.name)]
+    )
+    one = f"CAST(xxhash64({_MARK}, {told}) AS DECIMAL(20, 0))"
+    return {"hashes": f"coalesce(sum(CASE WHEN {_MARK} <> 0 THEN {one} END), 0)"}
+
+
+def _has_map(kind: DataType) -> bool:
+    """Whether a value of the type has no hash of its own."""
+    match kind:
+        case ArrayType():
+            return _has_map(kind.elementType)
+        case StructType():
+            return any(_has_map(field.dataType) for field in kind.fields)
+    return isinstance(kind, MapType | VariantType)

@@ -1,0 +1,116 @@
+"""restore: have an earlier generation's rows shown again, from its kept WAL, in every sink by one decision."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NoReturn
+
+from lockstep import remedies
+from lockstep.epoch import Epoch, Interval, RunKey
+from lockstep.errors import LockstepError, RestateRefused, StageFailed, UnknownEpoch
+from lockstep.pack import Member, move_pack
+from lockstep.runtime import Runtime
+from lockstep.states import EpochState
+from lockstep.steps.generations import find_current, require_reason, require_replaceable
+from lockstep.steps.restoring import check_restored, find_restored, plan_restored
+
+
+@dataclass(frozen=True)
+class Restorable:
+    """An earlier life of a range, and what shows it now. `refusals`: why its rows can't be shown again, by sink, or
+    under "" where no sink is the cause. `rows`, `shown_rows`: of each output, by the seals; `other_columns`: outputs
+    that have others than are shown: whether sinks take them is asked before anything is planned."""
+
+    epoch: int
+    generation: int  #: 0: the original
+    interval: Interval | None
+    rows: Mapping[str, int]
+    code_version: str | None
+    kept_since: datetime | None  #: None: its WAL isn't kept
+    shown: int  #: the epoch that is shown
+    shown_rows: Mapping[str, int]
+    other_columns: tuple[str, ...]
+    refusals: Mapping[str, str]
+
+
+def find_restorable(runtime: Runtime, epoch: int, generation: int | None = None) -> tuple[Epoch, Epoch]:
+    """The epoch that shows the range of `epoch`, and the life whose rows are wanted: that epoch, or the one of this
+    generation of its range. Raises `UnknownEpoch`."""
+    named = runtime.ledger.epoch(runtime.pipeline, epoch)
+    if generation is None:
+        return find_current(runtime, named), named
+    lives = {_number(one): one for one in runtime.ledger.generations(named) if one.state is not EpochState.VOID}
+    if generation not in lives:
+        has = ", ".join(f"{number} (epoch {one.id})" for number, one in sorted(lives.items()))
+        raise UnknownEpoch(f"the range of {named} has no generation {generation}, it has {has or 'none'}")
+    return find_current(runtime, named), lives[generation]
+
+
+def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
+    """Say what would refuse to show `wanted`'s rows again. Every file of its WAL is compared with the manifest; sinks
+    are asked whether they can replace what they show, not whether they take the columns. Changes nothing."""
+    refusals: dict[str, str] = {}
+    try:
+        check_restored(runtime, find_restored(runtime, current, wanted.id))
+        plan_restored(runtime, wanted)
+    except LockstepError as error:
+        refusals[""] = str(error)
+    for name in current.plan.sinks:
+        try:
+            with runtime.opened(runtime.sink_of(current, name)) as sink:
+                require_replaceable(sink, current)
+        except LockstepError as error:
+            refusals[name] = str(error)
+    kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
+    since = kept.kept_at if kept and kept.expired_at is None else None
+    return Restorable(
+        wanted.id,
+        _number(wanted),
+        wanted.interval,
+        _rows(wanted),
+        wanted.code_version,
+        since,
+        current.id,
+        _rows(current),
+        _other_columns(wanted, current),
+        refusals,
+    )
+
+
+def restore(runtime: Runtime, current: Epoch, wanted: Epoch, because: str) -> Member:
+    """Show `wanted`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
+    began, or finds that all is done. Raises `RestateRefused`, `EpochBusy`, and what the roles raise."""
+    reason = require_reason(because)
+    assert reason is not None
+    told = hashlib.sha256(f"{wanted.id} {reason}".encode()).hexdigest()[:16]
+    named = RunKey(remedies.RESTORE, f"{runtime.pipeline}__{told}", restate=reason, restore=wanted.id)
+    run = named.member(wanted.interval, 0)
+    own = runtime.find_attempt(run)
+    before = runtime.epoch_of(own) if own else None
+    if before is not None and before.state in (EpochState.REPLACED, EpochState.VOID):
+        was = "was replaced since" if before.state is EpochState.REPLACED else f"was given up: {before.reason}"
+        raise RestateRefused(f"for this reason {before} was begun before, and it {was}: give another reason")
+    if before is None:
+        find_restored(runtime, current, wanted.id)
+    [member] = move_pack(runtime, [run], _asks_no_spark, jobs=1)
+    return member
+
+
+def _asks_no_spark(request_uri: str) -> NoReturn:
+    raise StageFailed(f"{request_uri} asks Spark for rows that are shown again from their WAL: nothing was sealed")
+
+
+def _rows(epoch: Epoch) -> dict[str, int]:
+    return {name: facts["rows"] for name, facts in (epoch.summary or {}).get("outputs", {}).items()}
+
+
+def _other_columns(wanted: Epoch, current: Epoch) -> tuple[str, ...]:
+    was, now = ((one.summary or {}).get("outputs", {}) for one in (wanted, current))
+    return tuple(name for name in sorted(was) if was[name].get("columns") != now.get(name, {}).get("columns"))
+
+
+def _number(epoch: Epoch) -> int:
+    return epoch.generation.number if epoch.generation else 0

@@ -1,0 +1,263 @@
+"""What a run of a DAG does for a person: it needs a definition, a source or a sink, which the api-server never reaches.
+
+Told before it is done, as far as the ledger knows it. What is asked for by a run's conf the run asks for itself again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from airflow.api.common.trigger_dag import trigger_dag
+from airflow.exceptions import DagNotFound
+from airflow.models.dag import DagModel, DagTag
+from airflow.utils.session import create_session
+from airflow.utils.types import DagRunTriggeredByType
+from sqlalchemy import select
+
+from lockstep import remedies
+from lockstep.brevity import short_age, short_interval
+from lockstep.disclosure import list_some
+from lockstep.epoch import PACKED, Epoch, Interval, Json, RunKey
+from lockstep.errors import NotConfigured
+from lockstep.ledger.report import EpochStatus, Report
+from lockstep.operations.resolve import Resolution
+from lockstep.orchestration.recovery import RECOVERY_TAG
+from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
+from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
+from lockstep.orchestration.restating import RESTORE, conf_of
+from lockstep.states import UNDECIDED, EpochState, ParticipantState
+from lockstep.ui._actions import NAMED, voided_votes
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Of an epoch, for the DAG that moved it. `refused`: why it can't be done so, or None; `effects`: what it would do,
+    sentence by sentence; `conf`: what the run is told."""
+
+    name: str
+    title: str
+    refused: Callable[[EpochStatus, Report], str | None]
+    effects: Callable[[EpochStatus, Report], list[str]]
+    conf: Callable[[EpochStatus, str], dict[str, Json]]
+
+
+def _refuse_restating(found: EpochStatus, report: Report) -> str | None:
+    epoch = found.epoch
+    if epoch.interval is None:
+        return "a cursor's epochs are restated by `lockstep restate --epoch`"
+    if epoch.state is EpochState.REPLACED:
+        return "another epoch has taken its place: restate the youngest of its generations"
+    if epoch.state is not EpochState.CLEANED:
+        return f"it is {epoch.state}: only what every sink shows, and is cleaned up, is replaced"
+    return _refuse_dag(found, f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason …`")
+
+
+def _effects_of_restating(found: EpochStatus, report: Report) -> list[str]:
+    """What `lockstep restate --plan` says, but for the sinks: they are asked by the run."""
+    epoch = found.epoch
+    rows = list_some([f"{name} {count:,}" for name, count in found.rows.items()], NAMED)
+    took = report.took(epoch)
+    lasted = f" Moving it took {short_age(took)} the last time." if took is not None else ""
+    number = epoch.generation.number if epoch.generation else 0
+    told = (
+        f"Epoch {epoch.id}, generation {number} of {_span(epoch.interval)}, would be replaced; rows: {rows or 'none'}."
+    )
+    return [
+        told + lasted,
+        f"A run of DAG {_dag_of(found)} reads the interval afresh, with today's files and code, as a new epoch.",
+        f"With its decision it takes the place of epoch {epoch.id} in every sink: readers see old rows or new.",
+        "Until then nothing changes. A sink that can't replace refuses before anything is read: "
+        f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason … --plan` asks all of them now.",
+        *(["The other tasks of that DAG run for the interval, too."] if _part_of(found) else []),
+        *_paused(found),
+    ]
+
+
+def _conf_of_restating(found: EpochStatus, reason: str) -> dict[str, Json]:
+    return {**_interval_of(found.epoch), **conf_of(reason, _part_of(found))}
+
+
+def _part_of(found: EpochStatus) -> str | None:
+    """The pipeline, where it is one of those that its DAG moves."""
+    name = found.epoch.pipeline
+    return name if found.last_run is not None and found.last_run.moves == name else None
+
+
+def _refuse_replanning(found: EpochStatus, report: Report) -> str | None:
+    epoch = found.epoch
+    if epoch.state not in UNDECIDED:
+        return f"it is {epoch.state}: only an undecided epoch's range is frozen anew"
+    command = remedies.replan(epoch.pipeline, epoch.id)
+    if epoch.interval is None:
+        last, before = report.last_epoch(epoch.pipeline), report.predecessor(epoch)
+        if last is not None and last.id != epoch.id:
+            return f"epoch {last.id} starts where it ends: replan the last epoch, or give this one's range up"
+        if before is not None and before.state in UNDECIDED:
+            return f"epoch {before.id} before it is undecided, too, and a run would begin that one: {command} does it"
+    if found.last_run is not None and PACKED in found.last_run.run_id:
+        return f"a run moves it together with others: {command} does it"
+    return _refuse_dag(found, command)
+
+
+def _effects_of_replanning(found: EpochStatus, report: Report) -> list[str]:
+    epoch = found.epoch
+    if epoch.restores is not None:
+        return [*_effects_of_showing_again(found, epoch.restores), *_paused(found)]
+    now = f"the files of {_span(epoch.interval)} that are there then" if epoch.interval else "all that is there then"
+    told = [
+        f"A run of DAG {_dag_of(found)} freezes its range anew: {now}, read by the definition of then, for its sinks; "
+        f"instead of {list_some(sorted(epoch.plan.sinks), NAMED)}. Then it moves the epoch."
+    ]
+    if found.run:
+        told.append(f"The attempt of run {found.run} is void from then on.")
+    if found.leased:
+        told.append("A task of it is at work at this moment; it will fail, and say that it was superseded.")
+    told += voided_votes(found)
+    if epoch.wal:
+        told.append("Its sealed WAL is thrown away: the rows are computed again.")
+    return [*told, "What it left in sinks and staging is rolled back by that run.", *_paused(found)]
+
+
+def _effects_of_showing_again(found: EpochStatus, restores: int) -> list[str]:
+    told = [
+        f"A run of DAG {_dag_of(found)} plans it anew for the sinks of then: the same rows, those of epoch {restores}, "
+        "and no input is read. Then it moves the epoch."
+    ]
+    if found.run:
+        told.append(f"The attempt of run {found.run} is void from then on.")
+    return [*told, *voided_votes(found), "What it left in sinks and staging is rolled back by that run."]
+
+
+def _conf_of_replanning(found: EpochStatus, reason: str) -> dict[str, Json]:
+    epoch = found.epoch
+    # or the run would find what it is to replace, and have nothing to do
+    place = conf_of(epoch.generation.because, None) if epoch.generation else {}
+    if epoch.restores is not None:
+        place[RESTORE] = epoch.restores
+    return {**_interval_of(epoch), **place, REPLAN: reason, REPLAN_EPOCH: epoch.id}
+
+
+ERRANDS = {
+    one.name: one
+    for one in (
+        Errand("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
+        Errand("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
+    )
+}
+
+
+def run_errand(errand: Errand, found: EpochStatus, user: str, reason: str) -> RunKey:
+    """A run of the epoch's own DAG, in the user's name. Raises `NotConfigured` if the DAG is gone."""
+    return _trigger(_dag_of(found), errand.conf(found, reason), user, reason)
+
+
+def _refuse_dag(found: EpochStatus, command: str) -> str | None:
+    """Why no DAG can do it, and the command that can."""
+    if found.last_run is None or found.last_run.dag_id in remedies.OF_NO_DAG:
+        return f"no DAG has moved it: {command} does it"
+    if is_paused(_dag_of(found)) is None:
+        return f"Airflow has no DAG {_dag_of(found)} any more: {command} does it"
+    return None
+
+
+def _paused(found: EpochStatus) -> list[str]:
+    dag_id = _dag_of(found)
+    return [f"DAG {dag_id} is paused: the run begins once somebody lets it go on."] if is_paused(dag_id) else []
+
+
+def _dag_of(found: EpochStatus) -> str:
+    return found.last_run.dag_id if found.last_run else ""
+
+
+def _span(interval: Interval | None) -> str:
+    return short_interval(interval) if interval else "its range"
+
+
+def _interval_of(epoch: Epoch) -> dict[str, str]:
+    if epoch.interval is None:
+        return {}
+    return {"interval_start": epoch.interval.start.isoformat(), "interval_end": epoch.interval.end.isoformat()}
+
+
+# --- by the recovery DAG, which needs no definition ---
+
+
+def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch]) -> list[str]:
+    """What a round of recovery would do to what the ledger holds now; what it sweeps only the sinks know."""
+    told = []
+    for state, does in ((EpochState.COMMITTED, "published"), (EpochState.PUBLISHED, "cleaned up")):
+        if ids := [one.id for one in unfinished if one.state is state]:
+            told.append(f"{_epochs(ids)} {'are' if len(ids) > 1 else 'is'} {does}, in order.")
+    if abandoned:
+        ids = [one.id for one in abandoned]
+        told.append(f"The attempts of {_epochs(ids)} are void: nobody has been at them for the pipeline's hold.")
+    return [*told, "Transactions, files and folders that nobody owns any more are taken away."]
+
+
+def _epochs(ids: Sequence[int]) -> str:
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"{'Epochs' if len(ids) > 1 else 'Epoch'} {', '.join(map(str, sorted(ids)[:NAMED]))}{more}"
+
+
+def refuse_resolving(found: EpochStatus, sink: str) -> str | None:
+    """Why there is nothing to be said of the epoch in the sink, or None."""
+    if found.epoch.state is not EpochState.COMMITTED:
+        return f"it is {found.epoch.state}: only a decided epoch's outcome can be unknown"
+    known = next((one for one in found.participants if one.sink == sink), None)
+    if known is None:
+        return f"it was planned without a sink {sink}"
+    return f"sink {sink} has published it" if known.state is ParticipantState.PUBLISHED else None
+
+
+def effects_of_resolving(sink: str, dag_id: str) -> list[str]:
+    return [
+        f"A run of DAG {dag_id} looks into sink {sink} first. What can be proven there counts, and not what you say: "
+        "then nothing is changed, and the run tells why.",
+        "Otherwise your word is kept as the epoch's outcome in this sink, and the run goes on to recover the pipeline.",
+        "If the sink can be reached, recovery alone finds out by itself: nobody need say anything.",
+    ]
+
+
+def choices_of_resolving(sink: str) -> dict[Resolution, str]:
+    """What a person may say, and what that comes to."""
+    return {
+        "applied": f"Applied: sink {sink} shows the rows. Nothing is written; it counts as published, and as unproven "
+        "until somebody reads it back.",
+        "not-applied": f"Not applied: sink {sink}, as it is now, lacks the rows. They are written there from the WAL.",
+    }
+
+
+def recovery_dags() -> list[str]:
+    """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
+    with create_session() as session:
+        found = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
+        return sorted(session.scalars(found.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
+
+
+def is_paused(dag_id: str) -> bool | None:
+    """None: Airflow has no such DAG, or its file is gone."""
+    with create_session() as session:
+        known = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
+        return session.scalars(known).first()
+
+
+def trigger_recovery(dag_id: str, pipeline: str, user: str, reason: str) -> RunKey:
+    """A run of the recovery DAG for this pipeline alone, in the user's name. Raises `NotConfigured` if it is gone."""
+    return _trigger(dag_id, {PIPELINE: pipeline}, user, reason)
+
+
+def trigger_resolution(dag_id: str, epoch: Epoch, sink: str, user: str, reason: str) -> RunKey:
+    """The same, which first does what the ledger says that somebody has asked for of the epoch in the sink."""
+    return _trigger(dag_id, {PIPELINE: epoch.pipeline, EPOCH: epoch.id, SINK: sink}, user, reason)
+
+
+def _trigger(dag_id: str, conf: dict[str, Json], user: str, note: str) -> RunKey:
+    by = DagRunTriggeredByType.UI
+    try:
+        run = trigger_dag(dag_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
+    except DagNotFound:
+        run = None
+    if run is None:
+        raise NotConfigured(f"Airflow has no DAG {dag_id} any more")
+    return RunKey(run.dag_id, run.run_id)

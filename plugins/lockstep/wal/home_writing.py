@@ -1,0 +1,38 @@
+"""Sealed rows written anew below the table that is to adopt them, under another epoch's number. No Spark is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.output_home import OutputHome
+from lockstep.wal._storage import naming_errors
+from lockstep.wal.home_staging import HomeStaging
+from lockstep.wal.reading import OutputBatches
+
+
+def write_at_home(there: HomeStaging, rows: OutputBatches, home: OutputHome, epoch: int, token: int) -> None:
+    """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
+    its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
+    `StagingUnavailable`."""
+    for name, batches in rows.by_file():
+        path = f"{there.folder(epoch, token)}/{rows.output}/{name}"
+        written = _parquet(batches, rows.schema, home.epoch_column, epoch)
+        reach(CrashPoint.STAGE_BEFORE_COPY)
+        with naming_errors("write", path):
+            there.storage.put(path, written)
+        reach(CrashPoint.STAGE_AFTER_COPY)
+
+
+def _parquet(batches: Iterator[pa.RecordBatch], columns: pa.Schema, epoch_column: str, epoch: int) -> bytes:
+    schema = columns.append(pa.field(epoch_column, pa.int64()))
+    with pa.BufferOutputStream() as target:
+        with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+            for batch in batches:
+                number = pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
+                writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, number], schema=schema))
+        found: bytes = target.getvalue().to_pybytes()
+    return found

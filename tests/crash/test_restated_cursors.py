@@ -1,0 +1,280 @@
+"""An epoch of a cursor is read again and replaced: where the next one goes on doesn't move, wherever a process dies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lockstep.epoch import Epoch, Identity, Input, Interval, Position, RunKey
+from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.report import Report
+from lockstep.operations.rebuild import look
+from lockstep.operations.replan import replan, void
+from lockstep.operations.verify import verify
+from lockstep.roles.begin import begin
+from lockstep.runtime import Runtime
+from lockstep.sources import OpenSource, SourceContext
+from lockstep.states import DECIDED
+from lockstep.wal.staging import Staging
+from stack.postgres import PostgresServer
+from tests.cover import Cover
+from tests.crash.restating_world import (
+    WAYS,
+    Job,
+    RestatingWorld,
+    Resume,
+    hits_of_restating,
+    make_restating_world,
+    wrong_rows,
+)
+from tests.crash.victims import Action, overtake, sacrifice
+from tests.crash.world import Numbers, OpenNumbers, rows_of_day, write_parquet
+
+
+class Following(Numbers):
+    """The same numbers, a day an epoch, one after the other."""
+
+    identity = Identity.CURSOR
+
+    def open(self, context: SourceContext) -> OpenSource:
+        return OpenFollowing()
+
+
+class OpenFollowing(OpenNumbers):
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return {"day": start["day"] + 1 if start else 0}
+
+
+@dataclass(frozen=True)
+class CursorWorld(RestatingWorld):
+    """`days` are given out in the order in which epochs are begun."""
+
+    def run_task(self, task: str, run: RunKey, day: int, job: Job = write_parquet) -> None:
+        if task != "begin":
+            super().run_task(task, run, day, job)
+            return
+        runtime = self.runtime()
+        begin(runtime, run)
+        runtime.ledger.close()
+
+    def original_of(self, day: int) -> Epoch:
+        asked = (
+            "SELECT id FROM lockstep.epoch WHERE generation = 0 AND (plan #>> '{sources,numbers,end,day}')::int = %s"
+        )
+        [(number,)] = self.execute(self.ledger_dsn, asked, (day,))
+        return self._looking.epoch(self.pipeline.name, number)
+
+    def epoch_of(self, day: int) -> Epoch:
+        original = self.original_of(day)
+        return [original, *(one for one in self._looking.generations(original) if one.state in DECIDED)][-1]
+
+    def restating_run(self, day: int, name: str = "right") -> RunKey:
+        return dataclasses.replace(super().restating_run(day, name), epoch=self.original_of(day).id)
+
+    def go_on(self) -> int:
+        """The next epoch, all the way."""
+        day = next(self.days)
+        self.run(RunKey("restating", f"next {day}"), day)
+        return day
+
+
+@pytest.fixture(scope="module")
+def world(
+    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CursorWorld]:
+    folder = tmp_path_factory.mktemp("restated_cursors")
+    name = f"restated_cursors_{folder.parent.name.replace('-', '_')}"[:60]
+    dsns = [server.create_database(name) for server in (ledger_server, warehouse_server)]
+    made = make_restating_world(dsns[0], dsns[1], folder, Following())
+    yield CursorWorld(**{one.name: getattr(made, one.name) for one in dataclasses.fields(made)})
+
+
+@pytest.fixture
+def day(world: CursorWorld) -> int:
+    """One that shows wrong rows."""
+    day = next(world.days)
+    world.publish_wrong(day)
+    return day
+
+
+def test_one_decision_swaps_an_epoch_and_the_end_stays(world: CursorWorld, day: int) -> None:
+    later = world.go_on()
+    world.restate(day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    old, new = world.original_of(day), world.epoch_of(day)
+    assert (new.plan.sources, new.root, new.in_order) == (old.plan.sources, old.id, False)
+    for one in (day, later, world.go_on()):
+        world.require_exactly_once(one)
+    world.require_tidy()
+    assert all(one.agrees for epoch in (old, new) for one in verify(world.runtime(), epoch))
+    world.restate(day)
+    assert world.lives(day) == ["replaced", "cleaned"], "a run restates once"
+
+
+def test_later_epochs_go_on_beside_it(world: CursorWorld, day: int) -> None:
+    """Also where only one may be in flight, and whatever the restatement has come to."""
+    narrow = dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, max_in_flight=1))
+    for task in world.tasks():
+        world.run_task(task, world.restating_run(day), day)
+        narrow.require_exactly_once(narrow.go_on())
+        world.expire_leases()  # nobody who doesn't ask for it takes it over
+    world.require_exactly_once(day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    found = Report(world.ledger_dsn).pipeline("numbers")
+    assert found is not None and found.stuck == ()
+
+
+def test_what_waits_for_a_later_epoch_is_restated_beside_it(world: CursorWorld, day: int) -> None:
+    """One that is undecided is no reason to wait."""
+    later = next(world.days)
+    run = RunKey("restating", f"later {later}")
+    world.run_until(run, later, "prepare.numbers")
+    world.restate(day)
+    world.require_exactly_once(day)
+    world.run(run, later, "prepare.archive")
+    world.require_exactly_once(later)
+
+
+def test_lives_follow_one_another_and_a_given_up_one_leaves_everything(world: CursorWorld, day: int) -> None:
+    world.run_until(world.restating_run(day), day, "prepare.archive")
+    [_, given_up] = world._looking.generations(world.original_of(day))
+    void(world.runtime(), given_up.id, "a mistake")
+    assert world.tables(day)["numbers"] == wrong_rows(day)
+    for reason in ("the label", "once more"):
+        run = dataclasses.replace(world.restating_run(day, reason), restate=reason)
+        for task in world.tasks():
+            world.run_task(task, run, day)
+    assert world.lives(day) == ["replaced", "void", "replaced", "cleaned"]
+    world.require_exactly_once(day)
+    world.require_exactly_once(world.go_on())
+
+
+def test_one_that_is_planned_anew_keeps_its_range(world: CursorWorld, day: int) -> None:
+    later = world.go_on()
+    world.run_until(world.restating_run(day), day, "stage")
+    [old, new] = world._looking.generations(world.original_of(day))
+    assert replan(world.runtime(), new.id, "planned anew").plan.sources == old.plan.sources
+    world.restate(day)
+    for one in (day, later):
+        world.require_exactly_once(one)
+
+
+def test_monitors_of_the_source_are_not_told_of_a_range_behind_them(
+    world: CursorWorld, day: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Position] = []
+    monkeypatch.setattr(OpenFollowing, "report_published", lambda self, start, end: told.append(end))
+    world.restate(day)
+    assert told == []
+    later = world.go_on()
+    assert told == [{"day": later}]
+
+
+# --- refused before anything is planned ------------------------------------------------------------------------------
+
+
+def _refused(world: CursorWorld, run: RunKey, kind: type[Exception], said: str) -> None:
+    before = world._looking.last_epoch("numbers")
+    with pytest.raises(kind, match=said):
+        world.run_task("begin", run, 0)
+    assert world._looking.last_epoch("numbers") == before
+
+
+def test_what_can_not_be_meant_is_refused(world: CursorWorld, day: int) -> None:
+    run = world.restating_run(day)
+    _refused(world, dataclasses.replace(run, epoch=None), RestateRefused, "are numbers, say which one")
+    _refused(world, dataclasses.replace(run, input=Input.FRESH), RestateRefused, "can't read epoch .* afresh")
+    _refused(world, dataclasses.replace(run, epoch=10_000), UnknownEpoch, "10000")
+    _refused(world, dataclasses.replace(run, restore=1), RestateRefused, "can't show the rows of epoch 1 again")
+    other = world.go_on()
+    world.restate(day)
+    elsewhere = dataclasses.replace(run, epoch=world.original_of(other).id)
+    _refused(world, elsewhere, RunMismatch, "give it another id")
+
+
+def test_an_epoch_that_nothing_shows_yet_is_refused(world: CursorWorld) -> None:
+    later = next(world.days)
+    own = RunKey("restating", f"own {later}")
+    world.run_until(own, later, "stage")
+    world.expire_leases()
+    _refused(world, world.restating_run(later), RestateRefused, "nothing shows it that could be replaced")
+    void(world.runtime(), world.original_of(later).id, "a test")
+    _refused(world, world.restating_run(later), EpochVoid, "given up")
+
+
+def test_a_source_that_can_not_give_the_range_again_is_named(
+    world: CursorWorld, day: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(self: object, start: Position | None, end: Position) -> None:
+        raise SourceChanged(f"{end['day']} is gone; bring it back, or `lockstep replan`")
+
+    monkeypatch.setattr(OpenFollowing, "check", gone)
+    _refused(world, world.restating_run(day), RestateRefused, r"from what was read: .* is gone; .* leave what is shown")
+
+
+def test_with_state_it_is_refused(world: CursorWorld, day: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = next(world.days)
+    world.publish_wrong(begun)
+    world.run_until(world.restating_run(begun), begun, "begin")
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "has_keyed_state", lambda self, pipeline: True)
+        _refused(world, world.restating_run(day), RestateRefused, "has state")
+        with pytest.raises(RestateRefused, match="give it up"):
+            world.run_task("stage", world.restating_run(begun), begun)
+    world.restate(begun, "stage")
+
+
+def test_a_lost_ledger_is_not_rebuilt_past_it(
+    world: CursorWorld, day: int, ledger_server: PostgresServer, tmp_path: Path
+) -> None:
+    """Which life is in force, and so where the cursor ended, isn't found again."""
+    world.restate(day)
+    dsn = ledger_server.create_database(f"rebuilt_{tmp_path.parent.parent.name.replace('-', '_')}"[:60])
+    migrate(dsn)
+    staging = Staging(str(world.staging_folder))
+    runtime = Runtime.of(world.pipeline, Ledger(dsn), staging, {"warehouse": world.warehouse_dsn})
+    refused = look(runtime).refused
+    assert any(f"epoch {world.epoch_of(day).id} is a restatement" in why for why in refused), refused
+
+
+# --- crashes and zombies ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
+def test_an_epoch_is_swapped_once_wherever_a_process(
+    world: CursorWorld,
+    action: Action,
+    resume: Resume,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+    cover: Cover,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished the restatement, and the next epochs."""
+    turn = WAYS.index((action, resume))
+    days = []
+    for hit in cover.sample(cover.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)), 5):
+        day = next(world.days)
+        days.append(day)
+        with subtests.test(str(hit)):
+            world.publish_wrong(day)
+            run = world.restating_run(day)
+            tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
+            victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
+            world.require_old_or_new(day)
+            days.append(world.go_on())
+            overtake(victim, partial(resume, world, day, hit.task), partial(world.require_exactly_once, day))
+            days.append(world.go_on())
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
+    for place, shown in world.shown().items():
+        for day in days:
+            assert shown[day] == Counter(rows_of_day(day)), place

@@ -1,0 +1,439 @@
+"""The way back: rows that were replaced are shown again from their kept WAL, by one decision and without a job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from lockstep import crash
+from lockstep.audits import Audit, in_range, none_where, unique
+from lockstep.crash import CrashPoint
+from lockstep.epoch import Epoch, Input, RunKey
+from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
+from lockstep.operations.doctor import Surroundings, examine
+from lockstep.operations.replan import release, replan, void
+from lockstep.operations.verify import verify
+from lockstep.operations.wal_log import open_output
+from lockstep.sinks import FileSink
+from stack.postgres import PostgresServer
+from tests.cover import Cover
+from tests.crash.recording import recorded
+from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows
+from tests.crash.test_kept_wals import pass_time
+from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
+from tests.crash.world import Rows, rows_of_day, write_others, write_parquet
+
+DAY = timedelta(days=1)
+WHY = "it was right before"
+
+
+@pytest.fixture(scope="module")
+def world(
+    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RestatingWorld]:
+    folder = tmp_path_factory.mktemp("restoring")
+    name = f"restoring_{folder.parent.name.replace('-', '_')}"[:60]
+    dsns = [server.create_database(name) for server in (ledger_server, warehouse_server)]
+    made = make_restating_world(dsns[0], dsns[1], folder)
+    files = FileSink("files", output="numbers", path=str(folder / "out"), format="parquet")
+    yield replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, files], keep_wal=DAY))
+
+
+@pytest.fixture
+def day(world: RestatingWorld) -> int:
+    return twice(world)
+
+
+def twice(world: RestatingWorld) -> int:
+    """A day that showed some rows first and others since."""
+    day = next(world.days)
+    world.publish_wrong(day)
+    world.restate(day)
+    return day
+
+
+def first_of(world: RestatingWorld, day: int) -> Epoch:
+    return world._looking.generations(world.epoch_of(day))[0]
+
+
+def restoring(world: RestatingWorld, day: int, epoch: int | None = None, why: str = WHY) -> RunKey:
+    wanted = epoch or first_of(world, day).id
+    return RunKey("restoring", f"{day} {wanted} {why}", restate=why, restore=wanted)
+
+
+def no_job(request_uri: str) -> NoReturn:
+    raise AssertionError("rows that were sealed are computed again")
+
+
+def go(world: RestatingWorld, run: RunKey, day: int, start: str = "begin", last: str = "cleanup") -> None:
+    tasks = world.tasks()
+    for task in tasks[tasks.index(start) : tasks.index(last) + 1]:
+        world.run_task(task, run, day, no_job)
+
+
+def everywhere(world: RestatingWorld, day: int) -> list[Rows]:
+    return [*world.tables(day).values(), world.shown_in_files(day)]
+
+
+def require_back(world: RestatingWorld, day: int) -> None:
+    assert everywhere(world, day) == [wrong_rows(day)] * 3
+
+
+def kept(world: RestatingWorld) -> set[int]:
+    """The epochs whose WAL is kept. Every one of them has its rows, and nothing else is in staging."""
+    runtime = world.runtime()
+    wals = runtime.ledger.kept_wals("numbers")
+    assert world.left_in_staging() == sorted(one.wal for one in wals)
+    for one in wals:
+        assert sum(batch.num_rows for batch in open_output(runtime, one.epoch, "numbers")) == 20
+    runtime.ledger.close()
+    return {one.epoch for one in wals}
+
+
+def test_one_decision_shows_replaced_rows_again_in_every_sink_and_no_job_runs(world: RestatingWorld, day: int) -> None:
+    old = first_of(world, day)
+    go(world, restoring(world, day), day)
+    require_back(world, day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    new = world.epoch_of(day)
+    assert new.restores == old.id
+    assert new.manifest_hash != old.manifest_hash
+    assert str(new).endswith(f"in place of epoch {new.generation.replaces} with the rows of epoch {old.id}")  # type: ignore[union-attr]
+    assert new.code_version == old.code_version
+    for one in (old, new):
+        assert [found.problem for found in verify(world.runtime(), one)] == [None] * 3
+    go(world, restoring(world, day), day)  # a clear of the whole run
+    assert world.epoch_of(day) == new
+
+
+def test_lives_that_show_earlier_rows_are_restored_and_replaced_like_any(world: RestatingWorld, day: int) -> None:
+    go(world, restoring(world, day), day)
+    again = world.epoch_of(day)
+    second = world._looking.generations(again)[1]
+    go(world, restoring(world, day, second.id), day)
+    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
+    go(world, restoring(world, day, again.id), day)
+    require_back(world, day)
+    world.run(RunKey("restoring", f"reads {day}", restate="now it is corrected"), day)
+    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
+    assert world.lives(day) == ["replaced"] * 5 + ["cleaned"]
+
+
+def test_a_wal_stays_for_as_long_as_a_life_refers_to_it(world: RestatingWorld, day: int) -> None:
+    old, other = world._looking.generations(world.epoch_of(day))
+    go(world, restoring(world, day), day, last="stage")
+    for epoch in (old.id, other.id):
+        pass_time(world, epoch, 2 * DAY)
+    assert world.recover().problems == []
+    world.expire_leases()
+    go(world, restoring(world, day), day)
+    new = world.epoch_of(day)
+    assert other.id not in kept(world)
+    assert {old.id, new.id} <= kept(world)
+    pass_time(world, new.id, 2 * DAY)
+    assert world.recover().problems == []  # lets go of the one that refers, then of the other
+    assert kept(world).isdisjoint({old.id, new.id})
+    require_back(world, day)
+
+
+def test_a_life_that_is_given_up_holds_no_wal(world: RestatingWorld, day: int) -> None:
+    go(world, restoring(world, day), day, last="prepare.files")
+    old, _, given_up = world._looking.generations(world.epoch_of(day))
+    void(world.runtime(), given_up.id, "a mistake")
+    assert old.id in kept(world)
+    pass_time(world, old.id, 2 * DAY)
+    assert world.recover().problems == []
+    assert old.id not in kept(world)
+    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
+
+
+def _refused(world: RestatingWorld, day: int, error: type[Exception], said: str, epoch: int | None = None) -> None:
+    lives = world.lives(day)
+    with pytest.raises(error, match=said):
+        world.run_task("begin", restoring(world, day, epoch), day)
+    assert world.lives(day) == lives, "nothing was planned"
+
+
+def test_what_can_not_be_shown_again_is_refused_before_anything_is_planned(world: RestatingWorld, day: int) -> None:
+    old, current = world._looking.generations(world.epoch_of(day))
+    elsewhere = twice(world)
+    _refused(world, day, RestateRefused, "is the current generation", current.id)
+    _refused(world, day, RestateRefused, "is of another range", first_of(world, elsewhere).id)
+    for beside, said in ({"input": Input.FROZEN}, "reads no range"), ({"epoch": 1}, "restates by interval"):
+        with pytest.raises(RestateRefused, match=said):
+            world.run_task("begin", replace(restoring(world, day), **beside), day)
+    nobody = next(world.days)
+    with pytest.raises(RestateRefused, match="nothing shows"):
+        world.run_task("begin", restoring(world, nobody, old.id), nobody)
+    assert world.state_of(nobody) is None
+    pass_time(world, old.id, 2 * DAY)
+    assert world.recover().problems == []
+    _refused(world, day, WalGone, "isn't kept")
+
+
+def test_rows_that_are_shown_already_are_not_shown_again(world: RestatingWorld, day: int) -> None:
+    go(world, restoring(world, day), day)
+    with pytest.raises(RestateRefused, match="shows these very rows"):
+        world.run_task("begin", restoring(world, day, why="once more"), day)
+
+
+def test_a_damaged_wal_is_not_shown_again(world: RestatingWorld, day: int) -> None:
+    folder = world.staging_folder / (first_of(world, day).wal or "") / "numbers"
+    file = sorted(folder.glob("*.parquet"))[0]
+    sound = file.read_bytes()
+    file.write_bytes(sound[:100] + bytes([sound[100] ^ 1]) + sound[101:])
+    _refused(world, day, WalCorrupt, "sha256")
+    file.write_bytes(sound)
+    run = restoring(world, day)
+    go(world, run, day, last="stage")
+    file.write_bytes(sound[:-1])
+    with pytest.raises(WalCorrupt):
+        world.run_task("prepare.numbers", run, day)
+    file.write_bytes(sound)
+    go(world, run, day, "prepare.numbers")
+    require_back(world, day)
+
+
+def test_a_table_that_takes_the_columns_no_more_is_named_before_anything_is_planned(
+    world: RestatingWorld, day: int
+) -> None:
+    rename = "ALTER TABLE public.archive RENAME COLUMN {} TO {}"
+    world.execute(world.warehouse_dsn, rename.format("label", "title"))
+    _refused(world, day, PreflightRefused, "public.archive.*label")
+    world.execute(world.warehouse_dsn, rename.format("title", "label"))
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        unique("numbers", "day"),
+        in_range("numbers", "number", at_least=1, blocking=False, quarantine=True),  # no row leaves a sealed output
+    ],
+    ids=["blocking", "quarantine"],
+)
+def test_todays_audits_are_asked_of_the_rows_again(world: RestatingWorld, day: int, audit: Audit) -> None:
+    audited = replace(world, pipeline=replace(world.pipeline, audits=[audit]))
+    run = restoring(world, day)
+    with pytest.raises(EpochHeld):
+        go(audited, run, day)
+    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
+    held = world._looking.generations(world.epoch_of(day))[-1]
+    release(world.runtime(), held.id, "a test")
+    go(audited, run, day)
+    require_back(world, day)
+
+
+def test_what_has_sent_rows_to_quarantine_before_the_seal_is_not_asked_again(world: RestatingWorld) -> None:
+    """Its condition is Spark's SQL: DuckDB knows no rlike. Whether rows were sent by it, the seal says."""
+    spark = none_where("numbers", "label rlike '^nobody'", name="spark", quarantine=True)
+    audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
+    day = next(audited.days)
+    for job, run in ((write_others, RunKey("restoring", f"wrong {day}")), (write_parquet, audited.restating_run(day))):
+        for task in audited.tasks():
+            audited.run_task(task, run, day, job)
+    go(audited, restoring(audited, day), day)
+    require_back(audited, day)
+    again, second = audited.epoch_of(day), audited._looking.generations(audited.epoch_of(day))[1]
+    assert again.plan.audits == ()
+    go(audited, restoring(audited, day, second.id), day)
+    go(audited, restoring(audited, day, again.id), day)  # what shows its rows by another life's seal
+    require_back(audited, day)
+
+
+def test_a_condition_that_only_spark_can_judge_is_refused_by_name(world: RestatingWorld, day: int) -> None:
+    spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
+    audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
+    _refused(audited, day, RestateRefused, "audit spark sends rows to quarantine by a condition in Spark's SQL")
+
+
+@pytest.mark.parametrize("part", ["_manifest.json", "numbers"])
+def test_what_is_decided_and_damaged_is_shown_again_from_the_same_wal(
+    world: RestatingWorld, day: int, part: str
+) -> None:
+    run = restoring(world, day)
+    go(world, run, day, last="commit")
+    old, other, new = world._looking.generations(world.epoch_of(day))
+    place = world.staging_folder / ((new if part == "_manifest.json" else old).wal or "") / part
+    place.rename(place.with_name("away"))
+    if part == "numbers":  # the rows themselves: nobody has them
+        with pytest.raises(WalCorrupt):
+            go(world, run, day, "stage", "stage")
+        place.with_name("away").rename(place)
+    else:
+        place.with_name("away").unlink()
+        go(world, run, day, "stage", "stage")
+        assert world._looking.epoch("numbers", new.id).restaged is not None
+    go(world, run, day, "stage")
+    require_back(world, day)
+    assert {old.id, other.id, new.id} <= kept(world)
+    assert [found.problem for found in verify(world.runtime(), world.epoch_of(day))] == [None] * 3
+
+
+def test_the_doctor_knows_which_audits_it_was_planned_with(world: RestatingWorld, day: int) -> None:
+    audits = [in_range("numbers", "number", at_most=99, name="small", blocking=False, quarantine=True)]
+    audited = replace(world, pipeline=replace(world.pipeline, audits=audits))
+    go(audited, restoring(audited, day), day, last="stage")
+
+    def drift(defined: RestatingWorld) -> list[str]:
+        found = Surroundings(
+            world.ledger_dsn,
+            str(world.staging_folder),
+            None,
+            {"warehouse": world.warehouse_dsn},
+            lambda _: defined.pipeline,
+        )
+        return [one.says for one in examine(found, only="numbers") if one.check == "drift"]
+
+    assert drift(audited) == []
+    [said] = drift(world)
+    assert "was planned with other audits" in said
+    spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
+    [said] = drift(replace(world, pipeline=replace(world.pipeline, audits=[spark])))
+    assert "was planned with other audits" in said
+    go(audited, restoring(audited, day), day, "audit")
+
+
+def test_who_plans_it_anew_takes_the_same_rows(world: RestatingWorld, day: int) -> None:
+    run = restoring(world, day)
+    go(world, run, day, last="stage")
+    old, _, new = world._looking.generations(world.epoch_of(day))
+    replanned = replan(world.runtime(), new.id, "planned anew")
+    assert (replanned.restores, replanned.plan.sources) == (old.id, old.plan.sources)
+    go(world, run, day)
+    require_back(world, day)
+
+
+def test_of_two_who_want_different_rows_one_waits(world: RestatingWorld, day: int) -> None:
+    run, reads = restoring(world, day), RunKey("restoring", f"reads {day}", restate="a late file")
+    go(world, run, day, last="begin")
+    world.expire_leases()
+    with pytest.raises(EpochBusy, match="can't read its range again"):
+        world.run_task("begin", reads, day)
+    go(world, run, day)
+    require_back(world, day)
+    world.run_task("begin", reads, day)
+    world.expire_leases()
+    second = world._looking.generations(world.epoch_of(day))[1]
+    with pytest.raises(EpochBusy, match=f"can't show the rows of epoch {second.id} again"):
+        world.run_task("begin", restoring(world, day, second.id), day)
+    world.run(reads, day)
+    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
+
+
+def test_runs_with_one_wish_move_one_epoch(world: RestatingWorld, day: int) -> None:
+    run = restoring(world, day)
+    go(world, run, day, last="begin")
+    world.expire_leases()
+    beside = replace(run, run_id=f"beside {day}")
+    go(world, beside, day)
+    go(world, run, day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    require_back(world, day)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.EXPIRE_BEFORE_MARK, CrashPoint.EXPIRE_AFTER_MARK])
+def test_who_lets_go_of_a_wal_and_who_refers_to_it_agree(
+    world: RestatingWorld, day: int, point: CrashPoint, tmp_path: Path
+) -> None:
+    """One that stood still before it had said so lets go of nothing; of what may be gone nobody shows anything."""
+    old = first_of(world, day)
+    pass_time(world, old.id, 2 * DAY)
+    recovers = [("recover", lambda: world.run_task("recover", RunKey("restoring", "recovery"), day))]
+    victim = sacrifice(recovers, Hit("recover", point, 1), "hang", tmp_path / "log")
+
+    def resume() -> None:
+        if point is CrashPoint.EXPIRE_AFTER_MARK:
+            _refused(world, day, WalGone, "isn't kept any more")
+        else:
+            go(world, restoring(world, day), day)
+
+    def check() -> None:
+        back = point is CrashPoint.EXPIRE_BEFORE_MARK
+        assert everywhere(world, day) == [wrong_rows(day) if back else Counter(rows_of_day(day))] * 3
+        if back:
+            assert old.id in kept(world)
+
+    overtake(victim, resume, check)
+
+
+# --- crashes and zombies ---------------------------------------------------------------------------------------------
+
+
+def _retry(world: RestatingWorld, run: RunKey, day: int, task: str) -> None:
+    go(world, run, day, task)
+
+
+def _recovery(world: RestatingWorld, run: RunKey, day: int, task: str) -> None:
+    world.expire_leases()
+    assert world.recover().problems == []
+    if "cleaned" not in world.lives(day)[2:]:
+        go(world, run, day)
+
+
+WAYS: list[tuple[Action, Callable[[RestatingWorld, RunKey, int, str], None]]] = [
+    ("kill", _retry),
+    ("kill", _recovery),
+    ("hang", _recovery),
+]
+
+
+@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
+def test_rows_come_back_once_wherever_a_process(
+    world: RestatingWorld,
+    action: Action,
+    resume: Callable[[RestatingWorld, RunKey, int, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    subtests: pytest.Subtests,
+    cover: Cover,
+) -> None:
+    """… is killed, or hangs and is released after another one has finished. Between stage and cleanup it is an epoch
+    like any that takes another's place: see test_restating.py."""
+    turn = WAYS.index((action, resume))
+    for hit in cover.sample(cover.share(_hits(world, monkeypatch), turn, len(WAYS)), 4):
+        day = twice(world)
+        run = restoring(world, day)
+        with subtests.test(str(hit)):
+            tasks = [(task, partial(world.run_task, task, run, day, no_job)) for task in world.tasks()]
+            victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
+            world.require_old_or_new(day)
+            overtake(victim, partial(resume, world, run, day, hit.task), partial(require_back, world, day))
+    world.expire_leases()
+    assert world.recover().problems == []
+    assert world.prepared() == []
+    kept(world)
+
+
+def _hits(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """Every point that a run reaches which shows earlier rows again, in the tasks that differ from others'."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    day, found = twice(world), []
+    for task in world.tasks():
+        reached: Counter[CrashPoint] = Counter()
+        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
+        try:
+            world.run_task(task, restoring(world, day), day, no_job)
+        finally:
+            stop()
+        if task in ("begin", "stage", "commit", "cleanup"):
+            found += hits_of(task, reached)
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    assert len(found) > 15
+    return found
+
+
+def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_points(
+    world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    for task in world.tasks():
+        with subtests.test(task):
+            with recorded(monkeypatch, world.folder) as recording:
+                world.run_task(task, restoring(world, day), day, no_job)
+            assert recording.unseparated() == []

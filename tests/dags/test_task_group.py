@@ -1,0 +1,430 @@
+"""`EpochTaskGroup` in somebody's DAG: where its tasks stand, what reaches them, and what is refused while it is parsed.
+How it behaves, tests/e2e/test_groups.py shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lockstep.audits import row_count
+from lockstep.epoch import Interval, RunKey
+from lockstep.errors import InvalidPipeline, RestateRefused
+from lockstep.pipeline import Pipeline
+from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+    from lockstep.orchestration.task_group import EpochTaskGroup
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+RETURNS = replace(pipeline_of(Days()), name="returns")
+
+
+@contextmanager
+def dag_of(dag_id: str = "mine", schedule: Any = None, **arguments: Any) -> Iterator[DAG]:
+    from airflow.sdk import DAG
+
+    with DAG(dag_id, schedule=schedule, start_date=START, **arguments) as made:
+        yield made
+
+
+def group(pipeline: Pipeline, **arguments: Any) -> EpochTaskGroup:
+    import lockstep
+
+    made: EpochTaskGroup = lockstep.EpochTaskGroup(pipeline, **arguments)
+    return made
+
+
+def mapped(pipelines: list[Pipeline], **arguments: Any) -> EpochTaskGroup:
+    import lockstep
+
+    made: EpochTaskGroup = lockstep.EpochTaskGroup.mapped(pipelines, **arguments)
+    return made
+
+
+def step(task_id: str) -> Any:
+    """A task of the user's."""
+    from airflow.providers.standard.operators.empty import EmptyOperator
+
+    return EmptyOperator(task_id=task_id)
+
+
+@pytest.fixture
+def dag() -> DAG:
+    """Two groups between tasks of the user's."""
+    with dag_of() as made:
+        step("extract") >> [group(ORDERS), group(RETURNS, group_id="back")] >> step("report")
+    return made
+
+
+def upstream(dag: DAG) -> dict[str, set[str]]:
+    return {task.task_id: set(task.upstream_task_ids) for task in dag.tasks}
+
+
+def test_a_group_has_the_tasks_of_epoch_dag_under_its_prefix_and_a_leaf(dag: DAG) -> None:
+    from lockstep.orchestration.dag import epoch_dag
+
+    alone = upstream(epoch_dag(ORDERS, schedule="@daily", start_date=START))
+    expected = {f"orders.{task}": {f"orders.{one}" for one in before} for task, before in alone.items()}
+    expected["orders.begin"] = {"extract"}
+    found = {task: before for task, before in upstream(dag).items() if task.startswith("orders.")}
+    assert found == {**expected, "orders.moved": {"orders.cleanup"}}
+    same = ("trigger_rule", "weight_rule", "retries", "retry_delay", "doc_md", "outlets")
+    for task in epoch_dag(ORDERS, schedule="@daily", start_date=START).tasks:
+        inside = dag.get_task(f"orders.{task.task_id}")
+        expected_of = {name: getattr(task, name) for name in same}
+        assert {name: getattr(inside, name) for name in same} == expected_of and inside.retry_policy is not None
+
+
+def test_what_follows_waits_for_cleanup_and_not_for_abort_which_a_good_run_skips(dag: DAG) -> None:
+    assert upstream(dag)["report"] == {"orders.cleanup", "back.cleanup"}
+    assert upstream(dag)["back.begin"] == {"extract"}
+
+
+def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
+    assert {task.task_id for task in dag.leaves} >= {"orders.moved", "back.moved"}
+    leaf = dag.get_task("orders.moved")
+    assert leaf.trigger_rule == "all_success" and leaf.inherits_from_empty_operator
+
+
+@pytest.mark.parametrize(
+    "wire", [lambda g, t: g >> t, lambda g, t: t << g, lambda g, t: g.output >> t], ids=["after", "before", "output"]
+)
+def test_a_task_follows_however_it_is_wired(wire: Callable[[Any, Any], Any]) -> None:
+    with dag_of() as made:
+        wire(group(ORDERS), step("report"))
+    assert upstream(made)["report"] == {"orders.cleanup"}
+
+
+def test_a_group_follows_another_one() -> None:
+    with dag_of() as made:
+        group(ORDERS) >> group(RETURNS)
+    assert upstream(made)["returns.begin"] == {"orders.cleanup"}
+
+
+def test_within_a_group_of_the_users_the_prefixes_add_up() -> None:
+    from airflow.sdk import TaskGroup
+
+    with dag_of() as made, TaskGroup("shop"):
+        group(ORDERS)
+    assert {"shop.orders.begin", "shop.orders.prepare.raw", "shop.orders.moved"} <= set(made.task_ids)
+
+
+def test_a_pipeline_whose_name_has_dots_is_a_group_all_the_same() -> None:
+    with dag_of() as made:
+        group(replace(ORDERS, name="shop.orders"))
+    assert "shop_orders.begin" in made.task_ids
+
+
+def test_two_hundred_pipelines_are_a_loop_in_one_dag() -> None:
+    with dag_of() as made:
+        for number in range(200):
+            group(replace(ORDERS, name=f"table{number}"))
+    assert len(made.task_ids) == 200 * 10 and len({task.partition(".")[0] for task in made.task_ids}) == 200
+
+
+def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
+    with dag_of() as made:
+        group(
+            replace(ORDERS, audits=(row_count("orders"),)),
+            task_args={
+                "begin": {"trigger_rule": "none_failed_min_one_success"},
+                "stage": {
+                    "pool": "spark",
+                    "queue": "big",
+                    "executor_config": {"cpu": 4},
+                    "patience": timedelta(hours=9),
+                },
+                "prepare": {"pool": "loads", "priority_weight": 7},
+                "prepare.copy": {"pool": "slow"},
+                "audit": {"execution_timeout": timedelta(minutes=5)},
+            },
+        )
+    stage, raw, copy = (made.get_task(f"orders.{name}") for name in ("stage", "prepare.raw", "prepare.copy"))
+    assert (stage.pool, stage.queue, stage.executor_config) == ("spark", "big", {"cpu": 4})
+    assert stage.patience == timedelta(hours=9)  # type: ignore[union-attr]
+    assert (raw.pool, copy.pool, copy.priority_weight) == ("loads", "slow", 7)
+    assert made.get_task("orders.audit").execution_timeout == timedelta(minutes=5)
+    assert made.get_task("orders.begin").trigger_rule == "none_failed_min_one_success"
+    assert made.get_task("orders.publish.raw").pool == "default_pool"
+
+
+def test_epoch_dag_and_mapped_shards_take_them_too() -> None:
+    from lockstep.orchestration.dag import epoch_dag
+
+    made = epoch_dag(SHARDED, schedule="@daily", map_shards=True, task_args={"publish_shards": {"pool": "kafka"}})
+    assert made.get_task("publish_shards.totals").pool == "kafka"
+
+
+@pytest.mark.parametrize(
+    ("task_args", "why"),
+    [
+        ({"stagging": {"pool": "x"}}, "names 'stagging'"),
+        ({"prepare.nothing": {"pool": "x"}}, "names 'prepare.nothing'"),
+        ({"stage.raw": {"pool": "x"}}, "names 'stage.raw'"),
+        ({"stage": {"task_id": "x", "sink": "y"}}, "gives sink, task_id"),
+        ({"publish": {"outlets": []}}, "gives outlets"),
+        ({"commit": {"trigger_rule": "all_done"}}, "gives a trigger_rule"),
+    ],
+)
+def test_arguments_that_would_go_nowhere_or_break_the_protocol_are_refused(task_args: Any, why: str) -> None:
+    with dag_of(), pytest.raises(InvalidPipeline, match=re.escape(why)):
+        group(ORDERS, task_args=task_args)
+
+
+def test_callbacks_owner_and_retries_of_the_dag_and_its_groups_count_more_than_lockstep_s() -> None:
+    from airflow.sdk import TaskGroup
+
+    def tell(context: Any) -> None: ...
+
+    theirs = {"owner": "sales", "retries": 1, "on_failure_callback": tell}
+    slower: Any = {"retry_delay": timedelta(seconds=9)}
+    with dag_of(default_args=theirs) as made, TaskGroup("shop", default_args=slower):
+        group(ORDERS, default_args={"queue": "big"})
+    for name in ("begin", "prepare.raw", "cleanup", "abort"):
+        task = made.get_task(f"shop.orders.{name}")
+        assert (task.owner, task.retries, task.retry_delay, task.queue) == ("sales", 1, timedelta(seconds=9), "big")
+        assert task.on_failure_callback == [tell] and task.retry_policy is not None, name
+
+
+def test_a_deadline_of_the_dag_stays_where_it_is() -> None:
+    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+    from lockstep.orchestration.dag import epoch_dag
+
+    alert = DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(hours=1),
+        callback=SyncCallback("airflow.sdk.timezone.utcnow"),
+    )
+    assert epoch_dag(ORDERS, schedule="@daily", deadline=alert).deadline == [alert]
+
+
+def cron_trigger() -> Any:
+    from airflow.sdk import CronTriggerTimetable
+
+    return CronTriggerTimetable("@daily", timezone="UTC")
+
+
+def an_asset() -> Any:
+    from airflow.sdk import Asset
+
+    return [Asset("lockstep://returns/raw")]
+
+
+@pytest.mark.parametrize("schedule", [lambda: "@daily", lambda: timedelta(days=1), cron_trigger, an_asset])
+def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines(schedule: Callable[[], Any]) -> None:
+    with dag_of(schedule=schedule()), pytest.raises(InvalidPipeline, match="CronDataIntervalTimetable"):
+        group(ORDERS)
+    with dag_of(schedule=schedule()):
+        group(NUMBERS)
+
+
+def test_a_schedule_of_real_intervals_is_taken() -> None:
+    from airflow.sdk import CronDataIntervalTimetable, CronTriggerTimetable
+
+    for schedule in (
+        CronDataIntervalTimetable("@daily", timezone="UTC"),
+        CronTriggerTimetable("@daily", timezone="UTC", interval=timedelta(days=1)),
+        None,
+    ):
+        with dag_of(schedule=schedule):
+            assert group(ORDERS).children
+
+
+def test_a_task_that_waits_for_the_run_before_needs_a_begin_that_does() -> None:
+    with dag_of(), pytest.raises(InvalidPipeline, match=r"orders\.commit wait for the run before"):
+        group(ORDERS, task_args={"commit": {"depends_on_past": True}})
+    with dag_of(), pytest.raises(InvalidPipeline, match=r"numbers\.publish"):
+        group(NUMBERS, task_args={"publish": {"wait_for_downstream": True}})
+    with dag_of(default_args={"depends_on_past": True}) as made:
+        group(ORDERS)
+    waits = {task.task_id.removeprefix("orders."): task.depends_on_past for task in made.tasks}
+    assert waits["begin"] and waits["commit"] and not waits["abort"] and not waits["moved"]
+
+
+def in_a_mapped_group() -> None:
+    from airflow.sdk import task_group
+
+    @task_group
+    def each(number: int) -> None:
+        group(ORDERS)
+
+    each.expand(number=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "make", "why"),
+    [
+        ({"fail_fast": True}, lambda: group(ORDERS), "fail_fast"),
+        ({}, lambda: [group(ORDERS), group(ORDERS, group_id="again")], "is moved by DAG mine already"),
+        ({}, lambda: [mapped([ORDERS], group_id="all"), group(ORDERS)], "is moved by DAG mine already"),
+        ({}, lambda: group(ORDERS, pack=3), "say pack=1"),
+        ({}, lambda: group(ORDERS, map_shards=True), "no sink has more than one shard"),
+        ({}, lambda: group(SHARDED, map_shards=True, pack=1), "leave one of them away"),
+        ({}, lambda: group(pipeline_of(Days(), hold=timedelta(minutes=1))), "hold is 0:01:00"),
+        ({}, lambda: mapped([], group_id="all"), "mapped over none"),
+        ({}, lambda: mapped([ORDERS, ORDERS], group_id="all"), "orders more than once"),
+        ({}, in_a_mapped_group, "is a mapped task group"),
+    ],
+)
+def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[], object], why: str) -> None:
+    with dag_of(**arguments), pytest.raises(InvalidPipeline, match=re.escape(why)):
+        make()
+
+
+def test_outside_of_a_dag_it_says_where_it_belongs() -> None:
+    with pytest.raises(InvalidPipeline, match="stands in no DAG"):
+        group(ORDERS)
+
+
+def test_a_pack_is_one_task_of_a_group() -> None:
+    with dag_of() as made:
+        step("extract") >> group(ORDERS, pack=1) >> step("report")
+        group(NUMBERS, pack=9)
+    assert upstream(made)["report"] == {"orders.pack"} and upstream(made)["orders.pack"] == {"extract"}
+
+
+def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+    from lockstep.orchestration.operators import MappedPackOperator, pipelines_in
+
+    with dag_of() as made:
+        (
+            step("extract")
+            >> mapped([ORDERS, NUMBERS], group_id="all", task_args={"pack": {"pool": "x"}})
+            >> step("report")
+        )
+    task = made.get_task("all.pack")
+    assert isinstance(task, MappedOperator) and task.pool == "x" and task.map_index_template == "{{ task.of }}"
+    assert upstream(made)["report"] == {"all.pack"} and upstream(made)["all.moved"] == {"all.pack"}
+    one = task.unmap({"of": "numbers"})
+    assert isinstance(one, MappedPackOperator) and (one.pipeline, one.of, one.part) == (NUMBERS, "numbers", True)
+    assert list(one.assets) == ["raw", "copy"] and one.assets["raw"].uri == "lockstep://numbers/raw"
+    assert [alias.name for alias in task.outlets] == ["lockstep.mine.all"]
+    assert list(pipelines_in(made)) == ["orders", "numbers"]
+
+
+@pytest.mark.parametrize("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
+def test_a_dag_with_groups_survives_serialization_and_carries_nothing_of_its_pipelines(make: Any) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    def made() -> DAG:
+        with dag_of() as dag:
+            step("extract") >> make() >> step("report")
+        return dag
+
+    dag = made()
+    dag.check_cycle()
+    text = json.dumps(DagSerialization.to_dict(dag))
+    back = DagSerialization.from_dict(json.loads(text))
+    assert {task.task_id: task.upstream_task_ids for task in back.tasks} == upstream(dag)
+    assert "out/raw" not in text and json.dumps(DagSerialization.to_dict(made())) == text
+
+
+def test_a_part_of_a_dag_keeps_its_groups(dag: DAG) -> None:
+    """As clear and `airflow tasks test` take one."""
+    part = dag.partial_subset("orders.commit", include_upstream=True)
+    assert {"extract", "orders.begin", "orders.prepare.raw", "orders.commit"} <= set(part.task_ids)
+    assert "back.begin" not in part.task_ids
+
+
+# --- the run of one pipeline of several ------------------------------------------------------------------------------
+
+
+def context_of(**params: Any) -> Any:
+    return {"params": params, "data_interval_start": START, "data_interval_end": START + timedelta(days=1)}
+
+
+def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_run_s(dag: DAG) -> None:
+    from types import SimpleNamespace
+
+    from lockstep.orchestration.dag import epoch_dag
+
+    context: Any = {"ti": SimpleNamespace(dag_id="mine", run_id="manual 1")}
+    commit: Any = dag.get_task("back.commit")
+    assert commit._run(context) == RunKey("mine", "manual 1/returns")
+    alone: Any = epoch_dag(ORDERS, schedule="@daily").get_task("commit")
+    assert alone._run(context) == RunKey("mine", "manual 1")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"), [(None, None), ({"orders": " late file "}, "late file"), ({"returns": "late file"}, None)]
+)
+def test_a_conf_names_whose_rows_it_would_replace(given: Any, reason: str | None) -> None:
+    from lockstep.orchestration.restating import reason_of
+
+    assert reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"]) == reason
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("late file", r'say whose rows are to be replaced, by a conf {"lockstep_restate": {"orders": "why"}}'),
+        ({"ordres": "late file"}, "names 'ordres', and this DAG moves orders, returns"),
+        ({"orders": ""}, "say why"),
+        (["orders"], "say why"),
+    ],
+)
+def test_a_conf_that_names_nobody_of_several_is_refused_before_anything_begins(given: Any, why: str) -> None:
+    from lockstep.orchestration.restating import reason_of
+
+    with pytest.raises(RestateRefused, match=re.escape(why)):
+        reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
+
+
+def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> None:
+    span = {"interval_start": "2024-05-01T00:00:00+00:00", "interval_end": "2024-05-02T00:00:00+00:00"}
+    with dag_of() as made:
+        group(ORDERS)
+        group(NUMBERS)
+    orders: Any = made.get_task("orders.begin")
+    numbers: Any = made.get_task("numbers.begin")
+    may = datetime(2024, 5, 1, tzinfo=UTC)
+    assert orders._interval(context_of(**span)) == Interval(may, may + timedelta(days=1))
+    assert numbers._interval(context_of(**span)) is None
+    with dag_of() as made:
+        group(NUMBERS)
+    alone: Any = made.get_task("numbers.begin")
+    with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
+        alone._interval(context_of(**span))
+
+
+def test_what_to_clear_names_the_pipeline_s_tasks_and_not_the_whole_run() -> None:
+    from lockstep import remedies
+
+    part = RunKey("mine", "manual 1").part("orders")
+    told = "in Airflow clear the tasks of orders in run manual 1 of DAG mine"
+    assert remedies.clear(part.dag_id, part.run_id) == told
+    day = Interval(START, START + timedelta(days=1))
+    assert remedies.clear("mine", part.member(day, 0).run_id) == told
+    assert "--run-id 'manual 1'`" in remedies.clear("mine", RunKey("mine", "manual 1").member(day, 0).run_id)
+    assert (part.whole, part.moves, part.whole.moves) == (RunKey("mine", "manual 1"), "orders", None)
+
+
+# --- the documentation -----------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_the_documentation_is_a_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.dag_processing.dagbag import DagBag
+
+    page = (Path(__file__).parents[2] / "docs" / "airflow.md").read_text()
+    [example] = [one for one in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "dags/shop.py" in one]
+    (tmp_path / "shop.py").write_text(example)
+    bag = DagBag(dag_folder=tmp_path, bundle_path=tmp_path, bundle_name="tests")
+    assert not bag.import_errors
+    shop = bag.dags["shop"]
+    assert upstream(shop)["flights.begin"] == {"fetch"}
+    assert upstream(shop)["tell"] == {"flights.cleanup", "by_hour.cleanup"}
+    assert shop.get_task("flights.stage").pool == "spark"

@@ -1,0 +1,68 @@
+"""Rows that are shown again: by PostgreSQL, both protocols of MariaDB, and a receiver that knows rows by number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from lockstep.epoch import RunKey
+from lockstep.operations.restore import find_restorable, plan, restore
+from lockstep.pack import move_pack, require_all_moved
+from lockstep.sinks import StdoutSink
+from lockstep.sinks.mariadb import MariaDbSink
+from lockstep.sinks.postgres import PostgresSink
+from stack.postgres import PostgresServer
+from tests.crash.world import interval_of, rows_of_day, write_others
+from tests.sinks import postgres_target
+from tests.sinks.append.feed import Feed
+from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+
+OTHERS = Counter([(0, 0, "!"), *rows_of_day(0)[1:]])
+
+
+def test_rows_come_back_by_one_decision_wherever_they_were_shown(
+    memory_server: PostgresServer, warehouse_dsn: str, mariadb_dsn: str, memory: Path, capsysbinary: Any
+) -> None:
+    ledger = memory_server.create_database(f"restored_{mariadb_dsn.rsplit('_', 1)[1]}")
+    mart: dict[str, Any] = {"connection": "mart", "create": True, "lock_timeout": LOCK_TIMEOUT}
+    sinks = [
+        PostgresSink("warehouse", tables={"numbers": "public.numbers"}, connection="warehouse", create=True),
+        MariaDbSink("mart", tables={"numbers": "numbers"}, **mart),
+        MariaDbSink("redo", tables={"numbers": "redone"}, protocol="write_ahead", **mart),
+        StdoutSink("look", output="numbers", committer=str(memory / "sent"), on_restate="send"),
+    ]
+    feed = Feed.of(ledger, memory, sinks, {"warehouse": warehouse_dsn, "mart": mariadb_dsn})
+    feed.pipeline = replace(feed.pipeline, keep_wal=timedelta(days=1))
+
+    def shown() -> list[Counter[Any]]:
+        rows = "SELECT day, number, label FROM {} WHERE day = %s"
+        return [
+            Counter(postgres_target.execute(warehouse_dsn, rows.format("public.numbers"), 0)),
+            *(Counter(execute(mariadb_dsn, rows.format(table), 0)) for table in ("numbers", "redone")),
+        ]
+
+    require_all_moved(feed.move([0]))
+    again = RunKey("feed", "again", restate="a bug")
+    with feed.runtime() as runtime:
+        require_all_moved(move_pack(runtime, [again.member(interval_of(0), 0)], write_others))
+    assert shown() == [OTHERS] * 3
+    sent = capsysbinary.readouterr().out
+    with feed.runtime() as runtime:
+        current, wanted = find_restorable(runtime, 2, generation=0)
+        assert (current.id, wanted.id) == (2, 1)
+        assert plan(runtime, current, wanted).refusals == {}
+        require_all_moved([restore(runtime, current, wanted, "it was right before")])
+    assert shown() == [Counter(rows_of_day(0))] * 3
+    assert all(one.agrees for one in feed.verify(3).values())
+    before, after = (_told(out) for out in (sent, capsysbinary.readouterr().out))
+    assert [(one["epoch"], one["ordinal"]) for one in after] == [(3, number) for number in range(20)]
+    assert all(2 in one["replaces"] for one in after)
+    assert len(before) == 40
+
+
+def _told(out: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line)["lockstep"] for line in out.splitlines() if line]
