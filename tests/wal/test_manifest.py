@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.wal.manifest import Manifest, OutputManifest, SourceCount, WalFile, canonical
+from lockstep.wal.manifest import RESTORED_FORMAT, Manifest, OutputManifest, SourceCount, WalFile, canonical
 
 SCHEMA = pa.schema(
     [
@@ -74,8 +74,13 @@ def test_columns_of_another_type_order_or_name_are_told_apart_in_the_summary() -
 
 
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
-    value = json.loads(MANIFEST.to_bytes()) | {"format": 4, "outputs": "whatever a later version says"}
-    with pytest.raises(FormatUnknown, match="format 4, this Lockstep reads up to 3"):
+    value = json.loads(MANIFEST.to_bytes()) | {
+        "format": RESTORED_FORMAT + 1,
+        "outputs": "whatever a later version says",
+    }
+    with pytest.raises(
+        FormatUnknown, match=f"format {RESTORED_FORMAT + 1}, this Lockstep reads up to {RESTORED_FORMAT}"
+    ):
         Manifest.from_bytes(canonical(value))
 
 

@@ -21,7 +21,7 @@ from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
-from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, Manifest, SourceCount, canonical
+from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, RESTORED_FORMAT, Manifest, SourceCount, canonical
 from lockstep.wal.noted_facts import FACTS
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
@@ -335,8 +335,8 @@ def test_only_a_manifest_that_speaks_of_a_home_has_the_new_format(
 def test_a_newer_format_is_refused_by_name(staged_apart: Staged, table: Path, home: OutputHome) -> None:
     write(table, marked(rows(40)))
     value = json.loads(seal(staged_apart, home).to_bytes())
-    with pytest.raises(FormatUnknown, match=f"up to {HOME_FORMAT}"):
-        Manifest.from_bytes(canonical({**value, "format": HOME_FORMAT + 1}))
+    with pytest.raises(FormatUnknown, match=f"up to {RESTORED_FORMAT}"):
+        Manifest.from_bytes(canonical({**value, "format": RESTORED_FORMAT + 1}))
 
 
 @pytest.mark.parametrize("damage", [{}, {"table": "/x"}, {"table": 1, "epoch_column": "e"}, []])
