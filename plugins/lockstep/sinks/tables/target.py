@@ -158,10 +158,13 @@ class TableTarget(ABC, Generic[Cursor]):
 
     def _shows_replaced(self, claim: TableClaim[Cursor], replaced: Replaced, decided: bool) -> bool:
         """Of a decided one: if it returns False, nobody ever shows it here."""
-        with self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
+        told = _as_shown(replaced, claim.epoch)
+        with (
+            self._clearing_the_way(claim, told if decided else None),
+            self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable),
+        ):
             marker = self.own.find_marker(claim.cursor, replaced.id)
             if marker is None and decided:
-                told = _as_shown(replaced, claim.epoch)
                 if self.own.insert_marker(claim.cursor, told):
                     return False
                 marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
@@ -172,6 +175,17 @@ class TableTarget(ABC, Generic[Cursor]):
                 f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
             )
         return marker is not None
+
+    @contextmanager
+    def _clearing_the_way(self, claim: TableClaim[Cursor], lost: SinkEpoch | None) -> Iterator[None]:
+        """Take away what holds the marker of an epoch that is never to be shown, for the next call."""
+        try:
+            yield
+        except SinkUnavailable as error:
+            if lost is not None and self.database.is_locked_out(error):
+                claim.close()
+                self.branches.clear_the_way(lost)
+            raise
 
     def settle_replaced(
         self, claim: TableClaim[Cursor], output: str, removed: CrashPoint, *, decided: bool = False
