@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import FrameLocator, Locator, Page, expect, sync_playwright
 
 from lockstep.ledger.report import Report
 from stack.airflow import ADMIN
@@ -88,6 +88,15 @@ def take_picture(page: Page, name: str) -> None:
         page.screenshot(path=Path(folder, f"{name}.png"))
 
 
+def point_at(line: Locator, day: str) -> None:
+    """At the bar of the epoch of that day, wherever those of other tests stand."""
+    told, box = line.get_attribute("data-told"), line.bounding_box()
+    assert told is not None and box is not None
+    [place] = [place for place, one in enumerate(told.split("\n")) if f" {day}:" in one]
+    width = float(line.evaluate("line => line.viewBox.baseVal.width"))
+    line.hover(position={"x": (place + 0.5) / width * box["width"], "y": 70})
+
+
 def framed(page: Page) -> FrameLocator:
     return page.frame_locator("iframe")
 
@@ -105,7 +114,7 @@ def test_the_pages_are_in_airflows_navigation_and_lead_to_an_epoch_and_back_to_i
     frame.get_by_role("link", name="orders", exact=True).click()
     line = frame.locator("svg.timeline")
     expect(line).to_have_attribute("data-told", re.compile(r" 2024-06-01: cleaned, 21 rows\n"))
-    line.hover(position={"x": 1, "y": 70})
+    point_at(line, "2024-06-01")
     expect(frame.locator("figcaption output")).to_contain_text("2024-06-01: cleaned, 21 rows")
     frame.get_by_role("row").filter(has_text="2024-06-03").get_by_role("link").first.click()
     expect(frame.get_by_role("heading", level=1)).to_contain_text("orders, epoch")
