@@ -17,7 +17,8 @@ from tests.sinks.kafka_target import KafkaUnderTest, committed
 
 FIRST = epoch()
 SECOND = epoch(2, token=20, manifest="b", replaced=[FIRST])
-THIRD = epoch(3, token=30, manifest="c", replaced=[FIRST, SECOND])
+THIRD = epoch(3, token=30, manifest="c")
+BOTH = epoch(4, token=40, manifest="d", replaced=[SECOND, THIRD])
 
 
 def test_it_is_refused_unless_the_sink_says_send(kafka_broker: KafkaBroker) -> None:
@@ -45,13 +46,14 @@ def test_each_record_names_the_epochs_whose_place_it_takes(
 ) -> None:
     committer = {"committer": str(tmp_path)} if "guarantee" in more else {}
     target = KafkaUnderTest(kafka_broker, on_restate="send", **more, **committer)
-    for at in (FIRST, SECOND, THIRD):
+    for at in (FIRST, SECOND, THIRD, BOTH):
         wal = sealed(40, start=1000 * at.id)
         vote = prepare(target, at, wal)
         assert publish(target, at, vote, wal) is Publication.SENT
     told = [dict(message.headers()) for message in committed(target.broker, target.topic)]
     found = sorted((int(one["lockstep"].split(b"/")[3]), one.get("lockstep-replaces")) for one in told)
-    assert found == [(1, None)] * 40 + [(2, b"1")] * 40 + [(3, b"1,2")] * 40
+    sent = [(1, None), (2, b"1"), (3, None), (4, b"2,3")]
+    assert found == [one for one in sent for _ in range(40)]
 
 
 def test_nothing_takes_the_place_of_what_was_not_sent_as_decided(kafka_broker: KafkaBroker) -> None:
