@@ -26,10 +26,11 @@ app = typer.Typer(pretty_exceptions_enable=False)
 _err = Console(stderr=True)
 RESULTS = Path(__file__).parent / "results"
 #: Modules, each a part of the run; `python -m benchmarks.PART --help` tells more of one.
-PARTS = ("epochs", "audits", "year", "sinks", "lake", "state", "windows", "kafka", "ledger", "pages")
+PARTS = ("epochs", "audits", "restating", "year", "sinks", "lake", "state", "windows", "kafka", "ledger", "pages")
 _QUICK = {
     "epochs": ["--rows", "300000"],
     "audits": ["--rows", "300000"],
+    "restating": ["--days", "3", "--rows", "30000"],
     "year": ["--days", "30"],
     "sinks": ["--rows", "50000"],
     "lake": ["--rows", "300000"],

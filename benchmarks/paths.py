@@ -123,7 +123,7 @@ def one_epoch(place: Place, file: Path, table: str, spark: Any = None, audits: S
         read.unlink()  # a second name of one file would be refused
     (landing / f"{day:%Y-%m-%d}{file.suffix}").hardlink_to(file)
     report = run_epoch(
-        replace(_pipeline(table, landing, file.suffix), audits=audits),
+        replace(day_pipeline(table, landing, file.suffix), audits=audits),
         interval=(day, day + timedelta(days=1)),
         ledger=place.ledger,
         staging=str(place.folder / "staging"),
@@ -138,7 +138,7 @@ def bare_spark(place: Place, file: Path, encoded: Path, rows: int) -> Timing:
 
     Nothing is counted, sealed, checked or decided.
     """
-    source = _pipeline("bare", file.parent, file.suffix).sources["flights"]
+    source = day_pipeline("bare", file.parent, file.suffix).sources["flights"]
     assert isinstance(source, FileSource)
     reader = place.spark.read.schema(SPARK_SCHEMA).options(**source.options)
     frame = reader.csv(str(file), header=True) if file.suffix == ".csv" else reader.parquet(str(file))
@@ -161,7 +161,7 @@ def packed_epochs(place: Place, file: Path, table: str, count: int) -> Timing:
 
     def run() -> int:
         reports = run_epochs(
-            _pipeline(table, landing, file.suffix),
+            day_pipeline(table, landing, file.suffix),
             intervals=[(day, day + timedelta(days=1)) for day in days],
             ledger=place.ledger,
             staging=str(place.folder / "staging"),
@@ -219,7 +219,7 @@ def postgres_sink(table: str, protocol: ProtocolName) -> PostgresSink:
     )
 
 
-def _pipeline(table: str, landing: Path, suffix: str) -> Pipeline:
+def day_pipeline(table: str, landing: Path, suffix: str) -> Pipeline:
     files = f"{landing}/{{interval_start:%Y-%m-%d}}{suffix}"
     csv = suffix == ".csv"
     return Pipeline(
