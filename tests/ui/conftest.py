@@ -108,6 +108,53 @@ def browser(application: FastAPI, dsn: str, monkeypatch: pytest.MonkeyPatch) -> 
     return opened
 
 
+@pytest.fixture(scope="session")
+def dags(application: FastAPI) -> None:
+    """Those of the tests' pipelines and one of recovery, as Airflow's scheduler would know them."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.sdk import DAG
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.db import synchronize_log_template
+    from airflow.utils.session import create_session
+
+    from lockstep.orchestration.recovery import recovery_dag
+
+    with create_session() as session:
+        synchronize_log_template(session=session)
+        session.merge(DagBundleModel(name="dags"))
+        session.flush()
+        for dag in (DAG(FLIGHTS, schedule=None), DAG(CLICKS, schedule=None), recovery_dag()):
+            known = DagModel(dag_id=dag.dag_id, bundle_name="dags", is_stale=False, is_paused=dag.dag_id == CLICKS)  # type: ignore[no-untyped-call]
+            session.add(known)
+            session.flush()
+            SerializedDagModel.write_dag(LazyDeserializedDAG.from_dag(dag), bundle_name="dags", session=session)
+
+
+@pytest.fixture
+def triggered(dags: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """What Airflow was asked to run, and runs; it knows two recovery DAGs, one of which is somebody else's."""
+    from airflow.api.common.trigger_dag import trigger_dag
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    found: list[dict[str, Any]] = []
+
+    def trigger(dag_id: str, **arguments: Any) -> Any:
+        run = trigger_dag(dag_id, **arguments)
+        found.append({"dag_id": dag_id, **arguments})
+        return run
+
+    monkeypatch.setattr("lockstep.ui.app.recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
+    monkeypatch.setattr("lockstep.ui._runs.trigger_dag", trigger)
+    yield found
+    with create_session() as session:
+        for one in session.scalars(select(DagRun)):
+            session.delete(one)
+
+
 SECRET = "never-to-be-seen"
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.routing import Route
 
+ASKED = "asked.for"
 EPOCH = f"/lockstep/pipelines/{FLIGHTS}/epochs/1"
 READ = [
     f"/lockstep/dag?dag_id={RUN.dag_id}",
     f"/lockstep/run?dag_id={RUN.dag_id}&run_id={RUN.run_id}",
+    f"/lockstep/asked?dag_id={RUN.dag_id}&run_id={ASKED}&pipeline={FLIGHTS}",
     f"/lockstep/pipelines/{FLIGHTS}",
     EPOCH,
 ]
@@ -39,8 +41,18 @@ ACT = [
 
 
 @pytest.fixture(autouse=True)
-def an_epoch(ledger: Ledger) -> None:
+def an_epoch(ledger: Ledger, dags: None) -> Iterator[None]:
+    """And a run that somebody asked for."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+
     planned(ledger)
+    with create_session() as session:
+        session.add(run := DagRun(dag_id=RUN.dag_id, run_id=ASKED, run_type="manual", state=DagRunState.QUEUED))
+    yield
+    with create_session() as session:
+        session.delete(run)
 
 
 def routes(application: FastAPI) -> Iterator[Route]:

@@ -192,29 +192,36 @@ def test_nothing_is_done_by_get(browser: Browser, ledger: Ledger) -> None:
 
 
 @pytest.fixture
-def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What Airflow was asked to run; it knows two recovery DAGs, one of which is somebody else's."""
-    import lockstep.ui._errands
-    import lockstep.ui.app
-
-    found: list[dict[str, Any]] = []
-
-    class Run:
-        dag_id, run_id = "lockstep_recovery", "manual <1>"
-
-    def trigger(dag_id: str, **arguments: Any) -> type[Run]:
-        found.append({"dag_id": dag_id, **arguments})
-        return Run
-
-    monkeypatch.setattr(lockstep.ui.app, "recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
-    monkeypatch.setattr(lockstep.ui._errands, "trigger_dag", trigger)
-    monkeypatch.setattr(lockstep.ui._errands, "is_paused", {"flights": False, "clicks": True}.get)
-    return found
-
-
-@pytest.fixture
 def may_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GRANTS, "operator", {**GRANTS["operator"], "flights": {"GET", "PUT", "POST"}})
+
+
+def led_to_a_run(browser: Browser, done: Any, user: str = "operator") -> str:
+    """The page that a form's answer leads to; it may be loaded as often as one likes."""
+    assert done.status_code == 303 and done.headers["location"].startswith("/lockstep/asked?"), done.text
+    opened = browser(user)
+    pages = [opened.get(done.headers["location"]) for _ in range(2)]
+    assert [one.status_code for one in pages] == [200, 200]
+    return str(pages[0].text)
+
+
+@pytest.mark.parametrize("path", [RECOVER, RESTATE, REPLAN, RESOLVE])
+def test_what_stands_there_after_a_form_asks_for_nothing_when_it_is_loaded_again(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None, path: str
+) -> None:
+    epoch = planned(ledger)
+    for prepare in {RESTATE: [cleaned], RESOLVE: [committed]}.get(path, []):
+        prepare(ledger, epoch)
+    told = led_to_a_run(browser, answer(browser, path, reason="<b>once</b>", choice="applied"))
+    assert len(triggered) == 1
+    for shown in ("asked for by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
+        assert shown in told, shown
+
+
+def test_a_run_that_is_gone_is_no_page(browser: Browser, ledger: Ledger) -> None:
+    where = {"dag_id": "flights", "run_id": "<b>gone</b>", "pipeline": FLIGHTS}
+    told = browser("operator").get("/lockstep/asked", params=where)
+    assert told.status_code == 404 and "&lt;b&gt;gone" in told.text
 
 
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
@@ -225,8 +232,8 @@ def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
     shown = browser("operator").get(RECOVER).text
     assert "Epoch 1 is published, in order." in shown and "attempts of" not in shown
     assert triggered == []
-    done = answer(browser, RECOVER)
-    assert done.status_code == 200 and 'href="/dags/lockstep_recovery/runs/manual%20%3C1%3E"' in done.text
+    told = led_to_a_run(browser, answer(browser, RECOVER))
+    assert 'href="/dags/lockstep_recovery/runs/' in told and "the disk was full" in told and "queued" in told
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
     assert (run["conf"], run["note"]) == ({"pipeline": FLIGHTS}, "the disk was full")
@@ -245,7 +252,7 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert "takes the place of epoch 2 in every sink" in shown and triggered == []
     assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. Moving it took 0 s" in shown
     assert "<code>lockstep restate flights --epoch 2 --reason … --plan</code>" in shown
-    assert answer(browser, path, reason="a late file").status_code == 200
+    led_to_a_run(browser, answer(browser, path, reason="a late file"))
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a late file")
     span = {"interval_start": "2013-01-02T00:00:00+00:00", "interval_end": "2013-01-03T00:00:00+00:00"}
@@ -261,7 +268,7 @@ def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
     cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
     assert "The other tasks of that DAG run for the interval, too." in browser("operator").get(RESTATE).text
-    assert answer(browser, RESTATE, reason="a late file").status_code == 200
+    led_to_a_run(browser, answer(browser, RESTATE, reason="a late file"))
     [run] = triggered
     assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
 
@@ -277,8 +284,7 @@ def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_
         "WAL is thrown away",
     ):
         assert effect in shown, effect
-    done = answer(browser, REPLAN, reason="a sink came")
-    assert done.status_code == 200 and 'href="/dags/lockstep_recovery/runs/manual' in done.text
+    assert 'href="/dags/flights/runs/' in led_to_a_run(browser, answer(browser, REPLAN, reason="a sink came"))
     span = {"interval_start": "2013-01-01T00:00:00+00:00", "interval_end": "2013-01-02T00:00:00+00:00"}
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a sink came")
@@ -351,7 +357,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
     assert answer(browser, RESOLVE).status_code == 403, "which of the two"
     assert answer(browser, RESOLVE, choice="perhaps").status_code == 403
     assert triggered == [] and ledger.participants(FLIGHTS, 1)["delays"].publication is None
-    assert answer(browser, RESOLVE, choice="applied").status_code == 200
+    led_to_a_run(browser, answer(browser, RESOLVE, choice="applied"))
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
     assert run["conf"] == {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays"}, "and not what to say"
@@ -426,22 +432,22 @@ def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: L
     from airflow.utils.session import create_session
 
     from lockstep.orchestration.recovery import recovery_dag
-    from lockstep.ui._errands import is_paused, recovery_dags
+    from lockstep.ui._runs import is_paused, recovery_dags
 
-    tags = {"by_another_name": recovery_dag("by_another_name").tags, "flights": {"lockstep"}, "gone": set[str]()}
+    tags = {"by_another_name": recovery_dag("by_another_name").tags, "paused": {"lockstep"}, "gone": set[str]()}
     tags["gone"] = tags["by_another_name"]
     with create_session() as session:
-        session.add(DagBundleModel(name="dags"))
+        session.merge(DagBundleModel(name="dags"))
         session.flush()
         for dag_id, of in tags.items():
-            state = {"is_stale": dag_id == "gone", "is_paused": dag_id == "flights"}
+            state = {"is_stale": dag_id == "gone", "is_paused": dag_id == "paused"}
             known = DagModel(dag_id=dag_id, bundle_name="dags", **state)  # type: ignore[no-untyped-call]
             session.add(known)
             session.add_all(DagTag(dag_id=dag_id, name=name) for name in of)
     try:
         assert recovery_dags() == ["by_another_name"]
         found = {dag_id: is_paused(dag_id) for dag_id in (*tags, "nobody's")}
-        assert found == {"by_another_name": False, "flights": True, "gone": None, "nobody's": None}
+        assert found == {"by_another_name": False, "paused": True, "gone": None, "nobody's": None}
     finally:
         with create_session() as session:
             for dag_id in tags:

@@ -8,26 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import DagNotFound
-from airflow.models.dag import DagModel, DagTag
-from airflow.utils.session import create_session
-from airflow.utils.types import DagRunTriggeredByType
-from sqlalchemy import select
-
 from lockstep import remedies
 from lockstep.brevity import short_age, short_interval
 from lockstep.disclosure import list_some
 from lockstep.epoch import PACKED, Epoch, Interval, Json, RunKey
-from lockstep.errors import NotConfigured
 from lockstep.ledger.report import EpochStatus, Report
 from lockstep.operations.resolve import Resolution
-from lockstep.orchestration.recovery import RECOVERY_TAG
 from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
 from lockstep.orchestration.restating import RESTORE, conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 from lockstep.ui._actions import NAMED, voided_votes
+from lockstep.ui._runs import is_paused, trigger
 
 
 @dataclass(frozen=True)
@@ -149,7 +141,7 @@ ERRANDS = {
 
 def run_errand(errand: Errand, found: EpochStatus, user: str, reason: str) -> RunKey:
     """A run of the epoch's own DAG, in the user's name. Raises `NotConfigured` if the DAG is gone."""
-    return _trigger(_dag_of(found), errand.conf(found, reason), user, reason)
+    return trigger(_dag_of(found), errand.conf(found, reason), user, reason)
 
 
 def _refuse_dag(found: EpochStatus, command: str) -> str | None:
@@ -228,36 +220,11 @@ def choices_of_resolving(sink: str) -> dict[Resolution, str]:
     }
 
 
-def recovery_dags() -> list[str]:
-    """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
-    with create_session() as session:
-        found = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
-        return sorted(session.scalars(found.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
-
-
-def is_paused(dag_id: str) -> bool | None:
-    """None: Airflow has no such DAG, or its file is gone."""
-    with create_session() as session:
-        known = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
-        return session.scalars(known).first()
-
-
 def trigger_recovery(dag_id: str, pipeline: str, user: str, reason: str) -> RunKey:
     """A run of the recovery DAG for this pipeline alone, in the user's name. Raises `NotConfigured` if it is gone."""
-    return _trigger(dag_id, {PIPELINE: pipeline}, user, reason)
+    return trigger(dag_id, {PIPELINE: pipeline}, user, reason)
 
 
 def trigger_resolution(dag_id: str, epoch: Epoch, sink: str, user: str, reason: str) -> RunKey:
     """The same, which first does what the ledger says that somebody has asked for of the epoch in the sink."""
-    return _trigger(dag_id, {PIPELINE: epoch.pipeline, EPOCH: epoch.id, SINK: sink}, user, reason)
-
-
-def _trigger(dag_id: str, conf: dict[str, Json], user: str, note: str) -> RunKey:
-    by = DagRunTriggeredByType.UI
-    try:
-        run = trigger_dag(dag_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
-    except DagNotFound:
-        run = None
-    if run is None:
-        raise NotConfigured(f"Airflow has no DAG {dag_id} any more")
-    return RunKey(run.dag_id, run.run_id)
+    return trigger(dag_id, {PIPELINE: epoch.pipeline, EPOCH: epoch.id, SINK: sink}, user, reason)

@@ -36,7 +36,6 @@ from lockstep.ui._errands import (
     choices_of_resolving,
     effects_of_recovery,
     effects_of_resolving,
-    recovery_dags,
     refuse_resolving,
     run_errand,
     trigger_recovery,
@@ -44,6 +43,7 @@ from lockstep.ui._errands import (
 )
 from lockstep.ui._forms import FormRefused, Question, require_answer, require_reason, require_same_origin
 from lockstep.ui._rendering import Links, render, timeline
+from lockstep.ui._runs import find_asked, recovery_dags
 
 UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
 AT_ONCE = 8  #: pages that ask the ledger
@@ -220,6 +220,17 @@ def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipelin
     return render(request, "told.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
 
 
+@app.get("/asked", response_class=HTMLResponse)
+def show_asked(request: Request, user: User, dag_id: str, run_id: str, pipeline: str) -> Response:
+    """Where a form leads that had a run triggered, for `pipeline`. Who may trigger a DAG may see what came of it."""
+    if not any(may(user, right, frozenset({dag_id})) for right in (Right.READ, Right.TRIGGER)):
+        raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
+    asked = find_asked(RunKey(dag_id, run_id))
+    if asked is None:
+        raise HTTPException(404, f"Airflow has no run {run_id} of DAG {dag_id}, or no more")
+    return render(request, "asked.html", asked=asked, pipeline=pipeline)
+
+
 def require_dag(user: BaseUser, dag_id: str) -> None:
     if not may(user, Right.READ, frozenset({dag_id})):
         raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
@@ -294,7 +305,7 @@ def resolve(
     with open_ledger(user) as ledger:
         ask(ledger, found.epoch, sink, said, because)
     run = trigger_resolution(dag_id, found.epoch, sink, user.get_name(), because)
-    return _tell_run(request, "It is being looked into", run)
+    return _lead_to_run(request, pipeline, run)
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
@@ -327,7 +338,7 @@ def act_on_epoch(
             raise FormRefused(refused)
     because = require_reason(reason)
     if isinstance(wanted, Errand):
-        return _tell_run(request, "It is on its way", run_errand(wanted, found, user.get_name(), because))
+        return _lead_to_run(request, pipeline, run_errand(wanted, found, user.get_name(), because))
     with open_ledger(user) as ledger:
         wanted.act(ledger, found, because)
     return RedirectResponse(_links(request)("pipelines", pipeline, "epochs", epoch), 303)
@@ -365,7 +376,7 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
     because = require_reason(reason)
     if (dag_id := _recovery_dag(user)) is None:
         raise FormRefused(_NO_RECOVERY)
-    return _tell_run(request, "Recovery is on its way", trigger_recovery(dag_id, pipeline, user.get_name(), because))
+    return _lead_to_run(request, pipeline, trigger_recovery(dag_id, pipeline, user.get_name(), because))
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
@@ -408,8 +419,9 @@ def _action(name: str) -> Action | Errand:
     return found
 
 
-def _tell_run(request: Request, title: str, run: RunKey) -> Response:
-    return render(request, "told.html", title=title, told=f"Run {run.run_id} does it.", run=run)
+def _lead_to_run(request: Request, pipeline: str, run: RunKey) -> Response:
+    """After a form is sent: what stands there then may be reloaded, and come back to, and asks for nothing."""
+    return RedirectResponse(_links(request)("asked", dag_id=run.dag_id, run_id=run.run_id, pipeline=pipeline), 303)
 
 
 def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
