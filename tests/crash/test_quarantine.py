@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lockstep.audits import in_range, row_count
+from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import RestageRefused, StageFailed, WalCorrupt, WalGone
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
-from lockstep.operations.replan import void
+from lockstep.operations.replan import replan, void
 from lockstep.roles.restage import restage
 from lockstep.roles.stage import stage
 from tests.cover import Cover
 from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
-from tests.crash.victims import Action
+from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import ROWS, Rows, World, rows_of_day, write_backwards, write_parquet
 
 pytestmark = pytest.mark.parametrize("world", ["two_phase"], indirect=True)  # no sink knows of quarantine
@@ -71,7 +73,7 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     world, ways = quarantining, ["retry", "recovery", "new run"]
-    reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("stage", "cleanup")]
+    reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("stage", "audit", "commit", "cleanup")]
     days = []
     for hit in cover.share(reached, ways.index(resume), len(ways)):
         with subtests.test(str(hit)):
@@ -81,6 +83,29 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     world.require_tidy()
     for day in days:
         world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize("point", [point for point in CrashPoint if point.startswith("audit.")])
+@pytest.mark.parametrize("action", ["kill", "hang"])
+def test_a_late_auditor_leaves_quarantine_as_it_was_decided(
+    quarantining: QuarantiningWorld, action: Action, point: CrashPoint, tmp_path: Path
+) -> None:
+    """… killed, or hung and released after the epoch was planned anew with another quarantine, and published."""
+    world, day = quarantining, next(quarantining.days)
+    looser = in_range("numbers", "number", at_most=MOST + 1, name="small", quarantine=True)
+    before = replace(world, pipeline=replace(world.pipeline, audits=(looser, row_count("numbers"))))
+    before.run_until(run_of(day), day, "stage")
+    assert world.quarantined(day) != Counter(rows_of_day(day)) - small(day)
+    victim = sacrifice(
+        [("audit", partial(before.run_task, "audit", run_of(day), day))], Hit("audit", point, 1), action, tmp_path / "l"
+    )
+
+    def resume() -> None:
+        replan(world.runtime(), world.epoch_of(day).id, "the audit was too loose")
+        world.run(RunKey("quarantine", f"planned anew {day}"), day)
+
+    overtake(victim, resume, partial(world.require_exactly_once, day))
+    world.require_tidy()
 
 
 def test_quarantine_can_be_read_at_every_state_and_goes_with_what_is_given_up(quarantining: QuarantiningWorld) -> None:
