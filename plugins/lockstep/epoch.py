@@ -123,13 +123,15 @@ class Plan:
     """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
 
     `reads`: what each source reads, in its own words (`Source.reads_from`); plans of older versions don't say.
-    `audits`: what its sealed output is asked before any sink may vote, each as its spec.
+    `audits`: what its sealed output is asked before any sink may vote, each as its spec. `input`: FROZEN where the
+    ranges are those of the epochs whose place it takes, for whoever plans it anew.
     """
 
     sources: Mapping[str, SourceRange]
     sinks: Mapping[str, Json]
     reads: Mapping[str, str] = field(default_factory=dict)
     audits: tuple[Json, ...] = ()
+    input: Input = Input.FRESH
 
     def to_json(self) -> Json:
         return {
@@ -138,6 +140,7 @@ class Plan:
             "sinks": dict(self.sinks),
             "reads": dict(self.reads),
             **({"audits": list(self.audits)} if self.audits else {}),
+            **({"input": str(self.input)} if self.input is Input.FROZEN else {}),
         }
 
     @classmethod
@@ -152,6 +155,7 @@ class Plan:
             dict(value["sinks"]),
             dict(value.get("reads", {})),
             tuple(value.get("audits", ())),
+            Input(value.get("input", Input.FRESH)),
         )
 
 

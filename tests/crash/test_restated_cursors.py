@@ -16,7 +16,7 @@ from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChange
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import look
-from lockstep.operations.replan import replan, void
+from lockstep.operations.replan import replan, replan_for, void
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
 from lockstep.runtime import Runtime
@@ -162,6 +162,21 @@ def test_one_that_is_planned_anew_keeps_its_range(world: CursorWorld, day: int) 
     [old, new] = world._looking.generations(world.original_of(day))
     assert replan(world.runtime(), new.id, "planned anew").plan.sources == old.plan.sources
     world.restate(day)
+    for one in (day, later):
+        world.require_exactly_once(one)
+
+
+def test_a_run_that_is_to_replan_it_finds_it_beside_later_epochs_and_moves_it(world: CursorWorld, day: int) -> None:
+    world.run_until(world.restating_run(day), day, "stage")
+    world.expire_leases()
+    later = world.go_on()
+    [old, new] = world._looking.generations(world.original_of(day))
+    run = RunKey("restating", f"replanning {day}", restate="the label was wrong", epoch=old.id)
+    replanned = replan_for(world.runtime(), run, "planned anew", new.id)
+    assert replanned is not None and replanned.id == new.id
+    for task in world.tasks():
+        world.run_task(task, run, day)
+    assert world.lives(day) == ["replaced", "cleaned"]
     for one in (day, later):
         world.require_exactly_once(one)
 

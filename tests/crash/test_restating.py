@@ -13,14 +13,23 @@ import psycopg2
 import pytest
 
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, Input, RunKey
-from lockstep.errors import EpochBusy, EpochVoid, Fenced, LedgerConflict, PreflightRefused, RestateRefused, Terminal
+from lockstep.epoch import Epoch, Input, Plan, RunKey
+from lockstep.errors import (
+    EpochBusy,
+    EpochVoid,
+    Fenced,
+    IllegalTransition,
+    LedgerConflict,
+    PreflightRefused,
+    RestateRefused,
+    Terminal,
+)
 from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
+from lockstep.roles.begin import begin, make_plan
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sinks.postgres import PostgresSink
@@ -148,6 +157,18 @@ def test_a_frozen_restatement_reads_exactly_what_was_read(world: RestatingWorld,
     ]
 
 
+def test_a_frozen_restatement_that_is_planned_anew_reads_what_was_read_all_the_same(
+    world: RestatingWorld, day: int, grown: None
+) -> None:
+    world.run_task("begin", _frozen(world, day), day)
+    [_, new] = world._looking.generations(world.epoch_of(day))
+    assert replan(world.runtime(), new.id, "planned anew").plan.sources["numbers"].end == {"day": day}
+    for task in world.tasks():
+        world.run_task(task, _frozen(world, day), day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
 def test_a_frozen_run_does_not_join_one_that_reads_afresh(world: RestatingWorld, day: int, grown: None) -> None:
     world.run_task("begin", world.restating_run(day), day)
     world.expire_leases()
@@ -250,6 +271,41 @@ def test_a_replacement_that_is_planned_anew_takes_the_place_all_the_same(world: 
     assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
     world.require_tidy()
+
+
+def test_a_replacement_is_not_planned_anew_for_other_sinks_than_show_the_old_rows(
+    world: RestatingWorld, day: int
+) -> None:
+    """Or one would show the old rows for good, beside the new ones of the others."""
+    world.run_task("begin", world.restating_run(day), day)
+    [old, new] = world._looking.generations(world.epoch_of(day))
+    fewer = with_sinks(world, *world.pipeline.sinks[1:])
+    with pytest.raises(RestateRefused, match=f"epoch {old.id}.*was published with other sinks") as told:
+        replan(fewer.runtime(), new.id, "the first moves out")
+    assert "lockstep void" in str(told.value)
+    assert world._looking.epoch(new.pipeline, new.id) == new
+    world.restate(day)
+    world.require_exactly_once(day)
+
+
+def test_who_stood_still_while_he_planned_anew_leaves_what_was_begun_meanwhile(
+    world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run_task("begin", world.restating_run(day), day)
+    [_, new] = world._looking.generations(world.epoch_of(day))
+    world.expire_leases()
+
+    def stand_still(*asked: Any, **more: Any) -> Plan:
+        plan = make_plan(*asked, **more)
+        world.run_task("begin", world.restating_run(day, "another"), day)
+        return plan
+
+    monkeypatch.setattr("lockstep.operations.replan.make_plan", stand_still)
+    with pytest.raises(IllegalTransition, match="another attempt began meanwhile"):
+        replan(world.runtime(), new.id, "planned anew")
+    for task in world.tasks():
+        world.run_task(task, world.restating_run(day, "another"), day)
+    world.require_exactly_once(day)
 
 
 def test_a_replacement_is_not_begun_before_every_sink_shows_what_it_replaces(world: RestatingWorld) -> None:

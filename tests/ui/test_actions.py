@@ -348,6 +348,22 @@ def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
     )
 
 
+def test_a_cursors_last_epoch_is_replanned_beside_one_that_takes_an_older_ones_place(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    """That one's number is the youngest, and nothing starts where it ends."""
+    first = cleaned(ledger, clicked(ledger, 0, RunKey("clicks", "run 1")))
+    last = clicked(ledger, 1, RunKey("clicks", "run 2"))
+    again = ledger.plan_generation(first, first.plan, {}, RunKey("clicks", "run 3"), "a late record")
+    assert again is not None and again.id > last.id
+    confs = []
+    for epoch in (last, again):
+        answer(browser, f"/lockstep/pipelines/{CLICKS}/epochs/{epoch.id}/replan", user="admin", reason="sinks moved")
+        confs.append(triggered[-1]["conf"])
+    assert [one["lockstep_replan_epoch"] for one in confs] == [last.id, again.id]
+    assert [one.get("lockstep_epoch") for one in confs] == [None, first.id]
+
+
 def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_takes_it_from_there(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
 ) -> None:

@@ -107,6 +107,11 @@ def require_undecided(row: Row, verb: str) -> None:
         raise IllegalTransition(f"can't {verb} {epoch_name(row)}: it is {row['state']}; only an undecided epoch can be")
 
 
+def require_attempt(row: Row, only: int | None, verb: str) -> None:
+    if only is not None and row["attempt"] != only:
+        raise IllegalTransition(f"can't {verb} {epoch_name(row)}: another attempt began meanwhile")
+
+
 def require_votes(tx: Transaction, row: Row) -> None:
     """This attempt's votes are exactly the plan's sinks, each of its sink's youngest execution, and no audit holds it.
 

@@ -523,8 +523,7 @@ class Ledger(LedgerReader):
             if row["state"] == EpochState.VOID:
                 return to_epoch(row)
             guards.require_undecided(row, "void")
-            if only is not None and row["attempt"] != only:
-                raise IllegalTransition(f"can't void {guards.epoch_name(row)}: another attempt began meanwhile")
+            guards.require_attempt(row, only, "void")
             return to_epoch(attempts.void_epoch(tx, row, reason))
 
         return self._connection.run(Role.OPERATOR, work, reason)
@@ -575,9 +574,12 @@ class Ledger(LedgerReader):
         claims: Mapping[str, Sequence[Claim]],
         reason: str,
         run: RunKey | None = None,
+        *,
+        only: int | None = None,
     ) -> Epoch:
         """Give an undecided epoch a new range and new sinks; its WAL, if sealed, is rubbish from now on. `run`: the one
-        that is to move it then, and has it from now on.
+        that is to move it then, and has it from now on. `only`: raises `IllegalTransition` unless this attempt is the
+        current one.
 
         A cursor epoch's range must still join its neighbours'. Raises `IllegalTransition`, `SourceClaimed`.
         """
@@ -586,6 +588,10 @@ class Ledger(LedgerReader):
             guards.lock_pipeline(tx, pipeline)
             row = guards.lock_epoch(tx, pipeline, epoch)
             guards.require_undecided(row, "replan")
+            planned = plan.to_json()
+            if row["attempt"] != only and (row["plan"], row["reason"]) == (planned, reason):
+                return to_epoch(row)  # done before: the answer was lost
+            guards.require_attempt(row, only, "replan")
             plans.require_joins(tx, row, plan)
             row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
             if run is not None:
@@ -597,9 +603,8 @@ class Ledger(LedgerReader):
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)
             plans.freeze_plan(tx, row, plan, claims)
-            planned = Jsonb(plan.to_json())
             return to_epoch(
-                require_row(tx.one("replan_epoch", **key, plan=planned, attempt=row["attempt"], reason=reason))
+                require_row(tx.one("replan_epoch", **key, plan=Jsonb(planned), attempt=row["attempt"], reason=reason))
             )
 
         return self._connection.run(Role.OPERATOR, work, reason)

@@ -4,17 +4,17 @@ A decided epoch is refused."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity, RunKey
-from lockstep.errors import (
-    IllegalTransition,
-)
+from lockstep.epoch import Claim, Epoch, Identity, Input, Plan, RunKey
+from lockstep.errors import IllegalTransition, RestateRefused
 from lockstep.roles.begin import find_claims, make_plan
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
 from lockstep.steps.generations import find_current, plan_again
 from lockstep.steps.identity import require_same_pipeline
+from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import roll_back
 
@@ -29,32 +29,58 @@ def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
 
 
 def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = None) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of a cursor's that takes another's
-    place, and of one that shows earlier rows again these. `run`: whose epoch it is from then on. Raises
-    `IllegalTransition` for a decided one."""
+    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of one that reads what those have
+    read whose place it takes, and of one that shows earlier rows again these. `run`: whose epoch it is from then on.
+    Raises `IllegalTransition` for a decided one and one that somebody has begun meanwhile, `RestateRefused` where what
+    it replaces was published with other sinks than today's."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    _require_same_sinks(runtime, old)
+    claims: Mapping[str, Sequence[Claim]] = {}
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
-        return _replan_restored(runtime, old, old.restores, reason, run)
-    if _keeps_range(runtime, old):
-        plan = plan_again(runtime, [old])  # later epochs go on where it ends
+        plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, old.restores))
+    elif _keeps_range(runtime, old):
+        plan = plan_again(runtime, [old])
+        claims = find_claims(runtime, plan) if old.interval else {}
     else:
-        before = None
-        if runtime.defined.identity is Identity.CURSOR:
-            _require_last(runtime, old)
-            before = runtime.ledger.last_original(runtime.pipeline, below=epoch_id)
-        plan = make_plan(runtime, old.interval, before, replaced=old)
-    claims = {} if _keeps_range(runtime, old) else find_claims(runtime, plan)
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run)
+        plan = _plan_anew(runtime, old)
+        claims = find_claims(runtime, plan)
+    epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run, only=old.attempt)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
 
 
+def _require_same_sinks(runtime: Runtime, old: Epoch) -> None:
+    """One decision swaps the rows in every sink that shows them. Raises `RestateRefused`."""
+    for one in runtime.ledger.replaced(old):
+        if changed := find_changed_sinks(runtime, one):
+            raise RestateRefused(
+                f"can't replan {old}: {one}, whose place it takes, was published with other sinks (changed: "
+                f"{', '.join(changed)}), and what those show would stay; put them back for as long, or give it up: "
+                f"{remedies.void(old.pipeline, old.id)}"
+            )
+
+
+def _keeps_range(runtime: Runtime, old: Epoch) -> bool:
+    if runtime.defined.identity is Identity.CURSOR:
+        return old.generation is not None  # later epochs go on where it ends
+    return old.plan.input is Input.FROZEN
+
+
+def _plan_anew(runtime: Runtime, old: Epoch) -> Plan:
+    before = None
+    if runtime.defined.identity is Identity.CURSOR:
+        _require_last(runtime, old)
+        before = runtime.ledger.last_original(runtime.pipeline, below=old.id)
+    return make_plan(runtime, old.interval, before, replaced=old)
+
+
 def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
-    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last. None once the run has
-    its epoch: it is done once, however often the run is tried again, or waits in `begin`.
+    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last, or what takes the
+    place of a cursor's that it names. None once the run has its epoch: it is done once, however often the run is tried
+    again, or waits in `begin`.
 
     `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
-    `NameTaken`.
+    `NameTaken`; and what `replan` does.
     """
     if runtime.find_attempt(run) is not None:
         return None
@@ -68,24 +94,16 @@ def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = 
 
 
 def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
-    if run.interval is None:
-        found = runtime.ledger.last_original(runtime.pipeline)
-    else:
+    if run.interval is not None:
         found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
-        if found is not None and found.state not in UNDECIDED:
-            found = runtime.ledger.rival_generation(find_current(runtime, found))
+    elif run.epoch is not None:
+        found = runtime.ledger.epoch(runtime.pipeline, run.epoch)
+    else:
+        found = runtime.ledger.last_original(runtime.pipeline)
+        return found if found is not None and found.state in UNDECIDED else None
+    if found is not None and found.state not in UNDECIDED:
+        found = runtime.ledger.rival_generation(find_current(runtime, found))
     return found if found is not None and found.state in UNDECIDED else None
-
-
-def _replan_restored(runtime: Runtime, old: Epoch, restores: int, reason: str, run: RunKey | None) -> Epoch:
-    plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, restores))
-    epoch = runtime.ledger.replan_epoch(runtime.pipeline, old.id, plan, {}, reason, run)
-    roll_back(runtime, old)
-    return epoch
-
-
-def _keeps_range(runtime: Runtime, epoch: Epoch) -> bool:
-    return runtime.defined.identity is Identity.CURSOR and epoch.generation is not None
 
 
 def _require_last(runtime: Runtime, epoch: Epoch) -> None:

@@ -86,7 +86,7 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     found: list[Verification] = []
     for name, participant in participants.items():
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-            shown = _is_published(swapped[name] if successor else participant)
+            shown = _is_published(swapped.get(name, participant))
             if successor is None:
                 compared = list(_verify_sink(runtime, epoch, sink, manifest, shown))
             else:

@@ -217,7 +217,7 @@ def plan_again(runtime: Runtime, epochs: Sequence[Epoch]) -> Plan:
         except LockstepError as error:
             remedies.complete_command(error, remedies.REPLAN, _otherwise(epochs[0]))
             raise RestateRefused(f"can't restate {whose} from what was read: {error}") from error
-    return Plan(sources, pipeline.sink_specs(), epochs[-1].plan.reads, pipeline.audit_specs())
+    return Plan(sources, pipeline.sink_specs(), epochs[-1].plan.reads, pipeline.audit_specs(), Input.FROZEN)
 
 
 def _join(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:

@@ -16,6 +16,7 @@ from lockstep.ledger.report import EpochStatus, Report
 from lockstep.operations.resolve import Resolution
 from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
+from lockstep.orchestration.restating import EPOCH as RESTATED
 from lockstep.orchestration.restating import RESTORE, conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 from lockstep.ui._actions import NAMED, voided_votes
@@ -81,8 +82,8 @@ def _refuse_replanning(found: EpochStatus, report: Report) -> str | None:
     if epoch.state not in UNDECIDED:
         return f"it is {epoch.state}: only an undecided epoch's range is frozen anew"
     command = remedies.replan(epoch.pipeline, epoch.id)
-    if epoch.interval is None:
-        last, before = report.last_epoch(epoch.pipeline), report.predecessor(epoch)
+    if epoch.interval is None and epoch.generation is None:
+        last, before = report.last_original(epoch.pipeline), report.predecessor(epoch)
         if last is not None and last.id != epoch.id:
             return f"epoch {last.id} starts where it ends: replan the last epoch, or give this one's range up"
         if before is not None and before.state in UNDECIDED:
@@ -127,6 +128,8 @@ def _conf_of_replanning(found: EpochStatus, reason: str) -> dict[str, Json]:
     place = conf_of(epoch.generation.because, None) if epoch.generation else {}
     if epoch.restores is not None:
         place[RESTORE] = epoch.restores
+    if epoch.generation and epoch.interval is None:
+        place[RESTATED] = epoch.generation.replaces
     return {**_interval_of(epoch), **place, REPLAN: reason, REPLAN_EPOCH: epoch.id}
 
 
