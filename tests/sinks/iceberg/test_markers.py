@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -45,6 +46,20 @@ def marker(epoch: int, token: int = 0, *, span: bool = True) -> EpochMarker:
     start = FIRST + timedelta(days=epoch)
     told = f"{start.isoformat()}/{(start + timedelta(days=1)).isoformat()}" if span else None
     return EpochMarker(epoch, token or epoch + 7, f"{epoch:064x}", told, 1000 + epoch, 2, 50)
+
+
+def test_markers_of_a_cursor_are_found_however_many_there_are_where_some_took_anothers_place() -> None:
+    """What took another's place has a span without a time, and a cursor's others have none."""
+    table, again = Properties(), {5: "epoch/2/1", 250: "epoch/5/2"}
+    for epoch in range(1, 601):
+        table.show(replace(marker(epoch, span=False), span=again.get(epoch)))
+    found = table.markers()
+    assert len(found.folded) >= 3
+    for epoch, span in again.items():
+        by_epoch, by_span = found.find(epoch), found.find_span(span)
+        assert by_epoch == by_span and by_epoch is not None and by_epoch.span == span
+    assert found.find_span("epoch/3/1") is None
+    assert found.find_span(marker(7).span or "") is None
 
 
 def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are() -> None:

@@ -71,10 +71,11 @@ class FoldedMarkers:
         return self.first <= epoch <= self.last
 
     def may_hold_span(self, span: str) -> bool:
-        if self.starts is None:
-            return True
-        start, first, last = (datetime.fromisoformat(one) for one in (_start(span), *self.starts))
-        return first <= start <= last
+        start = _start(span)
+        if self.starts is None or start is None:
+            return self.starts is None
+        first, last = map(datetime.fromisoformat, self.starts)
+        return first <= datetime.fromisoformat(start) <= last
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class TableMarkers:
 
     def _name(self, old: list[EpochMarker], data: bytes) -> FoldedMarkers:
         epochs, sha256 = [one.epoch for one in old], hashlib.sha256(data).hexdigest()
-        spans = [_start(one.span) for one in old if one.span is not None]
+        spans = [start for one in old if one.span is not None and (start := _start(one.span)) is not None]
         starts = (min(spans, key=datetime.fromisoformat), max(spans, key=datetime.fromisoformat)) if spans else None
         path = f"{STATE}/markers/{self._owner}/{min(epochs)}-{max(epochs)}-{sha256[:12]}.json"
         return FoldedMarkers(path, sha256, min(epochs), max(epochs), starts if len(spans) == len(old) else None)
@@ -166,8 +167,10 @@ def _folded(value: str) -> FoldedMarkers:
     return FoldedMarkers(**{**told, "starts": tuple(told["starts"]) if told["starts"] else None})
 
 
-def _start(span: str) -> str:
-    return span.partition("/")[0]
+def _start(span: str) -> str | None:
+    """Of its interval; None: it is that of a cursor's epoch that took another's place."""
+    told = span.partition("/")[0]
+    return None if told == "epoch" else told
 
 
 def _age(marker: EpochMarker) -> tuple[int, int]:

@@ -40,7 +40,7 @@ _LAST = f"{_EVERY} LIMIT 1"
 _YOUNGEST = """
     SELECT m.epoch, m.token, m.manifest_hash, r.span FROM {ranges} r
     JOIN {markers} m USING (deployment, pipeline, sink, epoch)
-    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s ORDER BY r.token DESC LIMIT 1
+    WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s ORDER BY r.token DESC, r.epoch DESC LIMIT 1
 """
 _BY_SPAN = """
     SELECT r.epoch, r.token, COALESCE(m.manifest_hash, ''), r.span FROM {ranges} r
