@@ -88,6 +88,7 @@ def test_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str, behaviour: str) -
 
 
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+@pytest.mark.cover(4)  # as above
 def test_in_many_rounds_file_sink_on_hdfs_dies(
     clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, cover: Cover
 ) -> None:
@@ -96,7 +97,7 @@ def test_in_many_rounds_file_sink_on_hdfs_dies(
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
-@pytest.mark.cover(5)
+@pytest.mark.cover(2)
 @pytest.mark.timeout(1200)
 def test_in_many_rounds_a_process_dies_around_each_change(
     clean: CleanProcess, hdfs_uri: str, story: str, plot: str, action: int, cover: Cover

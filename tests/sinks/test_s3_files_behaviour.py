@@ -34,6 +34,7 @@ def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> No
 
 
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+@pytest.mark.cover(4)  # as above
 def test_in_many_rounds_file_sink_on_s3_dies(
     clean: CleanProcess, s3_uri: str, behaviour: Behaviour, cover: Cover
 ) -> None:
