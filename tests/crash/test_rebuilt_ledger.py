@@ -31,7 +31,9 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.values import Marker
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.wal.staging import Staging
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
@@ -123,15 +125,19 @@ def require_agreeing(world: World) -> None:
 
 def roll_back(world: World) -> None:
     """What a person does by hand to what is left of epochs that nobody shows."""
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
-    with closing(connection), connection.cursor() as cursor:
-        for gid in world.prepared():
-            cursor.execute("ROLLBACK PREPARED %s", (gid,))
+    for gid in world.prepared():
+        roll_back_branch(world, gid)
     for folder in world.left_in_staging():
         shutil.rmtree(world.staging_folder / folder)
     for name in world.left_in_sink():
         shutil.rmtree(world.folder / "out" / ".lockstep" / name)
+
+
+def roll_back_branch(world: World, gid: str) -> None:
+    connection = psycopg2.connect(world.warehouse_dsn)
+    connection.autocommit = True
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute("ROLLBACK PREPARED %s", (gid,))
 
 
 def test_a_pipeline_goes_on_and_no_row_is_doubled_or_lost(world: World, databases: Databases) -> None:
@@ -452,6 +458,50 @@ def test_a_sink_of_which_nobody_knows_how_far_it_came_is_refused(
     [why] = looked(world).refused
     assert ("neither shows nor holds it" if gone == "what is pending" else "what files has sent") in why
     require_held(world)
+
+
+def adding_columns(databases: Databases) -> World:
+    """The first day's rows bring a column that the table lacks, so the two-phase sink votes for it without a handle.
+    Its rows are in the folder, and in the table they aren't yet."""
+    made = make_world(databases.make("lost"), databases.make("warehouse"), databases.folder, "two_phase")
+    made.execute(made.warehouse_dsn, "ALTER TABLE public.numbers DROP COLUMN label")
+    tables, [_, files] = {"numbers": "public.numbers"}, made.pipeline.sinks
+    warehouse = PostgresSink("warehouse", tables=tables, connection="warehouse", on_new_columns="add", lock_timeout=0.3)
+    world = replace(made, pipeline=replace(made.pipeline, sinks=[warehouse, files]))
+    run, day = _run(0), next(world.days)
+    world.run_until(run, day, "commit")
+    assert world.prepared() == []
+    world.run_task("publish.files", run, day)
+    return world
+
+
+def test_a_two_phase_sink_that_voted_for_new_columns_without_a_handle_is_completed_from_the_wal(
+    databases: Databases,
+) -> None:
+    world = lost(adding_columns(databases), databases)
+    [found] = rebuilt(world).epochs
+    assert (set(found.votes) - found.shown, found.votes["warehouse"].handle) == ({"warehouse"}, None)
+    assert world.recover().problems == []
+    for day in (0, next(world.days)):
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
+    require_agreeing(world)
+    world.require_tidy()
+
+
+def test_a_sink_that_holds_another_life_of_an_epoch_is_not_completed_without_a_handle(databases: Databases) -> None:
+    made = adding_columns(databases)
+    other = SinkEpoch(1, made.epoch_of(0).attempt, "0" * 64, interval_of(0).start, interval_of(0))
+    with closing((runtime := made.runtime()).ledger), runtime.opened(made.pipeline.sinks[0]) as sink:
+        assert isinstance(sink, TwoPhaseCommitSink)
+        sink.pre_commit(sink.begin_transaction(other))
+    [gid] = made.prepared()
+    world = lost(made, databases)
+    [why] = looked(world).refused
+    assert f"warehouse holds {gid}" in why
+    require_held(world)
+    roll_back_branch(world, gid)
+    assert looked(world).refused == ()
 
 
 def test_sinks_that_came_later_and_manifests_that_are_gone_are_told_and_no_obstacle(

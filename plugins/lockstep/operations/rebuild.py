@@ -134,6 +134,7 @@ class _Asked:
     partly: tuple[int, ...]  #: those of them of which nobody knows how many shards there are
     target_id: str
     holds_rows: bool  #: two-phase: what was voted for is pending until it is shown
+    may_hold_none: bool  #: or was voted for without a handle
     keeps_record: bool  #: whether a missing marker means anything
 
     @property
@@ -371,7 +372,11 @@ class _Look:
             if one.sink.numbers_rows and number not in one.begun:  # these are the very files, in their order
                 why = f"nobody knows what {one.sink.name} has sent of it, and in how many transactions"
             elif one.holds_rows and not _pending_of(one, number, manifest_hash):
-                why = f"{one.sink.name} neither shows nor holds it"
+                others = [txn.handle for txn in one.pending if txn.epoch == number]
+                if not one.may_hold_none:
+                    why = f"{one.sink.name} neither shows nor holds it"
+                elif others:  # whose marker would be in the way
+                    why = f"{one.sink.name} holds {list_some(others, _NAMED)}, of another manifest: roll that back"
         if why is not None:
             self._refuse(
                 f"epoch {number} is not shown by {_names(lacking)}, and others show it; it can't be completed: {why}. "
@@ -400,8 +405,8 @@ class _Look:
                 # of what a table may have adopted nothing goes that was staged since its oldest vote
                 token = manifest.token if one.sink.adopts and manifest else markers[name].token
                 votes[name] = Vote(token, None, one.target_id, rows)
-            elif one in lacking and one.holds_rows:
-                held = max(_pending_of(one, number, manifest_hash), key=lambda txn: txn.token)
+            elif one in lacking and one.holds_rows and (pending := _pending_of(one, number, manifest_hash)):
+                held = max(pending, key=lambda txn: txn.token)
                 votes[name] = Vote(held.token, held.handle, one.target_id, rows)
             elif (one in lacking or not one.keeps_record) and manifest is not None:
                 votes[name] = Vote(manifest.token, None, one.target_id, rows)
@@ -553,7 +558,8 @@ def _ask(sink: Sink, context: SinkContext, kept: Container[int]) -> _Asked:
         whole = {number: marker for number, marker in markers.items() if number not in begun}
         partly = tuple(number for number in begun if not opened.tells_rest(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
-        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, keeps)
+        none = isinstance(opened, TwoPhaseCommitSink) and opened.may_hold_none
+        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, none, keeps)
 
 
 def _pending_of(one: _Asked, number: int, manifest_hash: str) -> list[Txn]:

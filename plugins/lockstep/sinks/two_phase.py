@@ -47,6 +47,11 @@ class TwoPhaseCommitSink(OpenSink):
     transaction_timeout: timedelta | None = None  #: after which the target may drop what is pending; None: never
     transaction_timeout_warning: float = 0.8  #: the part of the timeout after which to warn
 
+    @property
+    def may_hold_none(self) -> bool:
+        """Whether some epochs are voted for without a handle, and written from the WAL after the decision."""
+        return False
+
     @abstractmethod
     def begin_transaction(self, epoch: SinkEpoch) -> Txn:
         """Open a transaction and insert the marker as its first row."""

@@ -47,6 +47,10 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
     # --- an epoch with which a table gets columns ---
 
     @property
+    def may_hold_none(self) -> bool:
+        return any(table.adds_columns for table in self._target.outputs.values())
+
+    @property
     def needs_turn(self) -> bool:
         """The next epoch may have such a column with another type."""
         return self._adds_columns
