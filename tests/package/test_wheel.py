@@ -21,6 +21,7 @@ from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, bui
 
 pytestmark = pytest.mark.slow
 
+ADDING = ROOT / "docs" / "how-to" / "add-to-airflow.md"
 SHOP = """
 from lockstep import Pipeline
 from lockstep.sinks import FileSink, PostgresSink
@@ -205,8 +206,8 @@ def test_the_index_would_take_both_distributions(dist: Path) -> None:
     check_for_upload(sorted([*dist.glob("*.whl"), *dist.glob("*.tar.gz")]))
 
 
-def test_the_recovery_dag_of_the_readme_is_a_dag(installed: Callable[[str], Installed], tmp_path: Path) -> None:
-    blocks = re.findall(r"^ *```python\n(.*?)^ *```$", (ROOT / "README.md").read_text(), re.M | re.S)
+def test_the_recovery_dag_of_the_docs_is_a_dag(installed: Callable[[str], Installed], tmp_path: Path) -> None:
+    blocks = re.findall(r"^ *```python\n(.*?)^ *```$", ADDING.read_text(), re.M | re.S)
     [example] = [dedent(block) for block in blocks if "dags/lockstep_recovery.py" in block]
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags" / "lockstep_recovery.py").write_text(example)

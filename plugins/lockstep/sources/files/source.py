@@ -46,9 +46,9 @@ class FileSource(Source):
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
     freeze the files' sha256. `formerly`: what the watched folder was called when files of it were read, if that folder
     isn't there any more under that name.
-    Positions are {"files": [{"path", "size", "mtime_ns"[, "etag"][, "sha256"][, "known_as"]}, …], "roots": the folders
-    that they are, or were, below}, and of an interval also {"expects": where its files were looked for}; growing files
-    also have {"from", "to", "digest"}. Raises `InvalidPipeline`.
+    Positions are `{"files": [{"path", "size", "mtime_ns"[, "etag"][, "sha256"][, "known_as"]}, …], "roots"}`, the roots
+    being the folders that they are, or were, below; of an interval also `"expects"`: where its files were looked for;
+    growing files also have `"from"`, `"to"`, `"digest"`. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)

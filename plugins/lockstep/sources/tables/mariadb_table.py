@@ -51,7 +51,7 @@ class MariaDbTableSource(TableSource):
     ends at rows older than that by the server's clock, judged by `settled_by`, a TIMESTAMP column, or than twice that
     if it is another column than `order_by`; `timedelta(0)` if rows are committed in the order of the column.
     The other settings are those of `PostgresTableSource`.
-    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
+    Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
 
     def open(self, context: SourceContext) -> OpenTableSource:

@@ -49,7 +49,7 @@ class PostgresTableSource(TableSource):
     `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
     and again before it is read and sealed. `accept`: what a `SourceChanged` error tells to say, once a person has
     looked.
-    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
+    Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
 
     def open(self, context: SourceContext) -> OpenTableSource:

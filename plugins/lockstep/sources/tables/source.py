@@ -101,7 +101,7 @@ class TableSession(Protocol):
 class TableSource(Source):
     """What `PostgresTableSource` and `MariaDbTableSource` share; the settings are explained there.
 
-    Positions are {"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}.
+    Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
 
     table: str = field(kw_only=False)
