@@ -13,7 +13,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier kafka s3 delta readers hdfs lint wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier kafka s3 delta readers hdfs lint docs wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,10 @@ lint: setup ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+docs: setup ## build the documentation's site into build/site; a link that leads nowhere fails
+	@$(BIN)/typer lockstep.cli utils docs --name lockstep --title "Command line" --output docs/reference/cli.md
+	@$(BIN)/zensical build --clean --strict
 
 wheel: setup ## build the package into dist/, as wheel and as source
 	@$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist .

@@ -117,6 +117,7 @@ SUITE = {
     "ui": Part(TEST, Share.FOLDER),
     "unit": Part(CHECK),
     "unit/test_landing.py": Part(TEST),
+    "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
 }
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +22,7 @@ from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Tr
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
 
 def _named(path: Path) -> str:
@@ -117,6 +120,7 @@ def test_every_fault_has_a_test_or_says_why_not() -> None:
 
 # --- examples --------------------------------------------------------------------------------------------------------
 
+PUBLIC_MODULES = ["audits", "sdk", "sinks", "sources", "testing"]
 EXAMPLES = [(_named(page), block) for page in PAGES for block in _blocks(page, "python")]
 
 
@@ -157,6 +161,26 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set(), "put it under 'Reading on'"
 
 
+def test_every_page_stands_once_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2].partition("\nplugins:")[0]
+    found = re.findall(r": ([\w/-]+\.md)$", navigation, re.M)
+    assert sorted(found) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
+
+
+@pytest.mark.parametrize("module", ["lockstep", *(f"lockstep.{name}" for name in PUBLIC_MODULES)])
+def test_the_reference_has_every_public_name(module: str) -> None:
+    told = re.findall(rf"^::: {module}\.(\w+)$", (DOCS / "reference" / "python.md").read_text(), re.M)
+    assert sorted(told) == sorted(name for name in importlib.import_module(module).__all__ if name != "__version__")
+
+
+def test_every_extra_says_what_it_brings() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    told = {row[0].strip("`"): row[2].split(", ") for row in _rows((DOCS / "dependencies.md").read_text())}
+    assert {extra: told.get(extra) for extra in extras} == {
+        extra: [re.split(r"[\[><=]", wanted)[0] for wanted in brought] for extra, brought in extras.items()
+    }
+
+
 def test_every_sink_stands_in_the_table_of_guarantees() -> None:
     told = {re.split(r"[, ]", row[0])[0] for row in _rows((DOCS / "sinks" / "guarantees.md").read_text())}
     sinks = {name for name in lockstep.sinks.__all__ if name.endswith("Sink")}
@@ -166,6 +190,14 @@ def test_every_sink_stands_in_the_table_of_guarantees() -> None:
 def _compose() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
     return found
+
+
+def test_the_deployment_is_a_compose_file() -> None:
+    """By the schema of the Compose specification; a word that isn't of it would be passed over, or refused."""
+    program = Path(sys.executable).with_name("check-jsonschema")
+    schema = ["--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([program, *schema, ROOT / "docker-compose.yaml"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_deployment_publishes_only_the_ui_and_only_on_loopback() -> None:
@@ -210,3 +242,24 @@ def test_every_volume_of_the_deployment_is_declared() -> None:
         if not volume.startswith((".", "/", "$"))
     }
     assert named == set(compose["volumes"])
+
+
+# --- an image of one's own --------------------------------------------------------------------------------------------
+
+ADDING = DOCS / "how-to" / "add-to-airflow.md"
+
+
+def test_the_image_begins_with_the_airflow_and_installs_the_version_that_the_docs_are_of() -> None:
+    [image] = _blocks(ADDING, "dockerfile")
+    airflow = re.findall(r"^apache-airflow==(\S+)", (ROOT / "requirements.txt").read_text(), re.M)
+    assert re.findall(r"^FROM apache/airflow:(.+)-python", image, re.M) == airflow
+    assert set(re.findall(r"airflow_lockstep-([\d.]+)-py3", ADDING.read_text())) == {lockstep.__version__}
+
+
+def test_the_values_for_the_chart_deploy_that_image() -> None:
+    [image], [block] = _blocks(ADDING, "dockerfile"), _blocks(ADDING, "yaml")
+    values = yaml.safe_load(block)
+    assert f"--tag {values['defaultAirflowRepository']}:{values['defaultAirflowTag']} ." in image
+    assert values["defaultAirflowTag"] == f"{values['airflowVersion']}-{lockstep.__version__}"
+    assert f"FROM apache/airflow:{values['airflowVersion']}-" in image
+    assert yaml.safe_load(values["extraEnvFrom"]) == [{"secretRef": {"name": "lockstep"}}]  # the chart wants text
