@@ -43,6 +43,7 @@ def test_in_many_rounds_file_sink_on_s3_dies(
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
+@pytest.mark.cover(5)
 def test_in_many_rounds_a_process_dies_around_each_request(
     clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, cover: Cover
 ) -> None:
