@@ -177,6 +177,8 @@ class RunKey:
     input: Input | None = field(default=None, compare=False)
     #: and of a cursor's epochs, the number of which
     epoch: int | None = field(default=None, compare=False)
+    #: the epoch that was shown to whoever asked for it, and is to be replaced; None: whichever is shown by then
+    replaces: int | None = field(default=None, compare=False)
 
     def part(self, pipeline: str) -> RunKey:
         """The run as far as it moves `pipeline`, one of several in its DAG. So each has its own row in the ledger."""

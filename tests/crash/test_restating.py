@@ -130,6 +130,26 @@ def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restat
     assert world.lives(day) == ["replaced", "cleaned"]
 
 
+def test_a_run_that_says_what_it_replaces_replaces_nothing_younger(world: RestatingWorld, day: int) -> None:
+    shown = world.epoch_of(day).id
+    world.restate(day)
+    same, other = (
+        RunKey("restating", f"{why} {day}", restate=why, replaces=shown)
+        for why in ("the label was wrong", "another reason")
+    )
+    with pytest.raises(RestateRefused, match=f"asked for when epoch {shown} was shown"):
+        world.run_task("begin", other, day)
+    for _ in range(2):
+        for task in world.tasks():  # what it asks for is done: by the run before it
+            world.run_task(task, same, day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+    again = dataclasses.replace(other, replaces=world._looking.generations(world.epoch_of(day))[-1].id)
+    for task in world.tasks():
+        world.run_task(task, again, day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+
+
 # --- from what was read ----------------------------------------------------------------------------------------------
 
 

@@ -110,6 +110,7 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         {**why, "lockstep_restore": 7},
         {**why, "lockstep_input": "frozen"},
         {**why, "lockstep_epoch": 7},
+        {**why, "lockstep_replaces": 7},
     ]
     for given in confs:
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
@@ -120,11 +121,12 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         None,
         "a corrected file",
         "a corrected file (request 2026-11)",
-        *["a corrected file"] * 3,
+        *["a corrected file"] * 4,
     ]
-    assert [one.restore for one in seen] == [None, None, None, None, 7, None, None]
-    assert [one.input for one in seen] == [None, None, None, None, None, Input.FROZEN, None]
-    assert [one.epoch for one in seen] == [None, None, None, None, None, None, 7]
+    assert [one.restore for one in seen] == [None, None, None, None, 7, None, None, None]
+    assert [one.input for one in seen] == [None, None, None, None, None, Input.FROZEN, None, None]
+    assert [one.epoch for one in seen] == [None, None, None, None, None, None, 7, None]
+    assert [one.replaces for one in seen] == [None, None, None, None, None, None, None, 7]
     wishes: tuple[tuple[dict[str, Any], str], ...] = (
         *(({"lockstep_restate": "a", "lockstep_restore": no}, "number of an epoch") for no in (True, 0, "7", [7], 1.5)),
         ({"lockstep_restore": 7}, "say why, with lockstep_restate"),
@@ -163,8 +165,10 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         {**why, "lockstep_epoch": "7"},
         {**why, "lockstep_epoch": True},
         {**why, "lockstep_epoch": 0},
+        {**why, "lockstep_replaces": "7"},
         {"lockstep_input": "frozen"},
         {"lockstep_epoch": 7},
+        {"lockstep_replaces": 7},
     ):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(odd)

@@ -74,17 +74,33 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
     monkeypatch.setattr(operators, "recover", recovered)
     task = operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS)
     task.execute(cast("Context", {"params": {"pipeline": FLIGHTS}}))
-    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
-    assert seen == ["recover", (7, "delays"), "recover"]
+    task.execute(
+        cast(
+            "Context",
+            {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}},
+        )
+    )
+    assert seen == ["recover", (7, "delays", 40), "recover"]
 
     def used_up(*_: object) -> None:
         raise NothingAsked("it was carried out")
 
     monkeypatch.setattr(operators, "resolve_as_asked", used_up)
-    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays"}}))
+    task.execute(
+        cast(
+            "Context",
+            {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}},
+        )
+    )
     assert seen.pop() == "recover" and len(seen) == 3, "a retry goes on with the rest"
-    for wrong in ({"resolve_sink": None}, {"resolve_epoch": "7"}, {"resolve_epoch": True}, {"pipeline": None}):
-        params = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", **wrong}
+    for wrong in (
+        {"resolve_sink": None},
+        {"resolve_epoch": "7"},
+        {"resolve_epoch": True},
+        {"resolve_word": None},
+        {"pipeline": None},
+    ):
+        params = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40, **wrong}
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):
             task.execute(cast("Context", {"params": params}))
     assert len(seen) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from lockstep.epoch import Epoch
 from lockstep.errors import IllegalTransition, LedgerConflict
-from lockstep.operations.resolve import Resolution, ask, resolve, resolve_as_asked
+from lockstep.operations.resolve import NothingAsked, Resolution, ask, resolve, resolve_as_asked
 from lockstep.testing._children import fork
 from stack.postgres import PostgresServer
 from tests.sinks.append.feed import Feed
@@ -87,29 +88,37 @@ def test_nobody_can_say_not_applied_where_the_marker_stands(feed: Feed) -> None:
     assert feed.verify(1)["rows"].agrees
 
 
-def left(feed: Feed, word: Resolution, reason: str) -> None:
+def left(feed: Feed, word: Resolution, reason: str) -> int:
     with feed.runtime() as runtime:
-        ask(runtime.ledger, runtime.ledger.epoch("numbers", 1), "rows", word, reason)
+        return ask(runtime.ledger, runtime.ledger.epoch("numbers", 1), "rows", word, reason)
 
 
-def carry_out(feed: Feed) -> None:
+def carry_out(feed: Feed, word: int) -> None:
     with feed.runtime() as runtime:
-        resolve_as_asked(runtime, 1, "rows")
+        resolve_as_asked(runtime, 1, "rows", word)
 
 
 @pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)
 def test_a_word_that_was_left_is_carried_out_once_and_of_two_the_last(feed: Feed) -> None:
     feed.decide(0)
+    with feed.runtime() as runtime:
+        vote = runtime.ledger.last_word(runtime.ledger.epoch("numbers", 1), "rows")
+    assert vote is not None
     with pytest.raises(IllegalTransition, match="nobody has asked"):
-        carry_out(feed)
-    left(feed, "applied", "asked to resolve it as applied: I think so")
-    left(feed, "not-applied", "asked to resolve it as applied: no, I looked")
-    carry_out(feed)
+        carry_out(feed, vote.id)
+    first = left(feed, "applied", "asked to resolve it as applied: I think so")
+    last = left(feed, "not-applied", "asked to resolve it as applied: no, I looked")
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed, first)
+    carry_out(feed, last)
     assert feed.state(1) == "committed", "the last word counts, and not what its reason looks like"
     with pytest.raises(IllegalTransition, match="nobody has asked"):
-        carry_out(feed)
-    left(feed, "applied", "it came")
-    carry_out(feed)
+        carry_out(feed, last)
+    again = left(feed, "applied", "it came")
+    with pytest.raises(IllegalTransition, match="nobody has asked"):
+        carry_out(feed, last)  # by an old run that is cleared: another word stands there by now
+    assert feed.state(1) == "committed"
+    carry_out(feed, again)
     assert feed.state(1) == "published"
     with feed.runtime() as runtime:
         word = runtime.ledger.last_word(runtime.ledger.epoch("numbers", 1), "rows")
@@ -121,12 +130,38 @@ def test_a_word_that_was_left_is_carried_out_once_and_of_two_the_last(feed: Feed
 @pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
 def test_a_word_that_was_left_is_refused_where_the_target_proves_the_contrary(feed: Feed) -> None:
     decided(feed)
-    left(feed, "applied", "surely")
+    word = left(feed, "applied", "surely")
     with pytest.raises(LedgerConflict, match="was not applied"):
-        carry_out(feed)
+        carry_out(feed, word)
     assert feed.state(1) == "committed"
     with pytest.raises(IllegalTransition, match="nobody has asked"):
-        carry_out(feed)  # by anybody, once the target can't be asked
+        carry_out(feed, word)  # by anybody, once the target can't be asked
+
+
+@pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)
+def test_a_word_that_was_left_too_long_ago_changes_nothing(feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed.decide(0)
+    word = left(feed, "applied", "it came")
+    with monkeypatch.context() as later:
+        later.setattr("lockstep.operations.resolve.VALID", timedelta(0))
+        with pytest.raises(NothingAsked, match="a word is good for"):
+            carry_out(feed, word)
+    assert feed.state(1) == "committed"
+    carry_out(feed, word)
+    assert feed.state(1) == "published"
+
+
+@pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)
+def test_a_word_is_left_only_on_what_the_person_has_seen(feed: Feed) -> None:
+    feed.decide(0)
+    seen = left(feed, "applied", "it came")
+    with feed.runtime() as runtime:
+        epoch = runtime.ledger.epoch("numbers", 1)
+        younger = ask(runtime.ledger, epoch, "rows", "not-applied", "I have seen it, and it didn't", after=seen)
+        with pytest.raises(IllegalTransition, match="look again"):
+            ask(runtime.ledger, epoch, "rows", "applied", "I have seen the first one alone", after=seen)
+        last = runtime.ledger.last_word(epoch, "rows")
+        assert last is not None and last.id == younger > seen
 
 
 @pytest.mark.parametrize("feed", ["StdoutSink"], indirect=True)

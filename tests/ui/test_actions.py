@@ -218,6 +218,91 @@ def test_what_stands_there_after_a_form_asks_for_nothing_when_it_is_loaded_again
         assert shown in told, shown
 
 
+@pytest.mark.parametrize("path", [RECOVER, RESTATE, REPLAN])
+def test_one_wish_is_one_run_whoever_asks_and_however_often(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], colleague: None, path: str
+) -> None:
+    epoch = planned(ledger)
+    if path == RESTATE:
+        cleaned(ledger, epoch)
+    opened, another = browser("operator"), browser("colleague")
+    form = {"reason": "why not", "seal": seal_in(opened.get(path).text)}
+    other_tab = {"reason": "me too", "seal": seal_in(another.get(path).text)}
+    answers = [opened.post(path, data=form), opened.post(path, data=form), another.post(path, data=other_tab)]
+    assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, answers[0].headers["location"])}
+    [run] = triggered
+    shown = another.get(path).text
+    assert "operator has asked for this already" in shown and run["run_id"] in shown
+    end(run["run_id"])
+    late = opened.post(path, data=form)
+    assert late.headers["location"] == answers[0].headers["location"], "a form stays that wish"
+    assert len(triggered) == 1
+    led_to_a_run(browser, answer(browser, path, reason="once more"))
+    assert len(triggered) == 2 and triggered[1]["run_id"] != run["run_id"]
+
+
+@pytest.fixture
+def colleague(may_trigger: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may do what the operator may."""
+    monkeypatch.setitem(GRANTS, "colleague", GRANTS["operator"])
+
+
+def end(run_id: str) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from sqlalchemy import update
+
+    with create_session() as session:
+        session.execute(update(DagRun).where(DagRun.run_id == run_id).values(state=DagRunState.FAILED))
+
+
+def test_two_who_ask_at_the_same_moment_get_one_run(ledger: Ledger, triggered: list[dict[str, Any]]) -> None:
+    """Between the look for the run and the wish for it somebody else was quicker."""
+    from lockstep.ui._runs import find_asked, trigger
+
+    run = RunKey("flights", "lockstep_restate__1")
+    for user in ("first", "second"):
+        trigger(run, {}, user, "why not")
+    asked = find_asked(run)
+    assert asked is not None and asked.by == "first" and len(triggered) == 1
+
+
+def test_a_wish_for_a_generation_that_another_has_replaced_since_is_refused(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    old = cleaned(ledger, planned(ledger))
+    seal = seal_in(browser("operator").get(RESTATE).text)
+    new = ledger.plan_generation(old, a_plan(), {}, OTHER_RUN, "somebody was quicker")
+    assert new is not None
+    cleaned(ledger, new)
+    refused = browser("operator").post(RESTATE, data={"reason": "a late file", "seal": seal})
+    assert refused.status_code == 403 and "it has moved" in refused.text
+    assert triggered == []
+
+
+def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_to_look_again(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], colleague: None
+) -> None:
+    epoch = committed(ledger, planned(ledger))
+    forms = {user: seal_in(browser(user).get(RESOLVE).text) for user in ("operator", "colleague")}
+
+    def say(user: str, choice: str) -> Any:
+        form = {"reason": f"I, {user}, looked", "seal": forms[user], "choice": choice}
+        return browser(user).post(RESOLVE, data=form)
+
+    first = say("operator", "applied")
+    assert say("operator", "applied").headers["location"] == first.headers["location"], "a double click"
+    assert say("colleague", "applied").headers["location"] == first.headers["location"]
+    for user in forms:
+        refused = say(user, "not-applied")
+        assert refused.status_code == 403 and "it has moved" in refused.text
+    assert len(triggered) == 1
+    word = ledger.last_word(epoch, "delays")
+    assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
+    assert triggered[0]["conf"]["resolve_word"] == word.id
+
+
 def test_a_run_that_is_gone_is_no_page(browser: Browser, ledger: Ledger) -> None:
     where = {"dag_id": "flights", "run_id": "<b>gone</b>", "pipeline": FLIGHTS}
     told = browser("operator").get("/lockstep/asked", params=where)
@@ -256,7 +341,7 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"], run["note"]) == ("flights", "operator", "a late file")
     span = {"interval_start": "2013-01-02T00:00:00+00:00", "interval_end": "2013-01-03T00:00:00+00:00"}
-    assert run["conf"] == {**span, "lockstep_restate": "a late file"}
+    assert run["conf"] == {**span, "lockstep_restate": "a late file", "lockstep_replaces": 2}
     seal = seal_in(browser("operator").get(path).text)
     assert browser("<b>Eve</b>").post(path, data={"reason": "me too", "seal": seal}).status_code == 403
     assert triggered == [run]
@@ -376,9 +461,11 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
     led_to_a_run(browser, answer(browser, RESOLVE, choice="applied"))
     [run] = triggered
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
-    assert run["conf"] == {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays"}, "and not what to say"
     word = ledger.last_word(epoch, "delays")
-    assert word is not None and (word.role, word.actor) == (Role.OPERATOR, "airflow-ui:operator")
+    assert word is not None
+    where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": word.id}
+    assert run["conf"] == where, "and not what to say"
+    assert (word.role, word.actor) == (Role.OPERATOR, "airflow-ui:operator")
     assert word.reason == "asked to resolve it as applied: the disk was full"
     assert ledger.participants(FLIGHTS, 1)["delays"].publication is None, "the run does it, if nothing is proven"
     assert "asked to resolve it as applied" in browser("reader").get(EPOCH).text

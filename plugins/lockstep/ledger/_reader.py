@@ -21,8 +21,11 @@ from lockstep.wal_retention import KeptWal, WalRetention
 
 @dataclass(frozen=True)
 class LastWord:
-    """The last entry of a participant's history: who told it, of which of its tokens, and why."""
+    """The last entry of a participant's history: who told it, of which of its tokens, and why. `age`: by Postgres'
+    clock."""
 
+    id: int
+    age: timedelta
     token: int | None
     role: Role
     actor: str
@@ -296,7 +299,7 @@ class LedgerReader:
     def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
         """What was told last of the sink's part in the epoch, whatever it was."""
         row = self._find_one("find_last_word", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
-        return LastWord(row["token"], Role(row["role"]), row["actor"], row["reason"]) if row else None
+        return to_last_word(row) if row else None
 
     def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
         """What the audits of the epoch's sealed WAL came to; None where they weren't asked, or there are none."""
@@ -371,3 +374,7 @@ def _kept_of(row: Row) -> KeptWal | None:
     if row["kept_wal"] is None:
         return None
     return to_kept_wal({**row, "epoch": row["id"], "wal": row["kept_wal"], "bytes": row["kept_bytes"]})
+
+
+def to_last_word(row: Row) -> LastWord:
+    return LastWord(row["id"], row["age"], row["token"], Role(row["role"]), row["actor"], row["reason"])

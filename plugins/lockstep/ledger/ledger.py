@@ -625,20 +625,29 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, reason)
 
-    def note_word(self, epoch: Epoch, sink: str, word: str, role: Role = Role.OPERATOR) -> None:
+    def note_word(
+        self, epoch: Epoch, sink: str, word: str, role: Role = Role.OPERATOR, *, after: int | None = None
+    ) -> int:
         """Keep what a person says of a decided epoch in a sink that hasn't published it, or (`role`) what became of
-        that; it moves nothing. Raises `IllegalTransition`."""
+        that; it moves nothing. The id of the entry. `after`: the last one that was seen. Raises `IllegalTransition`,
+        also where there is a younger one."""
 
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction) -> int:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
             known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
             if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
                 raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
-            key = {**guards.key(epoch), "sink": sink, "state": known.state.value}
-            tx.do("write_note", **key, attempt=row["attempt"], token=known.vote.token)
+            key = {**guards.key(epoch), "sink": sink}
+            last = tx.one("find_last_word", **key)
+            if after is not None and (last is None or last["id"] != after):
+                raise IllegalTransition(
+                    f"{guards.epoch_name(row)}: something has happened to its part in sink {sink} since: look again"
+                )
+            tx.do("write_note", **key, state=known.state.value, attempt=row["attempt"], token=known.vote.token)
+            return int(require_row(tx.one("find_last_word", **key))["id"])
 
-        self._connection.run(role, work, word)
+        return self._connection.run(role, work, word)
 
     def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
         """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""

@@ -7,8 +7,10 @@ Who can't reach the sink, as Airflow's pages can't, asks for it in the ledger (`
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from typing import Literal, get_args
 
+from lockstep.brevity import short_age
 from lockstep.epoch import Epoch, Vote
 from lockstep.errors import (
     IllegalTransition,
@@ -30,6 +32,10 @@ from lockstep.states import EpochState, ParticipantState, Role
 _log = logging.getLogger(__name__)
 
 
+#: of a word that was left: no safety hangs on it, but the sink may not be any more what the person looked at
+VALID = timedelta(hours=6)
+
+
 class NothingAsked(IllegalTransition):
     """No person's word is left that hasn't been carried out, or refused."""
 
@@ -38,19 +44,30 @@ Resolution = Literal["applied", "not-applied"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
 
-def ask(ledger: Ledger, epoch: Epoch, sink_name: str, word: Resolution, reason: str) -> None:
-    """Leave a person's word for `resolve_as_asked`. Raises `IllegalTransition` where there is nothing to resolve."""
-    ledger.note_word(epoch, sink_name, f"{_asked(word)}{reason}")
+def ask(
+    ledger: Ledger, epoch: Epoch, sink_name: str, word: Resolution, reason: str, *, after: int | None = None
+) -> int:
+    """Leave a person's word for `resolve_as_asked`: the id by which that finds it. `after`: the id of what the person
+    has seen last of the sink's part. Raises `IllegalTransition` where there is nothing to resolve, or more has
+    happened."""
+    return ledger.note_word(epoch, sink_name, f"{_asked(word)}{reason}", after=after)
 
 
-def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str) -> Epoch:
-    """`resolve`, by the word that a person has left. It counts as long as nothing else happened to this sink's part
-    since: so it is carried out once, and of two persons the last one is heard. One that the target refutes is used up,
-    too: or whoever may trigger a recovery could have it carried out once the target can't be asked. Raises
-    `NothingAsked`, and as `resolve`."""
+def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: int) -> Epoch:
+    """`resolve`, by the word `word_id` that a person has left (`ask`). It counts for `VALID`, and as long as nothing
+    else happened to this sink's part: so it is carried out once, and of two persons the last one is heard. One that the
+    target refutes is used up, too: or whoever may trigger a recovery could have it carried out once the target can't be
+    asked. Raises `NothingAsked`, and as `resolve`."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     known = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
     said = runtime.ledger.last_word(epoch, sink_name)
+    if said is not None and said.id != word_id:
+        said = None
+    if said is not None and said.age > VALID:
+        raise NothingAsked(
+            f"can't resolve {epoch} in sink {sink_name}: {said.actor} said what became of it {short_age(said.age)} "
+            f"ago, and a word is good for {short_age(VALID)}: look into the sink, and say it again"
+        )
     if known is not None and known.vote is not None and said is not None and said.role is Role.OPERATOR:
         for word in RESOLUTIONS:
             before, asked, reason = (said.reason or "").partition(_asked(word))

@@ -9,7 +9,7 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
 
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator
-from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
+from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 
 RECOVERY_TAG = "lockstep recovery"  #: by it the pages find the DAG, whatever it is called
 
@@ -30,6 +30,7 @@ _EPOCH = Param(
     description="For the page: first do what a person has asked for there, of this epoch of the pipeline.",
 )
 _SINK = Param(None, type=["null", "string"], title="Resolve: sink", description="In this sink of the epoch.")
+_WORD = Param(None, type=["null", "integer"], title="Resolve: word", description="The history's entry that has it.")
 
 
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
@@ -45,7 +46,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         schedule=CronTriggerTimetable(schedule, timezone="UTC"),
         start_date=datetime(2024, 1, 1, tzinfo=UTC),
         default_args={"owner": OWNER, "retries": 0},
-        params={"hold_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK},
+        params={"hold_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK, WORD: _WORD},
         tags={TAG, RECOVERY_TAG},
         doc_md=__doc__,
         **{**defaults, **dag_args},

@@ -1,7 +1,8 @@
 """Where a run of the recovery DAG finds a person's word on a decided epoch: in the ledger, to which the run points.
 
 Who may trigger the DAG may recover every pipeline, which is always safe. Saying what became of rows isn't: the page
-lets those do it who may change the pipeline's runs, and what they say stands in the history before the run begins.
+lets those do it who may change the pipeline's runs, and what they say stands in the history before the run begins. The
+run names that entry: an old run that is cleared, or an old conf that is sent again, points to a word that is used up.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from lockstep.errors import IllegalTransition
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-PIPELINE, EPOCH, SINK = "pipeline", "resolve_epoch", "resolve_sink"
+PIPELINE, EPOCH, SINK, WORD = "pipeline", "resolve_epoch", "resolve_sink", "resolve_word"
 
 
-def asked_to_resolve(pipeline: str, context: Context) -> tuple[int, str] | None:
-    """Epoch and sink, if the run names them and this pipeline. Raises `IllegalTransition` for half of it."""
+def asked_to_resolve(pipeline: str, context: Context) -> tuple[int, str, int] | None:
+    """Epoch, sink and the id of the word, if the run names them and this pipeline. Raises `IllegalTransition` for a
+    part of it."""
     params = context["params"]
-    epoch, sink = params.get(EPOCH), params.get(SINK)
-    if epoch is None and sink is None:
+    epoch, sink, word = (params.get(name) for name in (EPOCH, SINK, WORD))
+    if epoch is None and sink is None and word is None:
         return None
-    if params.get(PIPELINE) == pipeline and isinstance(sink, str) and type(epoch) is int:  # True is none
-        return epoch, sink
-    raise IllegalTransition(f"to resolve say {PIPELINE}, {EPOCH} (a number) and {SINK}, as the page does")
+    if params.get(PIPELINE) == pipeline and isinstance(sink, str) and type(epoch) is type(word) is int:  # True is none
+        return epoch, sink, word
+    raise IllegalTransition(
+        f"to resolve say {PIPELINE}, {EPOCH}, {SINK} and {WORD} (numbers but the sink), as the page does"
+    )

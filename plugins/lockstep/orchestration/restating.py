@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RESTATE, REQUEST = "lockstep_restate", "lockstep_request"
 RESTORE = "lockstep_restore"
-INPUT, EPOCH = "lockstep_input", "lockstep_epoch"
+INPUT, EPOCH, REPLACES = "lockstep_input", "lockstep_epoch", "lockstep_replaces"
 
 
 def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | None:
@@ -58,14 +58,20 @@ def restored_by(context: Context, pipeline: str, moved: Collection[str], reason:
 
 def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[str]) -> RunKey:
     """The run, with what its conf says of restating `pipeline`: why, by which earlier rows or by which input, and of a
-    cursor which epoch. Where its DAG moves several, each of these may be said by pipeline. Raises `RestateRefused`."""
+    cursor which epoch; and what was shown when that was asked for. Where its DAG moves several, each of these may be
+    said by pipeline. Raises `RestateRefused`."""
     reason = reason_of(context, pipeline, moved)
     restore = restored_by(context, pipeline, moved, reason)
-    reads, epoch = (_said_of(context, key, pipeline, moved) for key in (INPUT, EPOCH))
+    reads, epoch, replaces = (_said_of(context, key, pipeline, moved) for key in (INPUT, EPOCH, REPLACES))
     if reason is None and isinstance(context["params"].get(RESTATE), Mapping):
         return run  # another one is to be restated
     return replace(
-        run, restate=reason, restore=restore, input=require_input(reads, reason), epoch=require_number(epoch, reason)
+        run,
+        restate=reason,
+        restore=restore,
+        input=require_input(reads, reason),
+        epoch=require_number(epoch, reason),
+        replaces=require_number(replaces, reason),
     )
 
 

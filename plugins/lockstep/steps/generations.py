@@ -109,6 +109,8 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
 
     A run that has been given an epoch for its reason, its own or one that another run had begun, asks for no other
     however often it is run again; it does with another reason. Two runs with one reason at a time move one epoch.
+    Where the run says what it `replaces`, another run that has done just that for the same reason has done its part.
+    Raises `RestateRefused` where something else has been done.
     """
     if run.restate is None:
         return found, False
@@ -125,6 +127,9 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     if found.state not in DECIDED or own:
         return found, False
     found = find_current(runtime, found)
+    if run.replaces not in (None, found.id):
+        _require_done(run, found)
+        return found, False
     rival = runtime.ledger.rival_generation(found)
     if rival is not None:
         if rival.state not in UNDECIDED:
@@ -134,6 +139,17 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
         return rival, False
     same = found.generation is not None and found.generation.because == run.restate and found.restores == run.restore
     return found, not (same and found.state not in FINISHED)
+
+
+def _require_done(run: RunKey, current: Epoch) -> None:
+    """Raise `RestateRefused` unless `current` is what `run` was to begin: whoever asked has seen an older one."""
+    done = current.generation
+    if done is None or (done.replaces, done.because, done.restores) != (run.replaces, run.restate, run.restore):
+        why = f": {done.because}" if done else ""
+        raise RestateRefused(
+            f"run {run.run_id} was asked for when epoch {run.replaces} was shown, and now {current} is{why}. Nothing "
+            "was done: look at that one, and ask again"
+        )
 
 
 def _refuse_void(runtime: Runtime, run: RunKey, found: Epoch) -> NoReturn:

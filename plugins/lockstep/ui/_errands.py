@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from lockstep import remedies
 from lockstep.brevity import short_age, short_interval
 from lockstep.disclosure import list_some
-from lockstep.epoch import PACKED, Epoch, Interval, Json, RunKey
+from lockstep.epoch import PACKED, Epoch, Interval, Json
 from lockstep.ledger.report import EpochStatus, Report
 from lockstep.operations.resolve import Resolution
 from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
-from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK
+from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 from lockstep.orchestration.restating import EPOCH as RESTATED
-from lockstep.orchestration.restating import RESTORE, conf_of
+from lockstep.orchestration.restating import REPLACES, RESTORE, conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 from lockstep.ui._actions import NAMED, voided_votes
-from lockstep.ui._runs import is_paused, trigger
+from lockstep.ui._runs import is_paused
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _effects_of_restating(found: EpochStatus, report: Report) -> list[str]:
     )
     return [
         told + lasted,
-        f"A run of DAG {_dag_of(found)} reads the interval afresh, with today's files and code, as a new epoch.",
+        f"A run of DAG {dag_of(found)} reads the interval afresh, with today's files and code, as a new epoch.",
         f"With its decision it takes the place of epoch {epoch.id} in every sink: readers see old rows or new.",
         "Until then nothing changes. A sink that can't replace refuses before anything is read: "
         f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason … --plan` asks all of them now.",
@@ -68,7 +68,7 @@ def _effects_of_restating(found: EpochStatus, report: Report) -> list[str]:
 
 
 def _conf_of_restating(found: EpochStatus, reason: str) -> dict[str, Json]:
-    return {**_interval_of(found.epoch), **conf_of(reason, _part_of(found))}
+    return {**_interval_of(found.epoch), **conf_of(reason, _part_of(found)), REPLACES: found.epoch.id}
 
 
 def _part_of(found: EpochStatus) -> str | None:
@@ -99,7 +99,7 @@ def _effects_of_replanning(found: EpochStatus, report: Report) -> list[str]:
         return [*_effects_of_showing_again(found, epoch.restores), *_paused(found)]
     now = f"the files of {_span(epoch.interval)} that are there then" if epoch.interval else "all that is there then"
     told = [
-        f"A run of DAG {_dag_of(found)} freezes its range anew: {now}, read by the definition of then, for its sinks; "
+        f"A run of DAG {dag_of(found)} freezes its range anew: {now}, read by the definition of then, for its sinks; "
         f"instead of {list_some(sorted(epoch.plan.sinks), NAMED)}. Then it moves the epoch."
     ]
     if found.run:
@@ -114,7 +114,7 @@ def _effects_of_replanning(found: EpochStatus, report: Report) -> list[str]:
 
 def _effects_of_showing_again(found: EpochStatus, restores: int) -> list[str]:
     told = [
-        f"A run of DAG {_dag_of(found)} plans it anew for the sinks of then: the same rows, those of epoch {restores}, "
+        f"A run of DAG {dag_of(found)} plans it anew for the sinks of then: the same rows, those of epoch {restores}, "
         "and no input is read. Then it moves the epoch."
     ]
     if found.run:
@@ -142,26 +142,21 @@ ERRANDS = {
 }
 
 
-def run_errand(errand: Errand, found: EpochStatus, user: str, reason: str) -> RunKey:
-    """A run of the epoch's own DAG, in the user's name. Raises `NotConfigured` if the DAG is gone."""
-    return trigger(_dag_of(found), errand.conf(found, reason), user, reason)
-
-
 def _refuse_dag(found: EpochStatus, command: str) -> str | None:
     """Why no DAG can do it, and the command that can."""
     if found.last_run is None or found.last_run.dag_id in remedies.OF_NO_DAG:
         return f"no DAG has moved it: {command} does it"
-    if is_paused(_dag_of(found)) is None:
-        return f"Airflow has no DAG {_dag_of(found)} any more: {command} does it"
+    if is_paused(dag_of(found)) is None:
+        return f"Airflow has no DAG {dag_of(found)} any more: {command} does it"
     return None
 
 
 def _paused(found: EpochStatus) -> list[str]:
-    dag_id = _dag_of(found)
+    dag_id = dag_of(found)
     return [f"DAG {dag_id} is paused: the run begins once somebody lets it go on."] if is_paused(dag_id) else []
 
 
-def _dag_of(found: EpochStatus) -> str:
+def dag_of(found: EpochStatus) -> str:
     return found.last_run.dag_id if found.last_run else ""
 
 
@@ -223,11 +218,12 @@ def choices_of_resolving(sink: str) -> dict[Resolution, str]:
     }
 
 
-def trigger_recovery(dag_id: str, pipeline: str, user: str, reason: str) -> RunKey:
-    """A run of the recovery DAG for this pipeline alone, in the user's name. Raises `NotConfigured` if it is gone."""
-    return trigger(dag_id, {PIPELINE: pipeline}, user, reason)
+def conf_of_recovery(pipeline: str) -> dict[str, Json]:
+    """For this pipeline alone."""
+    return {PIPELINE: pipeline}
 
 
-def trigger_resolution(dag_id: str, epoch: Epoch, sink: str, user: str, reason: str) -> RunKey:
-    """The same, which first does what the ledger says that somebody has asked for of the epoch in the sink."""
-    return trigger(dag_id, {PIPELINE: epoch.pipeline, EPOCH: epoch.id, SINK: sink}, user, reason)
+def conf_of_resolving(epoch: Epoch, sink: str, word: int) -> dict[str, Json]:
+    """The same, which first does what somebody has asked for of the epoch in the sink, in entry `word` of the
+    history."""
+    return {PIPELINE: epoch.pipeline, EPOCH: epoch.id, SINK: sink, WORD: word}

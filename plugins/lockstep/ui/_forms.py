@@ -7,6 +7,8 @@ about attempt 3 doesn't void attempt 4.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import astuple, dataclass
 from urllib.parse import urlsplit
 
@@ -14,6 +16,8 @@ from airflow.api_fastapi.auth.tokens import get_signing_key
 from airflow.configuration import conf
 from fastapi import Request
 from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+from lockstep.epoch import RunKey
 
 VALID_SECONDS = 3600
 MOST_CHARACTERS = 500
@@ -25,7 +29,10 @@ class FormRefused(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """What a person was asked: to do this to an epoch (0: to the pipeline) that stood so."""
+    """What a person was asked: to do this to an epoch (0: to the pipeline) that stood so.
+
+    `dag_id`: whose run does it, if one does; `number`: tells it from what was asked before, and has come to an end.
+    """
 
     user: str
     action: str
@@ -33,9 +40,20 @@ class Question:
     epoch: int = 0
     state: str = ""
     attempt: int = 0
+    dag_id: str = ""
+    number: int = 1
 
     def seal(self) -> str:
         return _serializer().dumps(astuple(self))
+
+    def run(self, choice: str = "") -> RunKey:
+        """Of the DAG, whoever asks: who has seen the same and says the same, asks for the same run."""
+        return RunKey(self.dag_id, f"{self.stem(choice)}{self.number}")
+
+    def stem(self, choice: str = "") -> str:
+        """How the ids of all runs begin that were asked for so. A digest: names may be such as no run's id may have."""
+        seen = json.dumps([self.action, self.pipeline, self.epoch, self.state, self.attempt, choice])
+        return f"lockstep_{self.action.partition(' ')[0]}__{hashlib.sha256(seen.encode()).hexdigest()[:16]}__"
 
 
 def require_same_origin(request: Request) -> None:
@@ -48,13 +66,24 @@ def require_same_origin(request: Request) -> None:
         raise FormRefused("another site sent this form: open the page here")
 
 
-def require_answer(question: Question, seal: str) -> None:
-    """Raises `FormRefused` unless just this question was put, an hour ago at most."""
+def open_seal(question: Question, seal: str) -> Question:
+    """As it was put, an hour ago at most, to the same user about the same deed. Raises `FormRefused` otherwise."""
     try:
-        asked = _serializer().loads(seal, max_age=VALID_SECONDS)
-    except BadSignature:
+        asked = Question(*_serializer().loads(seal, max_age=VALID_SECONDS))
+    except (BadSignature, TypeError):
         raise FormRefused("the form is too old, or was not made here: open it again") from None
-    if tuple(asked) != astuple(question):
+    if _deed(asked) != _deed(question):
+        raise FormRefused("the form was made for another deed, or for somebody else: open it here")
+    return asked
+
+
+def _deed(question: Question) -> tuple[str, str, str, int]:
+    return question.user, question.action, question.pipeline, question.epoch
+
+
+def require_unmoved(asked: Question, question: Question) -> None:
+    """Raises `FormRefused` unless just this is what would be asked now."""
+    if asked != question:
         raise FormRefused("it has moved since the form was shown: look again")
 
 

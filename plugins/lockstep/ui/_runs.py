@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import DagNotFound
+from airflow.exceptions import DagNotFound, DagRunAlreadyExists
 from airflow.models.dag import DagModel, DagTag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
+from airflow.utils.state import State
 from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import NotConfigured
@@ -41,16 +44,31 @@ def is_paused(dag_id: str) -> bool | None:
         return session.scalars(known).first()
 
 
-def trigger(dag_id: str, conf: dict[str, Json], user: str, note: str) -> RunKey:
-    """A run in the user's name. Raises `NotConfigured` if the DAG is gone."""
+def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
+    """In the user's name; or leave it at the run of this id that somebody else has asked for at the same moment. Raises
+    `NotConfigured` if the DAG is gone."""
     by = DagRunTriggeredByType.UI
     try:
-        run = trigger_dag(dag_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
+        trigger_dag(run.dag_id, run_id=run.run_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
     except DagNotFound:
-        run = None
-    if run is None:
-        raise NotConfigured(f"Airflow has no DAG {dag_id} any more")
-    return RunKey(run.dag_id, run.run_id)
+        raise NotConfigured(f"Airflow has no DAG {run.dag_id} any more") from None
+    except DagRunAlreadyExists:
+        return
+    except IntegrityError:
+        if find_asked(run) is None:
+            raise
+
+
+def number_of(dag_id: str, stem: str) -> int:
+    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for."""
+    with create_session() as session:
+        known = select(DagRun.run_id).where(
+            DagRun.dag_id == dag_id,
+            DagRun.run_id.startswith(stem, autoescape=True),
+            DagRun.state.in_(State.finished_dr_states),
+        )
+        ended = set(session.scalars(known))
+    return next(number for number in count(1) if f"{stem}{number}" not in ended)
 
 
 def find_asked(run: RunKey) -> Asked | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, TypeAlias
 from urllib.parse import quote
@@ -34,16 +35,23 @@ from lockstep.ui._errands import (
     ERRANDS,
     Errand,
     choices_of_resolving,
+    conf_of_recovery,
+    conf_of_resolving,
+    dag_of,
     effects_of_recovery,
     effects_of_resolving,
     refuse_resolving,
-    run_errand,
-    trigger_recovery,
-    trigger_resolution,
 )
-from lockstep.ui._forms import FormRefused, Question, require_answer, require_reason, require_same_origin
+from lockstep.ui._forms import (
+    FormRefused,
+    Question,
+    open_seal,
+    require_reason,
+    require_same_origin,
+    require_unmoved,
+)
 from lockstep.ui._rendering import Links, render, timeline
-from lockstep.ui._runs import find_asked, recovery_dags
+from lockstep.ui._runs import find_asked, number_of, recovery_dags, trigger
 
 UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
 AT_ONCE = 8  #: pages that ask the ledger
@@ -266,10 +274,11 @@ def ask_about_resolving(request: Request, user: User, pipeline: str, epoch: int,
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-    dag_id = _recovery_dag(user)
+        dag_id = _recovery_dag(user)
+        question = _question_of_resolving(user, found, sink, dag_id, report)
     return _ask(
         request,
-        _question(user, f"resolve {sink}", found),
+        question,
         f"What became of {pipeline}, epoch {epoch}, in {sink}?",
         refuse_resolving(found, sink) or (None if dag_id else _NO_RECOVERY),
         effects_of_resolving(sink, dag_id or ""),
@@ -293,19 +302,33 @@ def resolve(
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-    require_answer(_question(user, f"resolve {sink}", found), seal)
+        dag_id = _recovery_dag(user)
+        question = _question_of_resolving(user, found, sink, dag_id, report)
+    said = next((one for one in RESOLUTIONS if one == choice), None)
+    asked = open_seal(question, seal)
+    if find_asked(run := asked.run(choice)):
+        return _lead_to_run(request, pipeline, run)
+    require_unmoved(asked, question)
     if refused := refuse_resolving(found, sink):
         raise FormRefused(refused)
-    said = next((one for one in RESOLUTIONS if one == choice), None)
     if said is None:
         raise FormRefused(f"say which: {' or '.join(RESOLUTIONS)}")
     because = require_reason(reason)
-    if (dag_id := _recovery_dag(user)) is None:
+    if dag_id is None:
         raise FormRefused(_NO_RECOVERY)
     with open_ledger(user) as ledger:
-        ask(ledger, found.epoch, sink, said, because)
-    run = trigger_resolution(dag_id, found.epoch, sink, user.get_name(), because)
+        word = ask(ledger, found.epoch, sink, said, because, after=question.number)
+    trigger(run, conf_of_resolving(found.epoch, sink, word), user.get_name(), because)
     return _lead_to_run(request, pipeline, run)
+
+
+def _question_of_resolving(
+    user: BaseUser, found: EpochStatus, sink: str, dag_id: str | None, report: Report
+) -> Question:
+    """Told from others by what was told last of the sink's part: a word that somebody has left makes it another."""
+    question = _question(user, f"resolve {sink}", found)
+    last = report.last_word(found.epoch, sink)
+    return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
@@ -321,7 +344,7 @@ def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, act
         else:
             effects = wanted.effects(found, report) if isinstance(wanted, Errand) else wanted.effects(found)
     title = f"{wanted.title}: {pipeline}, epoch {epoch}"
-    return _ask(request, _question(user, action, found), title, refused, effects, verb=wanted.title)
+    return _ask(request, _question_of(wanted, user, found), title, refused, effects, verb=wanted.title)
 
 
 @app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}")
@@ -333,12 +356,17 @@ def act_on_epoch(
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-        require_answer(_question(user, action, found), seal)
+        question = _question_of(wanted, user, found)
+        asked = open_seal(question, seal)
+        if asked.dag_id and find_asked(run := asked.run()):
+            return _lead_to_run(request, pipeline, run)
+        require_unmoved(asked, question)
         if refused := _refused(wanted, user, found, report):
             raise FormRefused(refused)
     because = require_reason(reason)
     if isinstance(wanted, Errand):
-        return _lead_to_run(request, pipeline, run_errand(wanted, found, user.get_name(), because))
+        trigger(asked.run(), wanted.conf(found, because), user.get_name(), because)
+        return _lead_to_run(request, pipeline, asked.run())
     with open_ledger(user) as ledger:
         wanted.act(ledger, found, because)
     return RedirectResponse(_links(request)("pipelines", pipeline, "epochs", epoch), 303)
@@ -361,8 +389,8 @@ def ask_about_recovery(request: Request, user: User, pipeline: str) -> Response:
         require_pipeline(report, pipeline)
         unfinished = report.unfinished_epochs(pipeline)
         abandoned = report.abandoned_epochs(pipeline, report.hold(pipeline))
-    refused = None if _recovery_dag(user) else _NO_RECOVERY
-    question = Question(user.get_name(), "recover", pipeline)
+    question = _question_of_recovery(user, pipeline)
+    refused = None if question.dag_id else _NO_RECOVERY
     effects = effects_of_recovery(unfinished, abandoned)
     return _ask(request, question, f"Recover {pipeline}", refused, effects, verb="Recover")
 
@@ -372,11 +400,20 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
     require_same_origin(request)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-    require_answer(Question(user.get_name(), "recover", pipeline), seal)
+    question = _question_of_recovery(user, pipeline)
+    asked = open_seal(question, seal)
+    if find_asked(run := asked.run()):
+        return _lead_to_run(request, pipeline, run)
+    require_unmoved(asked, question)
     because = require_reason(reason)
-    if (dag_id := _recovery_dag(user)) is None:
+    if not question.dag_id:
         raise FormRefused(_NO_RECOVERY)
-    return _lead_to_run(request, pipeline, trigger_recovery(dag_id, pipeline, user.get_name(), because))
+    trigger(run, conf_of_recovery(pipeline), user.get_name(), because)
+    return _lead_to_run(request, pipeline, run)
+
+
+def _question_of_recovery(user: BaseUser, pipeline: str) -> Question:
+    return _numbered(Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or ""))
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
@@ -429,6 +466,15 @@ def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
     return Question(user.get_name(), action, epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt)
 
 
+def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus) -> Question:
+    question = _question(user, wanted.name, found)
+    return _numbered(replace(question, dag_id=dag_of(found))) if isinstance(wanted, Errand) else question
+
+
+def _numbered(question: Question) -> Question:
+    return replace(question, number=number_of(question.dag_id, question.stem())) if question.dag_id else question
+
+
 def _ask(
     request: Request,
     question: Question,
@@ -442,6 +488,7 @@ def _ask(
     """What the deed would do, and a form that asks for a reason; `refused`: why not, instead of the form; `choices`: of
     which a person has to say one, and what each comes to."""
     epoch = ("epochs", question.epoch) if question.epoch else ()
+    asked = find_asked(question.run()) if question.dag_id and not refused else None
     return render(
         request,
         "action.html",
@@ -450,6 +497,7 @@ def _ask(
         refused=refused,
         effects=effects,
         choices=choices,
+        asked=asked,
         seal=question.seal(),
         verb=verb,
         back=_links(request)("pipelines", question.pipeline, *epoch),
