@@ -5,19 +5,22 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
+from lockstep.epoch import Interval
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.object_store.store import ObjectStore
 from lockstep.sinks import FileSink
-from lockstep.sources import FileSource
+from lockstep.sources import FileSource, SourceContext
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
-from tests.spark.test_run_epoch import Shop
+from tests.spark.test_run_epoch import DAY, Shop
 
 ORDERS = [("ann", 1), ("bob", 2), ("ann", 1)]
 
@@ -61,6 +64,19 @@ def test_an_interval_s_objects_are_read_once_whatever_they_are_called(daily: Lan
     assert daily.run(0).rows["orders"] == len(odd)
     assert daily.run(0).already_published
     assert sorted(daily.orders()) == [(f"customer {number}", number) for number in range(len(odd))]
+
+
+def test_of_parquet_objects_all_rows_are_read_that_their_footers_tell(daily: LandingOnS3, uri: str) -> None:
+    place, _, options = uri.partition("?")
+    for name, rows in (("a", ORDERS), ("b", ORDERS[:1])):
+        file = io.BytesIO()
+        pq.write_table(pa.table({"customer": [one for one, _ in rows], "amount": [n for _, n in rows]}), file)
+        daily.landing.replace(f"2013-01-01{name}.parquet", file.getvalue())
+    source = FileSource(f"{place}/landing/{{interval_start:%Y-%m-%d}}*.parquet?{options}", format="parquet")
+    opened = source.open(SourceContext("shop", "orders", lambda paths: set()))
+    assert opened.rows_held(None, opened.latest(None, Interval(DAY, DAY + timedelta(days=1)))) == 4
+    daily.pipeline = replace(daily.pipeline, sources={"orders": source})
+    assert daily.run(0).sources["orders"]["rows"] == 4
 
 
 def test_a_watched_prefix_gives_each_object_to_one_epoch(watched: LandingOnS3) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from lockstep.compute import stage as staging
 from lockstep.compute._local_rows import VARIABLE, Room, collect_plain
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, LockstepError, StageFailed, StagingUnavailable
-from lockstep.sources.records import Reading, Records
+from lockstep.sources.records import Listing, Reading, Records
 from lockstep.wal.job_files import JobFiles
 from tests.spark.pipelines import pipeline_of, unchanged
 from tests.spark.staged import Staged, csv, request_of, stage
@@ -127,8 +127,8 @@ def test_records_are_marked_only_where_some_is_malformed(
     marked: list[str] = []
     real = Reading.read
 
-    def noting(self: Reading, spark: SparkSession, uris: Iterable[str]) -> Records:
-        marked.extend(found := list(uris))
+    def noting(self: Reading, spark: SparkSession, found: Listing) -> Records:
+        marked.extend(found.files)
         return real(self, spark, found)
 
     monkeypatch.setattr(Reading, "read", noting)

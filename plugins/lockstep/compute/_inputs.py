@@ -14,10 +14,13 @@ from pyspark.sql import functions as F
 from lockstep.compute._conservation_sql import counts_of_source
 from lockstep.conservation import Conservation
 from lockstep.epoch import SourceRange
+from lockstep.errors import StageFailed
 from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
 from lockstep.spark.session import active, is_remote
 
+_SIZE = "size"  #: what is counted of files that aren't the plan's
+_MOST_SIZES = 1000  #: that are told one by one
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
 
@@ -87,6 +90,10 @@ class ObservedFrame:
                 found = plan.to_proto(frame.sparkSession.client)
             return int(found.SerializeToString().count(self.metric.encode()))
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
+
+    def read(self) -> None:
+        """Have all of it read, and nothing kept."""
+        self.frame.agg(F.count(F.lit(1))).collect()
 
     def checkpoint(self) -> DataFrame:
         """Run the plan now and keep its rows in Spark for as long as somebody refers to them."""
@@ -178,14 +185,33 @@ class Input:
 
     def counts(self, spark: SparkSession) -> dict[str, int]:
         """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
-        now if the optimizer found no need to."""
+        now if the optimizer found no need to, or the transform stopped before its end. Raises `StageFailed` if Spark
+        hasn't read the files to their end."""
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
-        if counts := self.observed.counts():
+        held = self.source.rows_held(self.range.start, self.range.end) or 0
+        counts = self._counted(self.observed)
+        if counts and counts["rows"] >= held:
             return counts
         again = _observe(_records(spark, self.source, self.range), self.name, self.declared)
-        again.checkpoint()
-        return again.counts()
+        again.read()
+        counts = self._counted(again)
+        if counts["rows"] < held:
+            raise StageFailed(
+                f"source {self.name}: the footers of its files say {held} rows, and Spark read {counts['rows']}; "
+                "nothing was sealed"
+            )
+        return counts
+
+    def _counted(self, observed: ObservedFrame) -> dict[str, int]:
+        """Raises `StageFailed` if Spark took some file for another one than the plan's."""
+        counts = observed.counts()
+        if (size := counts.pop(_SIZE, None)) is not None:
+            raise StageFailed(
+                f"source {self.name}: Spark read a file as one of {size} bytes, and no file that the plan froze has as "
+                "many: it goes by what it knew of an earlier one; nothing was sealed"
+            )
+        return counts
 
 
 def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
@@ -201,7 +227,7 @@ def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) 
 
 
 def _observe(records: Records, source: str, declared: Sequence[Conservation]) -> ObservedFrame:
-    more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None)
+    more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None) | _unknown_size(records)
     if records.sound:
         empty = f"count(CASE WHEN {records.no_value} THEN 1 END)"  # or columns that nobody asks for aren't parsed
         return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)", empty=empty, **more)
@@ -210,3 +236,13 @@ def _observe(records: Records, source: str, declared: Sequence[Conservation]) ->
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
     return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)
+
+
+def _unknown_size(records: Records) -> dict[str, str]:
+    """The size of a file, as Spark planned to read it, that none of the frozen ones has: null, as it should be."""
+    if not records.sizes or "_metadata" in map(str.casefold, records.columns):
+        return {}
+    size, known = "_metadata.file_size", f"IN ({', '.join(f'{one}L' for one in sorted(records.sizes))})"
+    if len(records.sizes) > _MOST_SIZES:
+        known = f"BETWEEN {min(records.sizes)}L AND {max(records.sizes)}L"
+    return {_SIZE: f"max(CASE WHEN {size} NOT {known} THEN {size} END)"}

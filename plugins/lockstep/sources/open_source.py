@@ -41,6 +41,11 @@ class OpenSource(ABC):
         """How many rows the range had when it was planned, if they were counted: as many must be read."""
         return None
 
+    def rows_held(self, start: Position | None, end: Position) -> int | None:
+        """How many rows the range has, where that is told by what is read, without reading it: the job may not have
+        read fewer. Raises `SourceNotReady` if it can't be asked."""
+        return None
+
     def bytes_planned(self, start: Position | None, end: Position) -> int | None:
         """About how many bytes there are to read, as far as the range says: small epochs are staged in another way."""
         return None

@@ -8,6 +8,8 @@ columnPruning says, so whoever counts must ask for all of them: `Records.every_c
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from lockstep.ddl import literal, quote_name
-from lockstep.epoch import Position
+from lockstep.epoch import Json, Position
 from lockstep.sources._decimals import BAD as BAD
 from lockstep.sources._decimals import WHY as WHY
 from lockstep.sources._decimals import Decimals
@@ -41,6 +43,7 @@ class Records:
     marked: bool = False
     reading: Reading | None = None
     sound: bool = False
+    sizes: frozenset[int] = frozenset()  #: of the files that Spark looks up by itself, where it must read to their end
 
     @property
     def every_column(self) -> str:
@@ -88,6 +91,28 @@ class OpenRecordSource(OpenSource):
 
 
 @dataclass(frozen=True)
+class Listing:
+    """Frozen files: what is known of each, by the URI that Spark has for it, not percent-encoded."""
+
+    files: Mapping[str, Json]
+
+    @property
+    def paths(self) -> list[str]:
+        """As Spark takes them: every path is a glob pattern for it."""
+        return [re.sub(r"([\\{}\[\]*?])", r"\\\1", uri) for uri in self.files]
+
+    @property
+    def sizes(self) -> frozenset[int]:
+        """Bytes, of each file."""
+        return frozenset(file["size"] for file in self.files.values())
+
+    @property
+    def digest(self) -> str:
+        """Another one for files that changed, under whatever names."""
+        return hashlib.sha256(json.dumps(dict(self.files), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class Reading:
     """How to read one kind of file. `schema`: DDL, or None where the files know it (Parquet)."""
 
@@ -99,33 +124,32 @@ class Reading:
     def marks(self) -> bool:
         return self.format in ("csv", "json")
 
-    def read(self, spark: SparkSession, uris: Iterable[str]) -> Records:
-        """Exactly the records of the files, which Spark knows by these URIs, not percent-encoded; without any an empty
-        frame with the schema."""
-        names = [_literal(uri) for uri in uris]
+    def read(self, spark: SparkSession, found: Listing) -> Records:
+        """Exactly the records of the files; without any an empty frame with the schema."""
+        names = found.paths
         if not names:
             return self._nothing(spark)
-        reader = spark.read.format(self.format).options(**self._forced())
+        reader = spark.read.format(self.format).options(**self._forced(found))
         if not self.marks:
             frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
-            return Records(frame, tuple(frame.columns))
+            # whoever takes a Parquet file for shorter than it is finds no footer
+            return Records(frame, tuple(frame.columns), sizes=found.sizes if self.format == "text" else frozenset())
         frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         if self.decimals.wide:  # a good record for Spark, which doesn't show it
             values = f"to_json(struct({', '.join(map(quote_name, columns))}))"
             frame = self.decimals.marked(frame, values)
-        return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self)
+        return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self, sizes=found.sizes)
 
-    def read_sound(self, spark: SparkSession, uris: Iterable[str]) -> Records | None:
+    def read_sound(self, spark: SparkSession, found: Listing) -> Records | None:
         """As `read`, with no record marked: the parser gives up at the first malformed one. Of CSV alone, where a
         column for marks has each value of each record looked up by its name; None for all else."""
-        names = [_literal(uri) for uri in uris]
+        names = found.paths
         if self.format != "csv" or self.schema is None or not names or self.decimals.wide:
             return None
-        frame = (
-            spark.read.format("csv").options(**self._forced() | {"mode": "FAILFAST"}).schema(self.schema).load(names)
-        )
-        return Records(frame, tuple(frame.columns), sound=True)
+        options = self._forced(found) | {"mode": "FAILFAST"}
+        frame = spark.read.format("csv").options(**options).schema(self.schema).load(names)
+        return Records(frame, tuple(frame.columns), sound=True, sizes=found.sizes)
 
     @property
     def decimals(self) -> Decimals:
@@ -142,9 +166,10 @@ class Reading:
         frame = spark.createDataFrame([], self.schema or "value STRING")
         return Records(frame, tuple(frame.columns))
 
-    def _forced(self) -> dict[str, str]:
-        """The user's options, and those that no user can turn off: they would lose rows without a word."""
-        forced = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+    def _forced(self, found: Listing) -> dict[str, str]:
+        """The user's options, and those that no user can turn off: they would lose rows without a word. Requests to
+        read files that changed meanwhile are never equal, so that nobody answers one by what the other was told."""
+        forced = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "lockstepFrozen": found.digest}
         if self.marks:
             forced |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         if self.format == "csv":
@@ -177,8 +202,3 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
 def path_of(uri: str) -> str:
     """The local path that Spark's file URI means."""
     return unquote(urlsplit(uri).path) if uri.startswith("file:") else uri
-
-
-def _literal(uri: str) -> str:
-    """Spark takes every path for a glob pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from lockstep.sources.files._frozen_file import FrozenFile
 
@@ -50,6 +50,9 @@ class FileSystem(Protocol):
 
     def facts_now(self, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
         """The file as it is now, with `hashed` also its sha256. Raises as `facts`."""
+
+    def open(self, path: str) -> BinaryIO:
+        """The file's bytes, from any place on. Raises OSError."""
 
     def spark_uri(self, path: str) -> str:
         """What Spark calls it: not percent-encoded."""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from lockstep.errors import SourceNotReady
 from lockstep.hdfs.address import HdfsAddress
@@ -60,6 +61,10 @@ class HdfsFiles:
             return _frozen(path, found, name, _sha256(cluster, found) if hashed else None)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
+
+    def open(self, path: str) -> BinaryIO:
+        cluster, where = self._find(path)
+        return cluster.open(where)
 
     def spark_uri(self, path: str) -> str:
         return path

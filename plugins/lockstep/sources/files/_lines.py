@@ -10,7 +10,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
-from lockstep.sources.records import BAD, FILE, Reading, Records
+from lockstep.sources.records import BAD, FILE, Listing, Reading, Records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ def has_header(reading: Reading) -> bool:
 
 def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
     """Exactly the records of the ranges, the malformed ones marked as `Reading.read` marks them."""
-    nothing = reading.read(spark, ())
+    nothing = reading.read(spark, Listing({}))
     if not ranges:
         return nothing
     lines = _lines(spark, reading, nothing.columns, ranges)

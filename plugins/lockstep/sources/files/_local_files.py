@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
 
 from lockstep.home import absolute
 from lockstep.sources.files._file_system import Entry
@@ -40,6 +42,9 @@ class LocalFiles:
 
     def facts_now(self, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
         return FrozenFile.of(path, hashed=hashed, name=name)
+
+    def open(self, path: str) -> BinaryIO:
+        return Path(path).open("rb")
 
     def spark_uri(self, path: str) -> str:
         return f"file://{path}"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
+from typing import BinaryIO
 
 from lockstep.errors import SourceNotReady, StoreRefused
 from lockstep.object_store.address import Address
@@ -69,6 +70,9 @@ class ObjectFiles:
             return _frozen(path, found, name, self._sha256(found) if hashed else None)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
+
+    def open(self, path: str) -> BinaryIO:
+        return self._store.open(self._key(path))
 
     def spark_uri(self, path: str) -> str:
         return f"{self._container.hadoop}/{self._key(path)}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady
@@ -17,7 +21,7 @@ from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_re
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
-from lockstep.sources.records import OpenRecordSource, Records
+from lockstep.sources.records import Listing, OpenRecordSource, Records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,13 +122,30 @@ class OpenFileSource(OpenRecordSource):
         files = _files(end)
         if ranges := [file for file in files if isinstance(file, FrozenRange)]:
             return read_ranges(spark, self._source.reading, ranges)
-        return self._source.reading.read(spark, [self._file_system.spark_uri(file.path) for file in files])
+        return self._source.reading.read(spark, self._listing(files))
 
     def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> Records | None:
         files = _files(end)
         if any(isinstance(file, FrozenRange) for file in files):
             return None
-        return self._source.reading.read_sound(spark, [self._file_system.spark_uri(file.path) for file in files])
+        return self._source.reading.read_sound(spark, self._listing(files))
+
+    def _listing(self, files: Iterable[FrozenFile | FrozenRange]) -> Listing:
+        return Listing({self._file_system.spark_uri(file.path): file.to_json() for file in files})
+
+    def rows_held(self, start: Position | None, end: Position) -> int | None:
+        """Of Parquet files what their footers say."""
+        if self._source.format != "parquet":
+            return None
+        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
+            return sum(pool.map(self._rows_in_footer, [file.path for file in _files(end)]))
+
+    def _rows_in_footer(self, path: str) -> int:
+        try:
+            with closing(self._file_system.open(path)) as file:
+                return int(pq.read_metadata(file).num_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise SourceNotReady(f"the footer of input file {path} can't be read: {error}") from error
 
     # --- for people ---
 

@@ -1,0 +1,140 @@
+"""Files are read to their end: Spark goes by what the plan froze of them, and Parquet files say how many rows
+there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql.connect.plan import LogicalPlan
+
+from lockstep.compute import _inputs
+from lockstep.errors import StageFailed
+from lockstep.sources import FileSource
+from lockstep.sources.records import Listing, Reading, Records
+from lockstep.spark.session import session as session_at
+from lockstep.wal.manifest import SourceCount
+from tests.spark.pipelines import Transform, pipeline_of
+from tests.spark.staged import stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Format = Literal["csv", "json", "text"]
+FORMATS: tuple[Format, ...] = ("csv", "json", "text")
+MANY = 200_000
+
+
+def lines(folder: Path, kind: Format, rows: int) -> FileSource:
+    """One file of `rows` records."""
+    written = {"csv": "id\n" + "".join(f"{n}\n" for n in range(rows)), "text": "x\n" * rows}
+    written["json"] = "".join(f'{{"id": {n}}}\n' for n in range(rows))
+    (folder / "2013-01-02").write_text(written[kind])
+    schema = None if kind == "text" else "id BIGINT"
+    return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}", format=kind, schema=schema)
+
+
+def parquet(folder: Path, rows: int) -> FileSource:
+    pq.write_table(pa.table({"id": range(rows)}), folder / "2013-01-02.parquet", row_group_size=max(rows // 20, 1))
+    return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.parquet", format="parquet")
+
+
+@pytest.fixture
+def forgetful(spark_connect: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """A session that answers a request to read as it answered an equal one, whatever has become of the files."""
+    with session_at(spark_connect) as found:
+        found.conf.set("spark.connect.session.planCache.enabled", "true")
+        yield found
+
+
+def corrected(spark: SparkSession, folder: Path, kind: Format, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows are staged of a file, and of the longer one that takes its place, each by a new process."""
+    found = []
+    for rows in (2, 50):
+        monkeypatch.setattr(LogicalPlan, "_nextPlanId", 0)  # a process numbers its plans from 0
+        found.append(len(stage(spark, folder, pipeline_of(lines(folder, kind, rows))).rows()))
+    return found
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
+    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Listing, "digest", "the same")
+    with pytest.raises(StageFailed, match=r"source input: Spark read a file as one of \d+ bytes.*nothing was sealed"):
+        corrected(forgetful, tmp_path, kind, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nobody_takes_a_request_for_a_corrected_file_for_the_one_before(
+    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert corrected(forgetful, tmp_path, kind, monkeypatch) == [2, 50]
+
+
+def test_of_very_many_sizes_the_least_and_the_largest_count(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_inputs, "_MOST_SIZES", 1)
+    for rows in (1, 2, 3):
+        (tmp_path / f"{rows}.txt").write_text("x\n" * rows)
+    source = FileSource(f"{tmp_path}/*.txt", format="text")
+    assert stage(session, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(6)}
+    monkeypatch.setattr(Listing, "sizes", frozenset({2, 4}))
+    with pytest.raises(StageFailed, match="one of 6 bytes"):
+        stage(session, tmp_path, pipeline_of(source))
+
+
+def test_fewer_rows_than_the_footers_say_fail_the_execution(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Reading.read
+
+    def losing(reading: Reading, spark: SparkSession, found: Listing) -> Records:
+        records = read(reading, spark, found)
+        return replace(records, frame=records.frame.where("id <> 7"))
+
+    monkeypatch.setattr(Reading, "read", losing)
+    with pytest.raises(StageFailed, match="footers of its files say 20 rows, and Spark read 19; nothing was sealed"):
+        stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
+
+
+def few(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["input"].limit(3)}
+
+
+def none(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["input"].limit(0)}
+
+
+def looked_at(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    assert inputs["input"].first() is not None and not inputs["input"].isEmpty()
+    return {"rows": inputs["input"].where("id < 3")}
+
+
+def first_batches(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    def first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield next(batches)
+
+    return {"rows": inputs["input"].mapInArrow(first, "id BIGINT")}
+
+
+def filtered(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["input"].where("id = 5").selectExpr("1 AS one")}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("transform", [few, none, looked_at, first_batches, filtered])
+def test_a_transform_that_wants_a_part_of_its_input_alarms_nobody(
+    session: SparkSession, tmp_path: Path, kind: str, transform: Transform
+) -> None:
+    source: Any = parquet(tmp_path, MANY) if kind == "parquet" else lines(tmp_path, "csv", MANY)
+    staged = stage(session, tmp_path, pipeline_of(source, transform))
+    assert staged.result.rows["rows"] == len(staged.rows())
+    if kind == "parquet":
+        assert staged.result.sources == {"input": SourceCount(MANY)}
