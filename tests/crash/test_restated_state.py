@@ -178,6 +178,52 @@ def test_a_state_that_is_no_longer_kept_is_named(states: RestatedState) -> None:
     states.require_true()
 
 
+def test_a_restatement_that_turns_out_wrong_is_restated_from_the_state_that_it_was_made_from(
+    states: RestatedState,
+) -> None:
+    kept = states.world.pipeline.keep_state
+    states.go_on()
+    first = [states.go_on() for _ in range(kept + 1)][-kept + 1]  # the state before it is the oldest that is kept
+    for _ in range(kept):
+        states.restate(states.asking(states.standing[-1].id if states.standing[-1].generation else first))
+        states.require_true()
+    for _ in range(kept - 1):
+        states.go_on()
+    with pytest.raises(RestateRefused, match=f"from the state of epoch {first - 1}, which is no longer kept"):
+        states.world.run_task("begin", states.asking(states.standing[-kept].id))
+    states.require_true()
+
+
+def test_epochs_that_were_given_up_use_up_no_state(states: RestatedState) -> None:
+    kept = states.world.pipeline.keep_state
+    for _ in range(kept):
+        states.go_on()
+    for _ in range(kept):
+        run = RunKey("adding", f"given up {next(_runs)}")
+        states.world.run_task("begin", run)
+        void(states.world.runtime(), states.epoch_of(run).id, "nothing came")
+    states.restate(states.asking(states.go_on()))
+    assert states.standing[-1].generation is not None
+
+
+def test_what_no_standing_epoch_is_within_reach_of_goes_with_those_that_were_replaced(states: RestatedState) -> None:
+    first = states.wrong_from(3)
+    states.restate(states.asking(first))
+    for _ in range(states.world.pipeline.keep_state):
+        states.go_on()
+    standing = {one.id for one in states.standing[-states.world.pipeline.keep_state :]}
+    named = {path.parent.name for path in (states.world.folder / "staging").glob("*/*/state/epoch=*/*")}
+    runtime = states.world.runtime()
+    live = set()
+    for number in standing:
+        one = runtime.ledger.epoch("adding", number)
+        state = runtime.staging.manifest(one.wal or "", one.manifest_hash or "").state
+        assert state is not None
+        live |= {f"epoch={file.epoch}" for _, file in state.files()}
+    runtime.ledger.close()
+    assert named == live
+
+
 def test_ranges_that_can_not_be_read_as_one_are_refused(states: RestatedState, monkeypatch: pytest.MonkeyPatch) -> None:
     def apart(*_: object) -> None:
         raise SourceRefused("they lie apart")

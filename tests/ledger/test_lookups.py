@@ -54,6 +54,7 @@ HOT = [
     "find_pipeline_change",
     "find_predecessor",
     "find_predecessor_of_sink",
+    "list_last_standing",
     "find_source_before",
     "find_source_after",
     "find_abandoned_epoch",
@@ -85,7 +86,8 @@ HOT = [
 
 
 ROWS = [
-    "INSERT INTO lockstep.pipeline VALUES ('clicks', 'cursor', {epochs}), ('flights', 'interval', {days})",
+    "INSERT INTO lockstep.pipeline VALUES ('clicks', 'cursor', {epochs}), ('flights', 'interval', {days}),"
+    " ('summed', 'cursor', {days})",
     "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
     " SELECT 'clicks', n, CASE WHEN n > {last} THEN 'staged' ELSE 'cleaned' END, n,"
     """ '{{"sources": {{"landing": {{"start": null, "end": 1}}}}}}', 'w', repeat('a', 64)"""
@@ -94,6 +96,12 @@ ROWS = [
     " SELECT 'flights', n, 'cleaned', n, '{{}}', 'w', repeat('a', 64), tstzrange("
     " '2013-01-01'::timestamptz + (n - 1) * interval '1 d', '2013-01-01'::timestamptz + n * interval '1 d')"
     " FROM generate_series(1, {days}) n",
+    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+    " SELECT 'summed', n, CASE WHEN n > 5 THEN 'replaced' ELSE 'cleaned' END, n, '{{}}', 'w', repeat('a', 64)"
+    " FROM generate_series(1, {days} - 1) n",
+    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, root, generation, replaces,"
+    " replaces_to, restated_because) VALUES"
+    " ('summed', {days}, 'cleaned', {days}, '{{}}', 'w', repeat('a', 64), 6, 1, 6, {days} - 1, 'a test')",
     "UPDATE lockstep.epoch SET plan = replace(plan::text, 'landing', 'gone')::jsonb"
     " WHERE pipeline = 'clicks' AND id < 8",
     "INSERT INTO lockstep.planned_source VALUES ('clicks', 'gone', 7), ('clicks', 'landing', {epochs})",
@@ -135,6 +143,13 @@ def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
 def test_a_page_of_old_epochs_is_had_without_a_walk_to_it(full: Sql) -> None:
     require_few_rows(full, "list_epochs", pipelines=["clicks"], before=EPOCHS // 2, unfinished=0)
     require_few_rows(full, "list_line", pipeline="clicks", before=EPOCHS // 2)
+
+
+def test_what_an_epoch_follows_is_found_without_a_walk_through_those_that_it_replaced(full: Sql) -> None:
+    require_few_rows(full, "list_last_standing", pipeline="summed", epoch=DAYS)
+    found = {"pipeline": "summed", "epoch": DAYS, "limit": 4}
+    full._cursor.execute("SELECT id FROM (" + statement("list_last_standing") + ") AS found", found)
+    assert full._cursor.fetchall() == [(DAYS,), (5,), (4,), (3,)]
 
 
 @pytest.mark.parametrize("name", ["count_states", "find_holes", "list_shown"])

@@ -203,6 +203,12 @@ class LedgerReader:
         """A cursor's epochs from this one on that follow one another now."""
         return [to_epoch(row) for row in self._find_all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)]
 
+    def last_standing(self, epoch: Epoch, limit: int) -> list[Epoch]:
+        """This epoch of a cursor and those that it follows, at most `limit`, the youngest first; neither void ones, nor
+        those that were replaced."""
+        rows = self._find_all("list_last_standing", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
+        return [to_epoch(row) for row in rows]
+
     def successor(self, epoch: Epoch) -> Epoch | None:
         """The decided epoch that has taken this one's place."""
         row = self._find_one("find_successor", pipeline=epoch.pipeline, root=epoch.root, epoch=epoch.id)

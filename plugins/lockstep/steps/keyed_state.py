@@ -170,7 +170,8 @@ def check_own_state(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> None:
 def release_state(runtime: Runtime, epoch: Epoch) -> None:
     """Delete the state that no epoch needs any more, now that `epoch` is published.
 
-    A version is kept until `keep` further epochs are published. Files of older epochs that a kept version still names
+    A version is kept until `keep` further epochs are published that stand: one that was replaced or given up counts no
+    more, or a restatement that was wrong couldn't be restated. Files of older epochs that a kept version still names
     stay. Raises `WalCorrupt`, with nothing deleted, if a manifest that is kept isn't as it was sealed.
     """
     if epoch.based_on is None:  # nothing is read where there is no state
@@ -178,7 +179,10 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
     state = _manifest_of(runtime, epoch).state
     if state is None:
         return
-    states, oldest = runtime.states(), epoch.id - state.keep + 1
+    standing = runtime.ledger.last_standing(epoch, state.keep)
+    if len(standing) < state.keep:
+        return
+    states, oldest = runtime.states(), standing[-1].id
     found = [execution for execution in states.executions() if execution.epoch < oldest]
     if not found:
         return
@@ -187,7 +191,7 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
             require_known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
     live = frozenset(
         states.path_of(name, file)
-        for kept in runtime.ledger.sealed_epochs(runtime.pipeline, oldest)
+        for kept in [*standing, *runtime.ledger.sealed_epochs(runtime.pipeline, epoch.id + 1)]
         for name, file in _files_of(runtime, kept)
     )
     deleted = sum(states.release(execution, live) for execution in found)
