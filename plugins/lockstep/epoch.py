@@ -195,6 +195,11 @@ class RunKey:
         named = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
         return named if named[:1].isalpha() else None
 
+    @property
+    def packed(self) -> bool:
+        """Whether it is a `member`, of a part or of the whole."""
+        return any(name[:1].isdigit() for name in self.run_id.split(PACKED)[1:])
+
     def member(self, interval: Interval | None, number: int) -> RunKey:
         """The run of one epoch of the pack that this run moves: by its interval, or a cursor's by its `number` in the
         pack. So each has its own row in the ledger, and finds it again in every try."""

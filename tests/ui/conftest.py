@@ -181,7 +181,16 @@ def dsn(module_dsn: str) -> str:
     with closing(psycopg2.connect(module_dsn)) as connection:
         sql = Sql(connection)
         with sql.unwatched():
-            for table in ("claim", "participant", "run", "transition", "execution", "planned_source", "epoch"):
+            for table in (
+                "claim",
+                "participant",
+                "run",
+                "transition",
+                "execution",
+                "planned_source",
+                "kept_wal",
+                "epoch",
+            ):
                 sql(f"DELETE FROM lockstep.{table}")
             sql("DELETE FROM lockstep.pipeline")
     with closing(Ledger(module_dsn)) as ledger:

@@ -32,6 +32,7 @@ READ = [
 ACT = [
     f"{EPOCH}/abort",
     f"{EPOCH}/restate",
+    f"{EPOCH}/restore",
     f"{EPOCH}/replan",
     f"{EPOCH}/resolve/delays",
     f"{EPOCH}/release",

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg2
 import pytest
 
-from lockstep.epoch import PACKED, AuditResult, Outcome, RunKey
+from lockstep.epoch import PACKED, AuditResult, Epoch, Outcome, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
@@ -27,7 +27,9 @@ from tests.ledger.epochs import (
     clicked,
     committed,
     planned,
+    published,
     show,
+    vote_all,
     voted,
 )
 from tests.ledger.epochs import seal as sealed
@@ -40,6 +42,7 @@ ABORT, VOID, RELEASE, RECOVER = (
     f"{EPOCH}/release",
     f"/lockstep/pipelines/{FLIGHTS}/recover",
 )
+RESTORE = f"{EPOCH}/restore"
 RESTATE, REPLAN, RESOLVE = f"{EPOCH}/restate", f"{EPOCH}/replan", f"{EPOCH}/resolve/delays"
 
 
@@ -358,6 +361,94 @@ def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
     assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
 
 
+def shown_otherwise(ledger: Ledger, old: Epoch, rows: int) -> Epoch:
+    """The epoch that has taken the place of `old`, with other rows."""
+    new = ledger.plan_generation(old, a_plan(), {}, OTHER_RUN, f"{rows} rows are right")
+    assert new is not None
+    ledger.take_token(attempt_of(new), Role.STAGE)
+    summary = {"outputs": {"flights": {"rows": rows, "digest": "1" * 32}}, "sources": {}}
+    vote_all(ledger, ledger.seal_epoch(attempt_of(new), f"folder {new.id}", "b" * 64, summary, "v2"))
+    new = ledger.commit_epoch(attempt_of(new))
+    for sink in ("warehouse", "delays"):
+        new = show(ledger, new, sink)
+    return ledger.record_cleanup(new, Role.CLEANUP)
+
+
+def kept(ledger: Ledger, run: RunKey = RUN) -> Epoch:
+    """Cleaned up, but for its WAL."""
+    epoch = published(ledger, planned(ledger, 1, run))
+    ledger.choose_wal(epoch, Role.CLEANUP, ("folder", 100))
+    return ledger.record_cleanup(epoch, Role.CLEANUP)
+
+
+def test_rows_of_an_earlier_generation_are_shown_again_by_a_run_and_the_plan_of_that_is_told_first(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    old = kept(ledger)
+    assert "Not now: it is cleaned" in browser("operator").get(RESTORE).text
+    new = shown_otherwise(ledger, old, 9)
+    for page in (EPOCH, EPOCH.replace("/epochs/1", f"/epochs/{new.id}")):
+        assert f'href="{RESTORE}"' in browser("operator").get(page).text
+        assert "/restore" not in browser("reader").get(page).text
+    shown = unescape(browser("operator").get(RESTORE).text)
+    for told in (
+        "The rows of epoch 1, generation 0 of 2013-01-01, would be shown again: flights 7",
+        f"in place of those of epoch {new.id}, generation 1: flights 9",
+        "no input is read",
+        "<code>lockstep restore flights --epoch 1 --reason … --plan</code>",
+    ):
+        assert told in shown, told
+    assert triggered == []
+    form = {"reason": "it was right before", "seal": seal_in(shown)}
+    answers = [browser("operator").post(RESTORE, data=form) for _ in range(2)]
+    assert answers[0].headers["location"] == answers[1].headers["location"]
+    led_to_a_run(browser, answers[0])
+    [run] = triggered
+    span = {"interval_start": "2013-01-01T00:00:00+00:00", "interval_end": "2013-01-02T00:00:00+00:00"}
+    wish = {"lockstep_restate": "it was right before", "lockstep_restore": 1, "lockstep_replaces": new.id}
+    assert run["conf"] == {**span, **wish}
+
+
+def test_a_form_to_go_back_is_good_for_the_generation_alone_that_was_shown(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    new = shown_otherwise(ledger, kept(ledger), 9)
+    seal = seal_in(browser("operator").get(RESTORE).text)
+    shown_otherwise(ledger, new, 11)
+    refused = browser("operator").post(RESTORE, data={"reason": "it was right before", "seal": seal})
+    assert refused.status_code == 403 and "it has moved" in refused.text
+    assert triggered == []
+
+
+def test_what_can_not_be_shown_again_says_why(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    def refused() -> str:
+        text = browser("admin").get(RESTORE).text
+        assert 'name="seal"' not in text
+        return unescape(text)
+
+    new = shown_otherwise(ledger, cleaned(ledger, planned(ledger, 1)), 9)
+    assert "its WAL isn't kept" in refused()
+    clicked(ledger, 0, RunKey("clicks", "run 1"))
+    cursor = browser("admin").get(f"/lockstep/pipelines/{CLICKS}/epochs/1/restore").text
+    assert "none is shown again" in cursor
+    assert new.state is EpochState.CLEANED
+
+
+def test_nothing_goes_back_while_another_generation_is_under_way_or_in_a_run_of_many(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    new = shown_otherwise(ledger, kept(ledger, RunKey("flights", f"run 1{PACKED}2013-01-01")), 9)
+    text = browser("admin").get(RESTORE).text
+    assert "together with others" in text and 'name="seal"' not in text
+    rival = ledger.plan_generation(new, a_plan(), {}, RUN, "once more")
+    assert rival is not None
+    assert (
+        f"epoch {rival.id} is planned, and is to take the place of epoch {new.id}" in browser("admin").get(RESTORE).text
+    )
+
+
 def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_name(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
 ) -> None:
@@ -403,7 +494,7 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
     told = " ".join(ERRANDS["replan"].effects(found, report))
     assert "the same rows, those of epoch 1" in told and "the files of" not in told
-    conf = ERRANDS["replan"].conf(found, "a sink came")
+    conf = ERRANDS["replan"].conf(found, report, "a sink came")
     assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
 
 

@@ -75,7 +75,7 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
         since,
         current.id,
         _rows(current),
-        _other_columns(wanted, current),
+        other_columns(wanted, current),
         refusals,
     )
 
@@ -107,7 +107,8 @@ def _rows(epoch: Epoch) -> dict[str, int]:
     return {name: facts["rows"] for name, facts in (epoch.summary or {}).get("outputs", {}).items()}
 
 
-def _other_columns(wanted: Epoch, current: Epoch) -> tuple[str, ...]:
+def other_columns(wanted: Epoch, current: Epoch) -> tuple[str, ...]:
+    """Outputs of `wanted` that have others than `current` shows, by the seals."""
     was, now = ((one.summary or {}).get("outputs", {}) for one in (wanted, current))
     return tuple(name for name in sorted(was) if was[name].get("columns") != now.get(name, {}).get("columns"))
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 from lockstep import remedies
 from lockstep.epoch import Epoch, Identity, Input, Json, Plan, RunKey, SourceRange
 from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
+from lockstep.ledger import LedgerReader
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
@@ -176,10 +177,15 @@ def _tell_whose(run: RunKey, rival: Epoch) -> None:
 
 def find_current(runtime: Runtime, life: Epoch) -> Epoch:
     """The last decided one of a range's lives, of which `life` is one; or what has taken its place with others'."""
-    decided = [one for one in runtime.ledger.generations(life) if one.state in DECIDED]
+    return current_life(runtime.ledger, life)
+
+
+def current_life(ledger: LedgerReader, life: Epoch) -> Epoch:
+    """The same, for who has a ledger alone."""
+    decided = [one for one in ledger.generations(life) if one.state in DECIDED]
     found = max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
-    heir = runtime.ledger.successor(found) if found.state is EpochState.REPLACED else None
-    return find_current(runtime, heir) if heir is not None else found
+    heir = ledger.successor(found) if found.state is EpochState.REPLACED else None
+    return current_life(ledger, heir) if heir is not None else found
 
 
 def stands_for(runtime: Runtime, life: Epoch, number: int) -> bool:

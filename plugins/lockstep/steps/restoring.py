@@ -52,10 +52,14 @@ def find_restored(runtime: Runtime, current: Epoch, epoch: int) -> Epoch:
         raise RestateRefused(
             f"{refused}: it is {wanted.state}{why}; only what was shown once, and replaced, can come back"
         )
-    if _rows_of(wanted) == _rows_of(current):
+    if shows_same_rows(wanted, current):
         raise RestateRefused(f"{refused}: {current} shows these very rows, by number, digest and columns")
     require_restatable(runtime, [current])
     return wanted
+
+
+def shows_same_rows(one: Epoch, other: Epoch) -> bool:
+    return _rows_of(one) == _rows_of(other)
 
 
 def _rows_of(epoch: Epoch) -> list[tuple[str, int, str, str]]:

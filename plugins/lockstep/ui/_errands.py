@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from lockstep import remedies
 from lockstep.brevity import short_age, short_interval
@@ -14,11 +15,14 @@ from lockstep.disclosure import list_some
 from lockstep.epoch import PACKED, Epoch, Interval, Json
 from lockstep.ledger.report import EpochStatus, Report
 from lockstep.operations.resolve import Resolution
+from lockstep.operations.restore import other_columns
 from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 from lockstep.orchestration.restating import EPOCH as RESTATED
 from lockstep.orchestration.restating import REPLACES, RESTORE, conf_of
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
+from lockstep.steps.generations import current_life
+from lockstep.steps.restoring import shows_same_rows
 from lockstep.ui._actions import NAMED, voided_votes
 from lockstep.ui._runs import is_paused
 
@@ -32,7 +36,7 @@ class Errand:
     title: str
     refused: Callable[[EpochStatus, Report], str | None]
     effects: Callable[[EpochStatus, Report], list[str]]
-    conf: Callable[[EpochStatus, str], dict[str, Json]]
+    conf: Callable[[EpochStatus, Report, str], dict[str, Json]]
 
 
 def _refuse_restating(found: EpochStatus, report: Report) -> str | None:
@@ -49,12 +53,11 @@ def _refuse_restating(found: EpochStatus, report: Report) -> str | None:
 def _effects_of_restating(found: EpochStatus, report: Report) -> list[str]:
     """What `lockstep restate --plan` says, but for the sinks: they are asked by the run."""
     epoch = found.epoch
-    rows = list_some([f"{name} {count:,}" for name, count in found.rows.items()], NAMED)
     took = report.took(epoch)
     lasted = f" Moving it took {short_age(took)} the last time." if took is not None else ""
-    number = epoch.generation.number if epoch.generation else 0
     told = (
-        f"Epoch {epoch.id}, generation {number} of {_span(epoch.interval)}, would be replaced; rows: {rows or 'none'}."
+        f"Epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be replaced; "
+        f"rows: {_rows(found)}."
     )
     return [
         told + lasted,
@@ -62,12 +65,24 @@ def _effects_of_restating(found: EpochStatus, report: Report) -> list[str]:
         f"With its decision it takes the place of epoch {epoch.id} in every sink: readers see old rows or new.",
         "Until then nothing changes. A sink that can't replace refuses before anything is read: "
         f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason … --plan` asks all of them now.",
-        *(["The other tasks of that DAG run for the interval, too."] if _part_of(found) else []),
+        *_other_tasks(found),
         *_paused(found),
     ]
 
 
-def _conf_of_restating(found: EpochStatus, reason: str) -> dict[str, Json]:
+def _other_tasks(found: EpochStatus) -> list[str]:
+    return ["The other tasks of that DAG run for the interval, too."] if _part_of(found) else []
+
+
+def _rows(found: EpochStatus) -> str:
+    return list_some([f"{name} {count:,}" for name, count in found.rows.items()], NAMED) or "no rows"
+
+
+def _number(epoch: Epoch) -> int:
+    return epoch.generation.number if epoch.generation else 0
+
+
+def _conf_of_restating(found: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     return {**_interval_of(found.epoch), **conf_of(reason, _part_of(found)), REPLACES: found.epoch.id}
 
 
@@ -75,6 +90,66 @@ def _part_of(found: EpochStatus) -> str | None:
     """The pipeline, where it is one of those that its DAG moves."""
     name = found.epoch.pipeline
     return name if found.last_run is not None and found.last_run.moves == name else None
+
+
+def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
+    """As `lockstep restore` would, as far as the ledger knows it."""
+    epoch = found.epoch
+    if epoch.interval is None:
+        return "later epochs of a cursor go on where one ended, so none is shown again"
+    if epoch.state is not EpochState.REPLACED:
+        return f"it is {epoch.state}: only what was shown once, and replaced, can come back"
+    kept = report.kept_wal(epoch.pipeline, epoch.id)
+    if kept is None or kept.expired_at is not None:
+        return "its WAL isn't kept, so nobody has its rows: `Pipeline(keep_wal=…)` says how long WALs stay"
+    current = current_life(report, epoch)
+    if current.state is not EpochState.CLEANED:
+        return f"epoch {current.id} is {current.state}: only what every sink shows, and is cleaned up, is replaced"
+    rival = report.rival_generation(current)
+    if rival is not None:
+        return f"epoch {rival.id} is {rival.state}, and is to take the place of epoch {current.id}: wait, or give it up"
+    if shows_same_rows(epoch, current):
+        return f"epoch {current.id} shows these very rows, by number, digest and columns"
+    command = _command_to_restore(epoch)
+    if found.last_run is not None and found.last_run.packed:
+        return f"a run moves it together with others, and such a run shows no earlier rows again: {command} does it"
+    return _refuse_dag(found, command)
+
+
+def _effects_of_restoring(found: EpochStatus, report: Report) -> list[str]:
+    """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
+    epoch, current = found.epoch, current_life(report, found.epoch)
+    kept = report.kept_wal(epoch.pipeline, epoch.id)
+    since = f", kept since {kept.kept_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if kept else ""
+    others = other_columns(epoch, current)
+    told = [
+        f"The rows of epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be shown again: "
+        f"{_rows(found)}; in place of those of epoch {current.id}, generation {_number(current)}: "
+        f"{_rows(report.epoch_status(current))}.",
+        f"A run of DAG {dag_of(found)} compares every file of its WAL{since}, with the manifest, and shows it as a new "
+        "epoch: no input is read, and Spark isn't asked.",
+        f"With its decision it takes the place of epoch {current.id} in every sink: readers see these rows or those.",
+    ]
+    if others:
+        told.append(f"Other columns than are shown: {list_some(others, NAMED)}. A sink that can't take them refuses.")
+    return [
+        *told,
+        "Until then nothing changes. A sink that can't replace refuses before anything is planned: "
+        f"{_command_to_restore(epoch, ' --plan')} asks all of them now.",
+        *_other_tasks(found),
+        *_paused(found),
+    ]
+
+
+def _conf_of_restoring(found: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
+    epoch, part = found.epoch, _part_of(found)
+    wanted = {part: epoch.id} if part else epoch.id
+    shown = current_life(report, epoch).id
+    return {**_interval_of(epoch), **conf_of(reason, part), RESTORE: wanted, REPLACES: shown}
+
+
+def _command_to_restore(epoch: Epoch, more: str = "") -> str:
+    return f"`lockstep restore {epoch.pipeline} --epoch {epoch.id} --reason …{more}`"
 
 
 def _refuse_replanning(found: EpochStatus, report: Report) -> str | None:
@@ -122,7 +197,7 @@ def _effects_of_showing_again(found: EpochStatus, restores: int) -> list[str]:
     return [*told, *voided_votes(found), "What it left in sinks and staging is rolled back by that run."]
 
 
-def _conf_of_replanning(found: EpochStatus, reason: str) -> dict[str, Json]:
+def _conf_of_replanning(found: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     epoch = found.epoch
     # or the run would find what it is to replace, and have nothing to do
     place = conf_of(epoch.generation.because, None) if epoch.generation else {}
@@ -137,6 +212,7 @@ ERRANDS = {
     one.name: one
     for one in (
         Errand("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
+        Errand("restore", "Restore", _refuse_restoring, _effects_of_restoring, _conf_of_restoring),
         Errand("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
     )
 }

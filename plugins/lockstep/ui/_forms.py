@@ -31,7 +31,8 @@ class FormRefused(Exception):
 class Question:
     """What a person was asked: to do this to an epoch (0: to the pipeline) that stood so.
 
-    `dag_id`: whose run does it, if one does; `number`: tells it from what was asked before, and has come to an end.
+    `shown`: the epoch that showed the range then, where that is to be replaced. `dag_id`: whose run does it, if one
+    does; `number`: tells it from what was asked before, and has come to an end.
     """
 
     user: str
@@ -42,6 +43,7 @@ class Question:
     attempt: int = 0
     dag_id: str = ""
     number: int = 1
+    shown: int = 0
 
     def seal(self) -> str:
         return _serializer().dumps(astuple(self))
@@ -52,7 +54,7 @@ class Question:
 
     def stem(self, choice: str = "") -> str:
         """How the ids of all runs begin that were asked for so. A digest: names may be such as no run's id may have."""
-        seen = json.dumps([self.action, self.pipeline, self.epoch, self.state, self.attempt, choice])
+        seen = json.dumps([self.action, self.pipeline, self.epoch, self.state, self.attempt, self.shown, choice])
         return f"lockstep_{self.action.partition(' ')[0]}__{hashlib.sha256(seen.encode()).hexdigest()[:16]}__"
 
 

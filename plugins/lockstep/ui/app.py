@@ -7,7 +7,7 @@ whatever changes something the right to change them. Nothing is changed by GET.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from lockstep.epoch import RunKey
+from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, NotConfigured, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report
@@ -29,6 +29,7 @@ from lockstep.operations.resolve import RESOLUTIONS, Resolution, ask
 from lockstep.orchestration.connections import LEDGER, connection, dsn_of
 from lockstep.orchestration.page import MOUNT
 from lockstep.states import EpochState
+from lockstep.steps.generations import current_life
 from lockstep.ui._access import Right, may, permitted
 from lockstep.ui._actions import ACTIONS, Action, commands
 from lockstep.ui._errands import (
@@ -59,6 +60,7 @@ PATIENCE_SECONDS = 5.0  #: of a page that is one too many
 MOST_EPOCH = 2**63 - 1
 MOST_SHOWN = 200  #: epochs of one table
 ON_THE_LINE = 1000  #: epochs of a time line, those of the table among them
+MOST_RESTORABLE = 10  #: lives of a range of which a page looks whether their rows can be shown again: the youngest
 MOST_HISTORY = 200  #: entries of an epoch's history: the youngest
 _asking = threading.BoundedSemaphore(AT_ONCE)
 _HEADERS = {
@@ -251,6 +253,7 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         found = require_epoch(report, pipeline, epoch)
         history = report.history(pipeline, epoch)
         lives = report.generations(found.epoch)
+        restorable = _restorable(report, lives) if acts else frozenset()
         errands = [one for one in ERRANDS.values() if acts and one.refused(found, report) is None]
     return render(
         request,
@@ -259,6 +262,7 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         history=history[-MOST_HISTORY:],
         earlier=max(0, len(history) - MOST_HISTORY),
         lives=lives,
+        restorable=restorable,
         actions=[one for one in ACTIONS.values() if acts and one.refused(found) is None],
         errands=errands,
         recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
@@ -267,6 +271,13 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         ],
         commands=commands(found) if acts else [],
     )
+
+
+def _restorable(report: Report, lives: Sequence[Epoch]) -> frozenset[int]:
+    """Those of a range's lives whose rows can be shown again."""
+    replaced = [one for one in lives if one.state is EpochState.REPLACED][-MOST_RESTORABLE:]
+    asked = [report.epoch_status(one) for one in replaced]
+    return frozenset(one.epoch.id for one in asked if ERRANDS["restore"].refused(one, report) is None)
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}", response_class=HTMLResponse)
@@ -343,8 +354,9 @@ def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, act
             effects = []
         else:
             effects = wanted.effects(found, report) if isinstance(wanted, Errand) else wanted.effects(found)
+        question = _question_of(wanted, user, found, report)
     title = f"{wanted.title}: {pipeline}, epoch {epoch}"
-    return _ask(request, _question_of(wanted, user, found), title, refused, effects, verb=wanted.title)
+    return _ask(request, question, title, refused, effects, verb=wanted.title)
 
 
 @app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}")
@@ -356,16 +368,17 @@ def act_on_epoch(
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         found = require_epoch(report, pipeline, epoch)
-        question = _question_of(wanted, user, found)
+        question = _question_of(wanted, user, found, report)
         asked = open_seal(question, seal)
         if asked.dag_id and find_asked(run := asked.run()):
             return _lead_to_run(request, pipeline, run)
         require_unmoved(asked, question)
         if refused := _refused(wanted, user, found, report):
             raise FormRefused(refused)
-    because = require_reason(reason)
+        because = require_reason(reason)
+        conf = wanted.conf(found, report, because) if isinstance(wanted, Errand) else {}
     if isinstance(wanted, Errand):
-        trigger(asked.run(), wanted.conf(found, because), user.get_name(), because)
+        trigger(asked.run(), conf, user.get_name(), because)
         return _lead_to_run(request, pipeline, asked.run())
     with open_ledger(user) as ledger:
         wanted.act(ledger, found, because)
@@ -466,9 +479,11 @@ def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
     return Question(user.get_name(), action, epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt)
 
 
-def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus) -> Question:
+def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus, report: Report) -> Question:
     question = _question(user, wanted.name, found)
-    return _numbered(replace(question, dag_id=dag_of(found))) if isinstance(wanted, Errand) else question
+    if isinstance(wanted, Action):
+        return question
+    return _numbered(replace(question, dag_id=dag_of(found), shown=current_life(report, found.epoch).id))
 
 
 def _numbered(question: Question) -> Question:
