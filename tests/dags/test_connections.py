@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from lockstep.errors import NotConfigured
 from lockstep.pipeline import Pipeline
 from lockstep.sources import PostgresTableSource
 from stack.postgres import PostgresServer
+from tests.dags.airflow_parts import before_3_2
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
@@ -224,7 +226,6 @@ def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplo
 
     import jsonschema  # type: ignore[import-untyped]
     from airflow.providers_manager import ProvidersManager
-    from airflow.sdk._shared.module_loading import import_string
 
     from lockstep.orchestration.connections import _OWN_TYPES
     from lockstep.orchestration.provider import get_provider_info
@@ -235,12 +236,14 @@ def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplo
     assert set(types) == {*_OWN_TYPES, "lockstep_staging"}
     manager = ProvidersManager()  # type: ignore[no-untyped-call]
     for name, one in types.items():
-        hook = import_string(one["hook-class-name"])
+        hook = pkgutil.resolve_name(one["hook-class-name"])
         assert (hook.conn_type, hook.hook_name) == (name, one["hook-name"])
+        assert name in manager.hooks
+        if before_3_2():  # which takes no fields from a provider's list
+            continue
         assert manager.field_behaviours[name]["relabeling"] == one["ui-field-behaviour"]["relabeling"]
         for field in one.get("conn-fields", {}):
             assert f"extra__{name}__{field}" in manager.connection_form_widgets
-        assert name in manager.hooks
     assert "lockstep" not in caplog.text
 
 

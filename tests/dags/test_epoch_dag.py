@@ -15,11 +15,11 @@ from lockstep import errors
 from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
+from tests.dags.airflow_parts import deserialized, first_run, serialized, weighs_by, zone_of
 from tests.dags.pipelines import ORDERS, SHARDED, Days, Numbers, pipeline_of
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
-    from airflow.serialization.definitions.dag import SerializedDAG
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
@@ -29,18 +29,6 @@ def epoch_dag(pipeline: Pipeline, **arguments: Any) -> DAG:
     from lockstep.orchestration.dag import epoch_dag
 
     return epoch_dag(pipeline, **arguments)
-
-
-def serialized(dag: DAG) -> dict[str, Any]:
-    from airflow.serialization.serialized_objects import DagSerialization
-
-    return DagSerialization.to_dict(dag)
-
-
-def deserialized(dag: dict[str, Any]) -> SerializedDAG:
-    from airflow.serialization.serialized_objects import DagSerialization
-
-    return DagSerialization.from_dict(dag)
 
 
 @pytest.fixture
@@ -115,21 +103,46 @@ def test_abort_says_in_the_graph_that_a_good_run_has_no_need_of_it(dag: DAG) -> 
 
 
 def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
-    assert {task.weight_rule for task in dag.tasks} == {"upstream"}
+    assert {weighs_by(task) for task in dag.tasks} == {"upstream"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_terminal_errors_end_the_retries_and_others_do_not(dag: DAG, kind: type[Exception]) -> None:
+    from lockstep.orchestration._airflow import as_raised
+
     for task in dag.tasks:
-        assert task.retries and task.retry_policy is not None
-        decision = task.retry_policy.evaluate(kind("what was found"), try_number=1, max_tries=task.retries)
-        assert (decision.action.value == "fail") == issubclass(kind, Terminal)
+        assert task.retries
+        assert fails_at_once(task, as_raised(kind("what was found"))) == issubclass(kind, Terminal)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_retry_policies_a_terminal_error_is_of_a_class_that_airflow_does_not_try_again_and_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    from lockstep.orchestration import _airflow
+
+    monkeypatch.setattr(_airflow, "HAS_RETRY_POLICIES", False)
+    dag = epoch_dag(ORDERS, schedule="@daily", start_date=START)
+    raised = _airflow.as_raised(kind("what was found"))  # type: ignore[arg-type]
+    assert isinstance(raised, kind) and (type(raised).__name__, str(raised)) == (kind.__name__, "what was found")
+    assert {fails_at_once(task, raised) for task in dag.tasks} == {issubclass(kind, Terminal)}
+
+
+def fails_at_once(task: Any, error: Exception) -> bool:
+    """As Airflow decides it."""
+    from lockstep.orchestration._airflow import AirflowFailException
+
+    policy = getattr(task, "retry_policy", None)
+    told = policy is not None and policy.evaluate(error, try_number=1, max_tries=task.retries).action.value == "fail"
+    return told or isinstance(error, AirflowFailException)
 
 
 def test_retries_back_off_from_seconds_to_minutes(dag: DAG) -> None:
+    from lockstep.orchestration._airflow import growth_of
+
     for task in dag.tasks:
         assert (task.retry_delay, task.max_retry_delay) == (timedelta(seconds=5), timedelta(minutes=5))
-        assert task.retry_exponential_backoff > 1
+        assert growth_of(task) == 2
 
 
 def test_every_task_waits_as_long_as_the_dag_says(dag: DAG) -> None:
@@ -167,15 +180,15 @@ def test_a_hold_shorter_than_the_retries_is_refused() -> None:
 
 @pytest.mark.parametrize("cron", ["@daily", "@hourly", "*/10 * * * *"])
 def test_a_cron_string_makes_real_data_intervals_in_utc(cron: str) -> None:
-    from airflow.sdk import CronDataIntervalTimetable
+    from lockstep.orchestration._airflow import CronDataIntervalTimetable
 
     dag = epoch_dag(ORDERS, schedule=cron, start_date=START)
     assert isinstance(dag.timetable, CronDataIntervalTimetable)
-    assert dag.timetable.timezone == "UTC"
+    assert str(getattr(zone_of(dag.timetable), "name", zone_of(dag.timetable))) == "UTC"
 
 
 def test_a_timedelta_makes_real_data_intervals() -> None:
-    from airflow.sdk import DeltaDataIntervalTimetable
+    from lockstep.orchestration._airflow import DeltaDataIntervalTimetable
 
     dag = epoch_dag(ORDERS, schedule=timedelta(hours=6), start_date=START)
     assert isinstance(dag.timetable, DeltaDataIntervalTimetable)
@@ -233,7 +246,7 @@ def test_each_shard_is_a_task_instance_by_its_name(mapped: DAG) -> None:
     one = task.unmap({"shard": 2})
     assert isinstance(one, PublishShardOperator)
     assert (one.shard, one.sink, one.pipeline) == (2, "totals", SHARDED)
-    assert (one.trigger_rule, one.weight_rule, one.outlets) == ("none_failed", "upstream", [])
+    assert (one.trigger_rule, weighs_by(one), one.outlets) == ("none_failed", "upstream", [])
 
 
 def test_a_dag_of_mapped_shards_is_the_same_at_each_parse(mapped: DAG) -> None:
@@ -286,8 +299,7 @@ def test_an_end_is_the_schedules_and_not_the_tasks(schedule: str | timedelta) ->
     runs = [*back.iter_dagrun_infos_between(START, START + timedelta(days=9))]
     starts = [run.data_interval.start for run in runs if run.data_interval]
     assert starts == [START + timedelta(days=day) for day in range(3)]
-    first = back.next_dagrun_info(last_automated_run_info=None)
-    assert first is not None and first.data_interval is not None and first.data_interval.start == START
+    assert first_run(back).data_interval.start == START
 
 
 def test_every_error_is_either_retryable_or_terminal() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import lockstep
 from lockstep.errors import InvalidPipeline
+from tests.dags.airflow_parts import dag_bag
 from tests.dags.pipelines import ORDERS
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ HEAD = """
 from airflow.sdk import DAG
 from lockstep import epoch_dag
 from lockstep.orchestration.recovery import recovery_dag
+from tests.dags.airflow_parts import dag_bag
 from tests.dags.pipelines import ORDERS
 """
 
@@ -30,11 +32,10 @@ from tests.dags.pipelines import ORDERS
 @pytest.fixture
 def parse(tmp_path: Path) -> Parse:
     """What the DAG processor makes of a file that ends in these lines."""
-    from airflow.dag_processing.dagbag import DagBag
 
     def parsed(lines: str) -> DagBag:
         (tmp_path / "file.py").write_text(f"{HEAD}{lines}{os.linesep}")
-        return DagBag(dag_folder=tmp_path, bundle_path=tmp_path, bundle_name="tests")
+        return dag_bag(tmp_path)
 
     return parsed
 

@@ -54,7 +54,7 @@ def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> Ep
 
 @contextmanager
 def rescheduled() -> Iterator[None]:
-    from airflow.sdk.exceptions import AirflowRescheduleException
+    from lockstep.orchestration._airflow import AirflowRescheduleException
 
     with pytest.raises(AirflowRescheduleException):
         yield

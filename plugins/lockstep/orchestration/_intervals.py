@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import (
-    DAG,
-    Context,
+from airflow.sdk import DAG, Context
+
+from lockstep.epoch import Identity, Interval
+from lockstep.errors import IntervalMissing, InvalidPipeline
+from lockstep.orchestration._airflow import (
+    AssetTriggeredTimetable,
     CronDataIntervalTimetable,
     CronTriggerTimetable,
     DeltaDataIntervalTimetable,
     DeltaTriggerTimetable,
+    width_of,
 )
-from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable  # nothing public names it
-
-from lockstep.epoch import Identity, Interval
-from lockstep.errors import IntervalMissing, InvalidPipeline
 from lockstep.orchestration.timetables import intervals_of_schedule
 from lockstep.pipeline import Pipeline
 
@@ -59,7 +59,7 @@ def require_intervals(pipeline: Pipeline, dag: DAG) -> None:
     timetable = dag.timetable
     if isinstance(timetable, AssetTriggeredTimetable):
         found = "is scheduled on assets, and a run that they trigger has no data interval"
-    elif isinstance(timetable, CronTriggerTimetable | DeltaTriggerTimetable) and not timetable.interval:
+    elif isinstance(timetable, CronTriggerTimetable | DeltaTriggerTimetable) and not width_of(timetable):
         found = f"has the schedule {dag.schedule!r}, of which Airflow makes data intervals of no length"
     else:
         return

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowException
 
 from lockstep.environment import variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
+from lockstep.orchestration._airflow import AirflowException
 from lockstep.orchestration._shipping import file_of, ship
 from lockstep.orchestration._telling import DriverLog
 from lockstep.orchestration.connections import AirflowConnections, connection

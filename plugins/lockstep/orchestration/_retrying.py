@@ -7,19 +7,15 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import BaseOperator, ExceptionRetryPolicy, RetryAction, RetryRule
+from airflow.sdk import BaseOperator
 
-from lockstep.errors import InvalidPipeline, Terminal
+from lockstep.errors import InvalidPipeline
+from lockstep.orchestration._airflow import TWOFOLD, growth_of, no_retry_of_terminal
 from lockstep.pipeline import Pipeline
 
 RETRIES = 4
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)
-GROWTH = 2.0
-
-POLICY = ExceptionRetryPolicy(
-    rules=[RetryRule(exception=Terminal, action=RetryAction.FAIL, reason="trying again can't help")]
-)
 
 
 def retry_arguments() -> dict[str, Any]:
@@ -28,15 +24,15 @@ def retry_arguments() -> dict[str, Any]:
         "retries": RETRIES,
         "retry_delay": FIRST_PAUSE,
         "max_retry_delay": LONGEST_PAUSE,
-        "retry_exponential_backoff": GROWTH,
-        "retry_policy": POLICY,
+        "retry_exponential_backoff": TWOFOLD,
+        **no_retry_of_terminal(),
     }
 
 
 def longest_wait(task: BaseOperator) -> timedelta:
     """What the pauses between a task's tries add up to at most: Airflow stretches each by up to its own length."""
     longest = _seconds(task.max_retry_delay) if task.max_retry_delay is not None else math.inf
-    growth = task.retry_exponential_backoff or 1.0
+    growth = growth_of(task)
     pauses = (2 * _seconds(task.retry_delay) * growth ** min(retry, 40) for retry in range(task.retries or 0))
     return timedelta(seconds=sum(min(pause, longest) for pause in pauses))
 

@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.errors import LockstepError
+from lockstep.orchestration._airflow import as_raised
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ class TellingOperator(BaseOperator):
         except LockstepError as error:
             _log.debug("how it came to this", exc_info=True)
             failure = error
-        raise failure.with_traceback(None) from None  # out here nothing is chained to it
+        raise as_raised(failure).with_traceback(None) from None  # out here nothing is chained to it
 
     @abstractmethod
     def perform(self, context: Context) -> Any:

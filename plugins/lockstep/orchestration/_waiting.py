@@ -10,10 +10,10 @@ import logging
 from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowRescheduleException
 
 from lockstep.epoch import RunKey
 from lockstep.errors import Retryable, WaitedInVain
+from lockstep.orchestration._airflow import AirflowRescheduleException
 from lockstep.runtime import Runtime
 from lockstep.states import Role
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, CronTriggerTimetable
+from airflow.sdk import DAG
 
+from lockstep.orchestration._airflow import CronTriggerTimetable
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import CompactOperator, ListCompactableOperator
 from lockstep.sinks.compacting import MIN_FILES, TARGET_BYTES

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from lockstep.errors import NotConfigured
+from lockstep.orchestration._airflow import AirflowNotFoundException
 
 LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
 STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI

@@ -12,7 +12,6 @@ from typing import Any
 
 from airflow.sdk import DAG, Asset, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
-from airflow.sdk.exceptions import AirflowSkipException
 
 from lockstep.epoch import Epoch, Identity, Interval, RunKey
 from lockstep.errors import (
@@ -36,6 +35,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
 from lockstep.operations.replan import replan_for
 from lockstep.operations.resolve import NothingAsked, resolve_as_asked
+from lockstep.orchestration._airflow import AirflowSkipException
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
 from lockstep.orchestration._telling import TellingOperator

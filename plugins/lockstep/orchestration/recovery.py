@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
+from airflow.sdk import DAG, Param, TriggerRule
 
+from lockstep.orchestration._airflow import CronTriggerTimetable
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD

@@ -14,6 +14,7 @@ from airflow.sdk.definitions._internal.contextmanager import (  # nothing public
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.orchestration._airflow import documentation_of_group
 from lockstep.orchestration._intervals import require_intervals
 from lockstep.orchestration._phases import SPARK, Phases, describe, map_packs
 from lockstep.orchestration._retrying import retry_arguments
@@ -61,7 +62,7 @@ class EpochTaskGroup(TaskGroup):
                 "say pack=1, or take epoch_dag(…, pack=…), whose schedule puts several intervals into a run"
             )
         named = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
-        self._open([pipeline], named, default_args, {"doc_md": describe(pipeline), **group_args})
+        self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
         with self:
             phases.make(pack=pack, map_shards=map_shards)
             self._last >> _moved()

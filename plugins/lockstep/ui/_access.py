@@ -8,7 +8,8 @@ from enum import Enum
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
-from airflow.models.dag import DagModel
+
+from lockstep.orchestration._airflow import teams_of
 
 
 class Right(Enum):
@@ -27,7 +28,7 @@ def may(user: BaseUser, right: Right, dag_ids: frozenset[str]) -> bool:
 def permitted(user: BaseUser, right: Right, pipelines: Mapping[str, frozenset[str]]) -> set[str]:
     """Those of `pipelines`, given with their DAGs, for which `may` is true."""
     every = sorted({dag_id for dag_ids in pipelines.values() for dag_id in dag_ids})
-    teams = DagModel.get_dag_id_to_team_name_mapping(every) if every else {}
+    teams = teams_of(every)
     granted = {one for one in every if _is_granted(user, right, DagDetails(id=one, team_name=teams.get(one)))}
     of_no_dag = not all(pipelines.values()) and _is_granted(user, right, None)
     return {name for name, dag_ids in pipelines.items() if (dag_ids & granted if dag_ids else of_no_dag)}

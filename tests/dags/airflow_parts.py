@@ -1,0 +1,61 @@
+"""What the tests take from the inside of Airflow, wherever its versions have it: imported within them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk import DAG
+    from airflow.serialization.definitions.dag import SerializedDAG
+
+
+def before_3_2() -> bool:
+    import airflow.sdk
+
+    return not hasattr(airflow.sdk, "CronDataIntervalTimetable")
+
+
+def dag_bag(folder: Path) -> DagBag:
+    """What the DAG processor makes of a folder."""
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # 3.1
+        from airflow.models import dagbag
+
+        before: Any = dagbag
+        return before.DagBag(dag_folder=folder, bundle_path=folder)  # type: ignore[no-any-return]
+    return DagBag(dag_folder=folder, bundle_path=folder, bundle_name="tests")
+
+
+def serialized(dag: DAG) -> dict[str, Any]:
+    return _serialization().to_dict(dag)  # type: ignore[no-any-return]
+
+
+def deserialized(dag: dict[str, Any]) -> SerializedDAG:
+    return _serialization().from_dict(dag)  # type: ignore[no-any-return]
+
+
+def first_run(dag: SerializedDAG) -> Any:
+    """Of the schedule, with its `data_interval`."""
+    ask: Any = dag.next_dagrun_info
+    return ask(**{next(name for name in inspect.signature(ask).parameters if name.startswith("last")): None})
+
+
+def weighs_by(task: Any) -> str:
+    """The rule of its priority: 3.1 has an object for each."""
+    rule = task.weight_rule
+    return rule if isinstance(rule, str) else type(rule).__name__.lower().split("priority")[0].strip("_")
+
+
+def zone_of(timetable: Any) -> Any:
+    return timetable.timezone if hasattr(timetable, "timezone") else timetable._timezone  # 3.1
+
+
+def _serialization() -> Any:
+    from airflow.serialization import serialized_objects
+
+    before: Any = serialized_objects
+    return getattr(before, "DagSerialization", None) or before.SerializedDAG  # 3.1
