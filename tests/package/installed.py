@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -84,13 +85,37 @@ def install(wheel: Path, extras: str, folder: Path) -> Installed:
 
 
 def check_for_upload(distributions: list[Path]) -> None:
-    """As `twine check --strict`, in an environment of its own. Skips where no package index answers."""
-    twine = ["--isolated", "--from", "twine>=6", "--with", "readme-renderer[md]", "twine"]
-    _uv("tool", "run", "--python", sys.executable, *twine, "check", "--strict", *distributions)
+    """As `twine check --strict`."""
+    _sound(run_tool("twine>=6", "twine", "check", "--strict", *distributions, also=("readme-renderer[md]",)))
+
+
+def run_tool(
+    wanted: str, program: str, *arguments: str | Path, also: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """A program of the index, in an environment of its own, at the root. Skips where no package index answers."""
+    needed = [flag for one in also for flag in ("--with", one)]
+    isolated = ["tool", "run", "--python", sys.executable, "--isolated", "--from", wanted, *needed]
+    return _run_uv(*isolated, program, *arguments)
+
+
+def versions_of(environment: Installed) -> dict[str, str]:
+    """What is installed there, but for Lockstep itself: version by name."""
+    listed = _run_uv("pip", "list", "--format", "json", "--python", environment.folder / "bin" / "python")
+    found = {one["name"]: one["version"] for one in json.loads(_sound(listed))}
+    return {name: version for name, version in found.items() if name != PROJECT["name"]}
 
 
 def _uv(*arguments: str | Path) -> None:
-    done = subprocess.run([UV, "--quiet", *arguments], capture_output=True, text=True, check=False)
+    _sound(_run_uv(*arguments))
+
+
+def _run_uv(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([UV, "--quiet", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0 and any(sign in done.stderr for sign in _UNREACHED):
         pytest.skip(f"no package index answers: {done.stderr.strip().splitlines()[0]}")
+    return done
+
+
+def _sound(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout

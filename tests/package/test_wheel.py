@@ -7,7 +7,7 @@ import re
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -17,7 +17,7 @@ import yaml
 
 import lockstep
 from stack.java import java_home
-from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build, build_wheel, check_for_upload, install
+from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build_wheel, check_for_upload
 
 pytestmark = pytest.mark.slow
 
@@ -43,32 +43,6 @@ pipeline = Pipeline(
     ],
 )
 """
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("dist"))
-
-
-@pytest.fixture(scope="module")
-def wheel(dist: Path) -> Path:
-    [found] = dist.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Installed]]:
-    """{extras: environment}, each made when first asked for."""
-    made: dict[str, Installed] = {}
-
-    def get(extras: str = "") -> Installed:
-        if extras not in made:
-            made[extras] = install(wheel, extras, tmp_path_factory.mktemp("env"))
-        return made[extras]
-
-    yield get
-    for one in made.values():
-        shutil.rmtree(one.folder, ignore_errors=True)
 
 
 def test_the_wheel_has_all_of_the_package_and_nothing_else(wheel: Path) -> None:
