@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import lockstep
+from lockstep.extras import _EXTRAS
 from stack.java import java_home
 from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build_wheel, check_for_upload
 
@@ -131,9 +132,11 @@ def test_what_is_missing_names_its_extra(installed: Callable[[str], Installed], 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_extra_alone_brings_what_it_is_for(installed: Callable[[str], Installed], extra: str) -> None:
-    scripts = [script for script, needed in NEEDS.items() if needed == extra and "import" in script]
-    for script in scripts:
-        installed(extra).python(script.partition(";")[0])
+    environment = installed(extra)
+    packages = [package for package, brings in _EXTRAS.items() if brings == extra]
+    scripts = [script.partition(";")[0] for script, needed in NEEDS.items() if needed == extra and "import" in script]
+    for script in [*(f"import {package}" for package in packages), *scripts]:
+        environment.python(script)
 
 
 def test_airflow_finds_the_plugin_and_the_provider_once(installed: Callable[[str], Installed], tmp_path: Path) -> None:
