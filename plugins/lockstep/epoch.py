@@ -331,7 +331,8 @@ class Outcome(StrEnum):
 @dataclass(frozen=True)
 class AuditResult:
     """`offending`: how many rows offend; of an audit that looks at a number, 1 if that does. `value`: what was
-    measured, where it is compared with other epochs'. `told`: number and bounds, where such an audit is offended."""
+    measured, where it is compared with other epochs'. `told`: number and bounds, where such an audit is offended, or
+    why it was left out."""
 
     name: str
     offending: int

@@ -220,6 +220,32 @@ def test_volume_looks_at_so_many_epochs_and_no_further(sealed: Sealed) -> None:
     assert asked(wal, volume("orders", epochs=5), history).result.offending == 1
 
 
+def replacing(*rows: int, history: History = ()) -> Occasion:
+    """Of an epoch in the place of several, of so many rows."""
+    return dataclasses.replace(occasion(history=history), replaced=tuple(one for one, _ in counts(*rows)))
+
+
+def test_the_volume_of_an_epoch_in_the_place_of_several_is_compared_with_the_sum_of_theirs(sealed: Sealed) -> None:
+    wal, audit = sealed(orders=ORDERS), volume("orders", within=0.5)
+    assert asked(wal, audit, replacing(1, 1, 2, history=counts(1, 1, 2))).result.offending == 0
+    short = asked(wal, audit, replacing(5, 5, 5, history=counts(5, 5, 5))).result
+    assert (short.offending, short.told) == (1, "5, the 3 epochs that it replaces let expect 7.5 to 22.5")
+    unknown = dataclasses.replace(replacing(1), replaced=({}, *replacing(1).replaced))
+    assert asked(wal, audit, unknown).result.offending == 0, "of one of them nobody has counted the output"
+
+
+def test_what_can_not_be_summed_is_left_out_for_an_epoch_in_the_place_of_several_and_the_result_says_so(
+    sealed: Sealed,
+) -> None:
+    wal, at = sealed(orders=ORDERS), replacing(1, 1, 2, history=[({}, {"ids": 1.0})])
+    for audit in (steady("orders", "count(id)", name="ids", within=0), row_count("orders", 1, at_most=2)):
+        found = asked(wal, audit, at).result
+        assert (found.offending, found.value) == (0, None)
+        assert found.told is not None and "takes the place of several epochs" in found.told
+    assert asked(wal, row_count("orders", 6, 9), at).result.told == "5 rows, at least 6 expected"
+    assert asked(wal, row_count("orders", 5), at).result.told is None
+
+
 def test_a_measure_is_compared_with_what_the_same_audit_measured_before(sealed: Sealed) -> None:
     nulls = steady("orders", "count(*) FILTER (WHERE id IS NULL)", name="nulls", within=0)
     wal = sealed(orders=ORDERS)

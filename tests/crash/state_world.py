@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from lockstep import KeyedState, Pipeline
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
+from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
@@ -153,7 +154,8 @@ class StateWorld:
         return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
 
     def tasks(self) -> tuple[str, ...]:
-        return ("begin", "stage", "prepare", "commit", "publish", "cleanup")
+        audits = ["audit"] if self.pipeline.audits else []
+        return ("begin", "stage", *audits, "prepare", "commit", "publish", "cleanup")
 
     def run_task(self, task: str, run: RunKey, job: Launch = add_up) -> None:
         """One task as Airflow runs it."""
@@ -163,6 +165,8 @@ class StateWorld:
                 begin(runtime, run)
             case "stage":
                 stage(runtime, run, job)
+            case "audit":
+                audit(runtime, run)
             case "prepare":
                 prepare(runtime, run, "files")
             case "commit":

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.audits import sql
 from lockstep.epoch import Epoch, Identity, Input, Interval, Position, RunKey
-from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
+from lockstep.errors import EpochHeld, EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import look
@@ -116,6 +117,23 @@ def test_one_decision_swaps_an_epoch_and_the_end_stays(world: CursorWorld, day: 
     assert all(one.agrees for epoch in (old, new) for one in verify(world.runtime(), epoch))
     world.restate(day)
     assert world.lives(day) == ["replaced", "cleaned"], "a run restates once"
+
+
+def test_audits_of_a_range_that_is_read_again_go_by_the_time_when_it_was_first_read(
+    world: CursorWorld, day: int
+) -> None:
+    [(planned,)] = world.execute(world.ledger_dsn, "SELECT now()::text")
+    fresh = sql("fresh", f"SELECT 1 WHERE $planned_at > TIMESTAMPTZ '{planned}'", outputs="numbers")
+    audited = dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, audits=[fresh]))
+    for name in ("right", "once more"):
+        audited.run(audited.restating_run(day, name), day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    world.require_exactly_once(day)
+    with pytest.raises(EpochHeld):
+        audited.go_on()
+    held = world._looking.last_epoch("numbers")
+    assert held is not None
+    void(world.runtime(), held.id, "a test")
 
 
 def test_later_epochs_go_on_beside_it(world: CursorWorld, day: int) -> None:

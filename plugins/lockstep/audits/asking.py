@@ -34,19 +34,22 @@ if TYPE_CHECKING:
 _MOST_GROUPS = 100_000  #: of what a foreign system says
 _PATIENCE = timedelta(minutes=10)  #: with its answer
 SAMPLE = 20  #: rows that offend, kept of each audit
+_SEVERAL = "it takes the place of several epochs, and this is of one"
 _SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionException", "SyntaxException")
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """Of which epoch is asked. `before(n)`: of the last n decided ones, the youngest first, the summary of the seal and
-    what audits measured, by name."""
+    """Of which epoch is asked. `planned_at`: of one that reads a cursor's range again, when that was first planned.
+    `before(n)`: of the last n decided ones, the youngest first, the summary of the seal and what audits measured, by
+    name. `replaced`: the summaries of those whose place it takes, where these have read more than one epoch's range."""
 
     epoch: int
     interval: Interval | None
     planned_at: datetime
     before: Callable[[int], Sequence[tuple[Json, Mapping[str, float]]]]
     connections: Mapping[str, str] = field(default_factory=dict)  #: DSNs by id, of what outputs are to match
+    replaced: Sequence[Json] = ()
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -87,17 +90,21 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
             rows, sample = database.differing(audit, _expected(audit, occasion))
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
         case RowCount():
-            return _count(audit, wal)
+            return _count(audit, wal, several=bool(occasion.replaced))
         case Conserved():
             return _account(audit, wal)
+        case Steady() if occasion.replaced:
+            return Answer(AuditResult(audit.name, 0, audit.blocking, told=f"not asked: {_SEVERAL}"))
         case Steady():
             return _compare(
                 audit, database.number(audit), [known.get(audit.name) for _, known in _earlier(audit, occasion)]
             )
         case Volume():
             [output] = audit.outputs
-            known = [summary.get("outputs", {}).get(output, {}).get("rows") for summary, _ in _earlier(audit, occasion)]
-            return _compare(audit, float(wal.manifest.outputs[output].rows), known)
+            value = float(wal.manifest.outputs[output].rows)
+            if occasion.replaced:
+                return _compare_sum(audit, value, [_rows(summary, output) for summary in occasion.replaced])
+            return _compare(audit, value, [_rows(summary, output) for summary, _ in _earlier(audit, occasion)])
     raise AuditFailed(f"audit {audit.name}: nobody knows how to ask a {type(audit).__name__}")
 
 
@@ -151,11 +158,18 @@ def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[
     return occasion.before(audit.epochs)
 
 
-def _count(audit: RowCount, wal: SealedWal) -> Answer:
+def _rows(summary: Json, output: str) -> int | None:
+    rows: int | None = summary.get("outputs", {}).get(output, {}).get("rows")
+    return rows
+
+
+def _count(audit: RowCount, wal: SealedWal, several: bool) -> Answer:
     [output] = audit.outputs
-    rows, least, most = wal.manifest.outputs[output].rows, audit.at_least, audit.at_most
+    rows, least, most = wal.manifest.outputs[output].rows, audit.at_least, None if several else audit.at_most
     if (least is None or rows >= least) and (most is None or rows <= most):
-        return Answer(AuditResult(audit.name, 0, audit.blocking))
+        left_out = audit.at_most is not None and most is None
+        told = f"{rows:,} rows, at most {audit.at_most:,} not asked: {_SEVERAL}" if left_out else None
+        return Answer(AuditResult(audit.name, 0, audit.blocking, told=told))
     bounds = " and ".join(
         f"{word} {bound:,}" for word, bound in (("at least", least), ("at most", most)) if bound is not None
     )
@@ -189,11 +203,22 @@ def _compare(audit: Volume, value: float, known: Sequence[float | None]) -> Answ
     found = [one for one in known if one is not None]
     if not found:
         return Answer(AuditResult(audit.name, 0, audit.blocking, value))
-    middle = statistics.median(found)
-    play = abs(middle) * audit.within
-    if middle - play <= value <= middle + play:
+    return _near(audit, value, statistics.median(found), f"the {len(found)} epochs before")
+
+
+def _compare_sum(audit: Volume, value: float, known: Sequence[float | None]) -> Answer:
+    """With what all have together whose place is taken; if of one it isn't known, nothing offends."""
+    found = [one for one in known if one is not None]
+    if len(found) < len(known):
         return Answer(AuditResult(audit.name, 0, audit.blocking, value))
-    told = f"{value:,.12g}, the {len(found)} epochs before let expect {middle - play:,.12g} to {middle + play:,.12g}"
+    return _near(audit, value, sum(found), f"the {len(found)} epochs that it replaces")
+
+
+def _near(audit: Volume, value: float, expected: float, whose: str) -> Answer:
+    play = abs(expected) * audit.within
+    if expected - play <= value <= expected + play:
+        return Answer(AuditResult(audit.name, 0, audit.blocking, value))
+    told = f"{value:,.12g}, {whose} let expect {expected - play:,.12g} to {expected + play:,.12g}"
     return Answer(AuditResult(audit.name, 1, audit.blocking, value, told))
 
 

@@ -150,7 +150,8 @@ def fresh_until(
     quarantine: bool = False,
 ) -> Audit:
     """The newest value of a date or time `column` reaches the end of the epoch's interval, or of a pipeline without
-    intervals the time at which the epoch was planned, but for `within`. An epoch without rows doesn't."""
+    intervals the time at which what the epoch reads was first planned, but for `within`. An epoch without
+    rows doesn't."""
     query = compose(
         "SELECT max({column}) AS newest FROM {output} HAVING max({column}) IS NULL "
         "OR CAST(max({column}) AS TIMESTAMP) < coalesce($interval_end, $planned_at) - to_microseconds({within})",

@@ -199,6 +199,11 @@ class LedgerReader:
             return []
         return [to_epoch(row) for row in self._find_all("list_replaced", pipeline=epoch.pipeline, epoch=epoch.id)]
 
+    def seals_replaced(self, epoch: Epoch) -> list[Json]:
+        """What the seals of those have counted whose place this one is to take, or has taken."""
+        rows = self._find_all("list_replaced", pipeline=epoch.pipeline, epoch=epoch.id)
+        return [row["summary"] or {} for row in rows]
+
     def standing_from(self, epoch: Epoch) -> list[Epoch]:
         """A cursor's epochs from this one on that follow one another now."""
         return [to_epoch(row) for row in self._find_all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)]

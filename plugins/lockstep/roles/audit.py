@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 
 from lockstep.audits.asking import Answer, Occasion, ask
@@ -61,7 +62,9 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
     before = partial(runtime.ledger.measured_before, epoch)
-    occasion = Occasion(epoch.id, epoch.interval, epoch.planned_at, before, runtime.connections)
+    planned_at, several = _first_read(runtime, epoch)
+    replaced = runtime.ledger.seals_replaced(epoch) if several else ()
+    occasion = Occasion(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
     answers = ask(audits, occasion, open_wal(runtime.staging, epoch))
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)
@@ -74,6 +77,15 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
         named = ", ".join(map(str, (*verdict.offended, *verdict.warnings)))
         _log.log(level, "%s: rows offend %s; some of them stand in %s", epoch, named, kept)
     return verdict
+
+
+def _first_read(runtime: Runtime, epoch: Epoch) -> tuple[datetime, bool]:
+    """When the range of a cursor's epoch was first planned, of several the last one's, and whether it is of several."""
+    several = False
+    while epoch.interval is None and (life := epoch.generation) is not None:
+        several |= life.through not in (None, life.replaces)
+        epoch = runtime.ledger.epoch(epoch.pipeline, life.replaces if life.through is None else life.through)
+    return epoch.planned_at, several
 
 
 def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:

@@ -1,8 +1,10 @@
--- The last decided epochs before one, the youngest first, with what the seal counted and the audits measured.
+-- The last decided epochs before one, the youngest first, with what the seal counted and the audits measured. None that
+-- may have taken the place of several: its numbers are theirs together.
 SELECT e.id, e.summary, v.results
 FROM (
     SELECT pipeline, id, manifest_hash, summary FROM lockstep.epoch
     WHERE pipeline = %(pipeline)s AND id < %(epoch)s AND state IN ('committed', 'published', 'cleaned')
+      AND replaces_to IS NULL
     ORDER BY id DESC LIMIT %(limit)s
 ) e
 LEFT JOIN LATERAL (
