@@ -130,6 +130,19 @@ def test_a_pipeline_that_no_dag_moves_is_for_who_may_look_at_every_dag(browser: 
     assert browser("auditor").get("/lockstep/pipelines/clicks").status_code == 200
 
 
+def test_who_may_change_runs_of_one_dag_gives_up_no_range_of_a_pipeline_that_no_dag_moves(
+    browser: Browser, ledger: Ledger
+) -> None:
+    clicked(ledger, 0, RunKey("run_epoch", "a notebook's"))
+    path = "/lockstep/pipelines/clicks/epochs/1/void"
+    seal = seal_in(browser("admin").get(path).text)
+    assert browser("operator").get(path).status_code == 403
+    assert browser("operator").post(path, data={"reason": "why not", "seal": seal}).status_code == 403
+    assert ledger.epoch("clicks", 1).state is EpochState.PLANNED
+    assert browser("admin").post(path, data={"reason": "its files are gone", "seal": seal}).status_code == 303
+    assert ledger.epoch("clicks", 1).state is EpochState.VOID
+
+
 def test_whoever_may_not_look_isnt_told_what_there_is(browser: Browser) -> None:
     for path in ("/lockstep/pipelines/nothing", "/lockstep/pipelines/nothing/epochs/1"):
         assert browser("reader").get(path).status_code == 403
