@@ -129,6 +129,49 @@ def test_a_packing_schedule_is_the_same_when_it_was_serialized(schedule: Any, la
     assert scheduled(again, START, until) == scheduled(timetable, START, until) == [days(0, 7), days(7, 10)]
 
 
+@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1), "*/5 * * * *"])
+def test_packs_that_only_begin_or_only_end_together_are_runs_of_their_own(schedule: Any) -> None:
+    """Airflow takes a logical date, or a run's id, that there is already for the same run: the longer pack's other
+    intervals would never run."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.types import DagRunType
+
+    made = as_airflow_has_it(dag(schedule=schedule, pack=31))
+    step = timedelta(minutes=5) if isinstance(schedule, str) and schedule[0] == "*" else DAY
+
+    def backfill(first: int, last: int) -> list[Any]:
+        return [*made.iter_dagrun_infos_between(START + first * step, START + last * step)]
+
+    runs = [run for ends in ((0, 0), (0, 4), (0, 30), (4, 4), (4, 5), (14, 30), (30, 30)) for run in backfill(*ends)]
+    assert len(runs) == 7
+    named = {"run_type": DagRunType.BACKFILL_JOB, "logical_date": START}
+    ids = {DagRun.generate_run_id(run_after=run.run_after, **named) for run in runs}
+    assert len({run.logical_date for run in runs}) == len(ids) == 7
+    assert all(timedelta() <= run.logical_date - run.data_interval.start < timedelta(seconds=1) for run in runs)
+    single = next(run for run in runs if run.data_interval.end - run.data_interval.start == step)
+    assert (single.logical_date, single.run_after) == (single.data_interval.start, single.data_interval.end)
+    again = [(run.logical_date, run.run_after) for run in backfill(0, 30)]
+    assert again == [(run.logical_date, run.run_after) for run in runs[2:3]], "reprocessing finds its own run"
+
+
+def test_a_scheduled_pack_keeps_its_logical_date_while_airflow_stores_it() -> None:
+    from airflow.models.dag import DagModel
+
+    made = as_airflow_has_it(dag(start_date=START, catchup=True))
+    stored = DagModel(dag_id=made.dag_id)
+    stored.calculate_dagrun_date_fields(made, reference_run=None)
+    found = made.timetable.next_run_info_from_dag_model(dag_model=stored)
+    assert found == made.next_dagrun_info(last_automated_run_info=None)
+    assert found.logical_date == stored.next_dagrun != START
+    assert (found.data_interval.start, found.data_interval.end) == (START, START + 7 * DAY)
+
+
+def as_airflow_has_it(made: Any) -> Any:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    return DagSerialization.from_dict(DagSerialization.to_dict(made))
+
+
 def scheduled(timetable: Any, earliest: datetime = START, latest: datetime | None = None) -> list[Interval]:
     from airflow.timetables.base import TimeRestriction
 

@@ -4,7 +4,9 @@ A DAG's own `end_date` goes to its tasks. Airflow leaves a task out of every run
 is after that, and the run ends green although nothing has moved. Here the end belongs to the schedule alone.
 
 A schedule of packs has a run for each interval as it ends. Of intervals that are over already, when it catches up or in
-a backfill, it puts as many as a pack may have into one run.
+a backfill, it puts as many as a pack may have into one run. Airflow finds a run by its logical date alone, and names it
+by its `run_after` alone; it takes what it finds for the same run, whatever its data interval. So both say how long a
+pack is, and two packs that only begin, or only end, together are two runs.
 
 `orchestration/plugin.py` registers these with Airflow, which looks a timetable up by name.
 """
@@ -12,11 +14,30 @@ a backfill, it puts as many as a pack may have into one run.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable, DeltaDataIntervalTimetable
 from pendulum import DateTime, instance
+
+if TYPE_CHECKING:
+    from airflow.models.dag import DagModel
+
+
+class _Pack(DagRunInfo):
+    """A run of one interval or more. `run_after` lies after the end of the last by a microsecond for each one more."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, intervals: int, start: DateTime, end: DateTime) -> Self:
+        return cls(end + timedelta(microseconds=intervals - 1), DataInterval(start, end))
+
+    @property
+    def logical_date(self) -> DateTime:
+        """As much after the start, so that no shorter and no longer pack has the same."""
+        span = _span_of(self)
+        return span.start + (self.run_after - span.end)
 
 
 class _Intervals:
@@ -50,14 +71,19 @@ class _Intervals:
 
     def _gather(self, first: DagRunInfo, restriction: TimeRestriction) -> DagRunInfo:
         """One run of what follows `first`, too, as far as that is over by now."""
-        whole = span = _span_of(first)
-        for _ in range(self._pack - 1):
-            following = self._next(span, restriction)
+        spans = [_span_of(first)]
+        while len(spans) < self._pack:
+            following = self._next(spans[-1], restriction)
             if following is None or _span_of(following).end > datetime.now(UTC):
                 break
-            span = _span_of(following)
-            whole = DataInterval(whole.start, span.end)
-        return first if whole == _span_of(first) else DagRunInfo.interval(*whole)
+            spans.append(_span_of(following))
+        return _Pack.of(len(spans), spans[0].start, spans[-1].end)
+
+    def next_run_info_from_dag_model(self, *, dag_model: DagModel) -> DagRunInfo | None:
+        """What `next_dagrun_info` gave Airflow before it stored that."""
+        inherited: Any = super()
+        found: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
+        return found and _Pack(found.run_after, _span_of(found))
 
     def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
         """The schedule's own intervals from `start` on that start before `end`, no more than `most`."""
