@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,20 +39,36 @@ def deserialized(dag: dict[str, Any]) -> SerializedDAG:
     return _serialization().from_dict(dag)  # type: ignore[no-any-return]
 
 
+def as_airflow_has_it(dag: DAG) -> SerializedDAG:
+    """As the scheduler reads it from the database."""
+    return deserialized(json.loads(json.dumps(serialized(dag))))
+
+
 def first_run(dag: SerializedDAG) -> Any:
     """Of the schedule, with its `data_interval`."""
-    ask: Any = dag.next_dagrun_info
-    return ask(**{next(name for name in inspect.signature(ask).parameters if name.startswith("last")): None})
+    return _after_no_run(dag.next_dagrun_info)
+
+
+def row_of(dag: SerializedDAG) -> Any:
+    """What the scheduler stores of a DAG that had no run yet, and makes the first run by."""
+    from airflow.models.dag import DagModel
+
+    model: Any = DagModel
+    row = model(dag_id=dag.dag_id)
+    _after_no_run(row.calculate_dagrun_date_fields, dag=dag)
+    return row
+
+
+def _after_no_run(ask: Any, **arguments: Any) -> Any:
+    """Each version calls the run before by another name."""
+    last = next(name for name in inspect.signature(ask).parameters if name.startswith(("last", "reference")))
+    return ask(**arguments, **{last: None})
 
 
 def weighs_by(task: Any) -> str:
     """The rule of its priority: 3.1 has an object for each."""
     rule = task.weight_rule
     return rule if isinstance(rule, str) else type(rule).__name__.lower().split("priority")[0].strip("_")
-
-
-def zone_of(timetable: Any) -> Any:
-    return timetable.timezone if hasattr(timetable, "timezone") else timetable._timezone  # 3.1
 
 
 def _serialization() -> Any:

@@ -15,7 +15,7 @@ from lockstep import errors
 from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
-from tests.dags.airflow_parts import deserialized, first_run, serialized, weighs_by, zone_of
+from tests.dags.airflow_parts import as_airflow_has_it, deserialized, first_run, serialized, weighs_by
 from tests.dags.pipelines import ORDERS, SHARDED, Days, Numbers, pipeline_of
 
 if TYPE_CHECKING:
@@ -178,20 +178,16 @@ def test_a_hold_shorter_than_the_retries_is_refused() -> None:
         epoch_dag(pipeline_of(Days(), hold=timedelta(minutes=1)), schedule="@daily", start_date=START)
 
 
-@pytest.mark.parametrize("cron", ["@daily", "@hourly", "*/10 * * * *"])
-def test_a_cron_string_makes_real_data_intervals_in_utc(cron: str) -> None:
-    from lockstep.orchestration._airflow import CronDataIntervalTimetable
-
-    dag = epoch_dag(ORDERS, schedule=cron, start_date=START)
-    assert isinstance(dag.timetable, CronDataIntervalTimetable)
-    assert str(getattr(zone_of(dag.timetable), "name", zone_of(dag.timetable))) == "UTC"
-
-
-def test_a_timedelta_makes_real_data_intervals() -> None:
-    from lockstep.orchestration._airflow import DeltaDataIntervalTimetable
-
-    dag = epoch_dag(ORDERS, schedule=timedelta(hours=6), start_date=START)
-    assert isinstance(dag.timetable, DeltaDataIntervalTimetable)
+@pytest.mark.parametrize(
+    ("schedule", "length"),
+    [("@daily", timedelta(days=1)), ("*/10 * * * *", timedelta(minutes=10)), (timedelta(hours=6), timedelta(hours=6))],
+)
+def test_a_cron_string_and_a_timedelta_make_real_data_intervals_in_utc(schedule: Any, length: timedelta) -> None:
+    made = epoch_dag(ORDERS, schedule=schedule, start_date=START)
+    found = as_airflow_has_it(made).iter_dagrun_infos_between(START, START + timedelta(days=1))
+    spans = [run.data_interval for run in found if run.data_interval]
+    assert all(span.end == span.start + length for span in spans)
+    assert spans[0].start == START and spans[0].start.utcoffset() == timedelta()
 
 
 @pytest.mark.parametrize("schedule", [None, "@once"])
@@ -291,15 +287,36 @@ def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(make: 
 
 
 @pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1)], ids=["cron", "timedelta"])
-def test_an_end_is_the_schedules_and_not_the_tasks(schedule: str | timedelta) -> None:
-    """Airflow leaves out tasks whose end has passed: a manual run would be green and nothing would have moved."""
+def test_start_and_end_are_the_schedules_and_not_the_tasks(schedule: str | timedelta) -> None:
+    """Airflow leaves tasks out of a manual run before their start or after their end: it would be green, and nothing
+    would have moved."""
     made = epoch_dag(ORDERS, schedule=schedule, start_date=START, end_date=START + timedelta(days=2), catchup=True)
-    back = deserialized(json.loads(json.dumps(serialized(made))))
-    assert back.end_date is None and all(task.end_date is None for task in back.tasks)
-    runs = [*back.iter_dagrun_infos_between(START, START + timedelta(days=9))]
-    starts = [run.data_interval.start for run in runs if run.data_interval]
-    assert starts == [START + timedelta(days=day) for day in range(3)]
+    back = as_airflow_has_it(made)
+    assert back.end_date is back.start_date is None
+    assert all(task.end_date is task.start_date is None for task in back.tasks)
+
+    def starts(first: datetime) -> list[datetime]:
+        runs = back.iter_dagrun_infos_between(first, START + timedelta(days=9))
+        return [run.data_interval.start for run in runs if run.data_interval]
+
+    assert starts(START) == [START + timedelta(days=day) for day in range(3)]
+    assert starts(START - timedelta(days=2)) == [START + timedelta(days=day) for day in range(-2, 3)], "a backfill"
     assert first_run(back).data_interval.start == START
+
+
+def test_a_dag_that_is_only_triggered_has_no_start_and_no_end_that_leave_out_its_tasks() -> None:
+    back = as_airflow_has_it(epoch_dag(ORDERS, start_date=START, end_date=START + timedelta(days=2)))
+    assert all(task.end_date is task.start_date is None for task in back.tasks)
+
+
+def test_a_schedule_that_catches_up_begins_at_its_start_and_one_that_does_not_is_not_before_it() -> None:
+    from airflow.timetables.base import TimeRestriction
+
+    tomorrow = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    for start, catchup in ((START, True), (tomorrow, False), (tomorrow, True)):
+        back = as_airflow_has_it(epoch_dag(ORDERS, schedule="@daily", start_date=start, catchup=catchup))
+        assert back._time_restriction == TimeRestriction(None, None, catchup)
+        assert first_run(back).logical_date == start
 
 
 def test_every_error_is_either_retryable_or_terminal() -> None:

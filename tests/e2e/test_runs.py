@@ -55,9 +55,10 @@ def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_g
     assert "IntervalMissing" in log and "interval_start" in log and "interval_end" in log
 
 
-def test_a_run_after_the_dags_end_waits_for_its_input_instead_of_ending_green(world: World) -> None:
+@pytest.mark.parametrize("when", ["2023-06-05T12:00:00Z", "2026-01-05T12:00:00Z"], ids=["before", "after"])
+def test_a_run_outside_the_dags_dates_waits_for_its_input_instead_of_ending_green(world: World, when: str) -> None:
     world.api.unpause("orders")
-    run_id = world.api.trigger_at("orders", "2026-01-05T12:00:00Z")
+    run_id = world.api.trigger_at("orders", when)
     world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
     world.api.mark_run("orders", run_id, "failed")
 

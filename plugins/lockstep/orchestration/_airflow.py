@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from airflow.sdk import (
         CronDataIntervalTimetable,
         CronTriggerTimetable,
-        DeltaDataIntervalTimetable,
         DeltaTriggerTimetable,
         ExceptionRetryPolicy,
         RetryAction,
@@ -42,7 +41,6 @@ else:
         from airflow.sdk import (
             CronDataIntervalTimetable,
             CronTriggerTimetable,
-            DeltaDataIntervalTimetable,
             DeltaTriggerTimetable,
         )
         from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable  # nothing public names it
@@ -63,7 +61,7 @@ else:
             AirflowRescheduleException,
             AirflowSkipException,
         )
-        from airflow.timetables.interval import CronDataIntervalTimetable, DeltaDataIntervalTimetable
+        from airflow.timetables.interval import CronDataIntervalTimetable
         from airflow.timetables.simple import AssetTriggeredTimetable
         from airflow.timetables.trigger import CronTriggerTimetable, DeltaTriggerTimetable
 
@@ -85,7 +83,6 @@ __all__ = [
     "AssetTriggeredTimetable",
     "CronDataIntervalTimetable",
     "CronTriggerTimetable",
-    "DeltaDataIntervalTimetable",
     "DeltaTriggerTimetable",
     "as_raised",
     "documentation_of_group",

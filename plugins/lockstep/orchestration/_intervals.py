@@ -15,9 +15,7 @@ from lockstep.epoch import Identity, Interval
 from lockstep.errors import IntervalMissing, InvalidPipeline
 from lockstep.orchestration._airflow import (
     AssetTriggeredTimetable,
-    CronDataIntervalTimetable,
     CronTriggerTimetable,
-    DeltaDataIntervalTimetable,
     DeltaTriggerTimetable,
     width_of,
 )
@@ -33,17 +31,15 @@ _WAY_OUT = (
 _NOT_INTERVALS = frozenset({"@once", "@continuous"})
 
 
-def timetable_of(pipeline: Pipeline, schedule: Any, last: datetime | None = None, pack: int | None = None) -> Any:
+def timetable_of(
+    pipeline: Pipeline, schedule: Any, first: datetime | None, last: datetime | None, pack: int | None = None
+) -> Any:
     """What Airflow shall be given: for an interval pipeline a cron string or a timedelta becomes a timetable of real
-    data intervals, in UTC, the last of which starts at `last` or before, and of which a run may take `pack` at once;
-    anything else stays as it is."""
+    data intervals, in UTC, none of which starts before `first` or after `last`, and of which a run may take `pack` at
+    once; anything else stays as it is."""
     if not makes_intervals(pipeline, schedule):
         return schedule
-    if last is not None or pack is not None:
-        return intervals_of_schedule(schedule, last, pack or 1)
-    if isinstance(schedule, timedelta):
-        return DeltaDataIntervalTimetable(schedule)
-    return CronDataIntervalTimetable(schedule, timezone="UTC")
+    return intervals_of_schedule(schedule, first=first, last=last, pack=pack or 1)
 
 
 def makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:

@@ -15,7 +15,7 @@ from lockstep.orchestration._intervals import makes_intervals, timetable_of
 from lockstep.orchestration._phases import SPARK, Phases, asset_of, describe, require_most
 from lockstep.orchestration._retrying import retry_arguments
 from lockstep.orchestration._waiting import PATIENCE
-from lockstep.orchestration.timetables import ends
+from lockstep.orchestration.timetables import knows_its_bounds
 from lockstep.pipeline import Pipeline
 
 __all__ = ["OWNER", "TAG", "asset_of", "epoch_dag", "require_no_dag_around"]
@@ -44,7 +44,8 @@ def epoch_dag(
 ) -> DAG:
     """The DAG that moves `pipeline`'s epochs: one run, one epoch; with `pack`, one run, one task, up to so many epochs.
 
-    `schedule`: a cron string or a timedelta makes real data intervals in UTC; `end_date` ends it, but no manual run.
+    `schedule`: a cron string or a timedelta makes real data intervals in UTC. `start_date` and `end_date` bound it,
+    and no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
     `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before.
@@ -63,17 +64,19 @@ def epoch_dag(
     if pack is not None:
         _require_pack(pipeline, pack, schedule)
         defaults["max_active_runs"] = 1
-    timetable = timetable_of(pipeline, schedule, end_date, pack)
+    timetable = timetable_of(pipeline, schedule, start_date, end_date, pack)
     dag = DAG(
         dag_id or pipeline.name,
         schedule=timetable,
         start_date=start_date,
-        end_date=None if ends(timetable) else end_date,
+        end_date=end_date,
         default_args={"owner": OWNER, **retry_arguments(), **(default_args or {})},
         params=params,
         tags={TAG, *tags},
         **{**defaults, **dag_args},
     )
+    if knows_its_bounds(timetable):
+        dag.start_date = dag.end_date = None  # its tasks would have them, and Airflow leave these out of manual runs
     with dag:
         phases = Phases(pipeline, spark_conn_id, spark_submit or {}, patience, task_args or {})
         phases.make(pack=pack, schedule=schedule, map_shards=map_shards)

@@ -1,7 +1,7 @@
-"""Schedules that end without taking the DAG's manual runs with them, and whose runs may take several intervals at once.
+"""Schedules that begin and end without a DAG's manual runs, and whose runs may take several intervals at once.
 
-A DAG's own `end_date` goes to its tasks. Airflow leaves a task out of every run, even a manual one, whose logical date
-is after that, and the run ends green although nothing has moved. Here the end belongs to the schedule alone.
+A DAG's own `start_date` and `end_date` go to its tasks. Airflow leaves a task out of a manual run whose logical date is
+before or after them, and the run ends green although nothing has moved. Here both belong to the schedule alone.
 
 A schedule of packs has a run for each interval as it ends. Of intervals that are over already, when it catches up or in
 a backfill, it puts as many as a pack may have into one run. Airflow finds a run by its logical date alone, and names it
@@ -16,6 +16,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from airflow.sdk.timezone import convert_to_utc
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable, DeltaDataIntervalTimetable
 from pendulum import DateTime, instance
@@ -41,13 +42,19 @@ class _Pack(DagRunInfo):
 
 
 class _Intervals:
-    """What both timetables share. `last`: no scheduled interval starts after it. `pack`: at most so many in a run."""
+    """What both timetables share. `first` and `last`: no scheduled interval starts before or after them; where a
+    backfill begins, it says itself. `pack`: at most so many in a run."""
 
+    _first: DateTime | None = None
     _last: DateTime | None = None
     _pack: int = 1
 
+    def starting(self, first: datetime) -> Self:
+        self._first = convert_to_utc(first)
+        return self
+
     def ending(self, last: datetime) -> Self:
-        self._last = instance(last)
+        self._last = convert_to_utc(last)
         return self
 
     def packing(self, pack: int) -> Self:
@@ -58,7 +65,7 @@ class _Intervals:
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
         bounds = [bound for bound in (self._last, restriction.latest) if bound is not None]
-        bounded = restriction._replace(latest=min(bounds, default=None))
+        bounded = restriction._replace(earliest=restriction.earliest or self._first, latest=min(bounds, default=None))
         found = self._next(last_automated_data_interval, bounded)
         return found and self._gather(found, bounded._replace(catchup=True))
 
@@ -97,14 +104,15 @@ class _Intervals:
 
     def serialize(self) -> dict[str, Any]:
         inherited: Any = super()
-        last = {"last": self._last.isoformat()} if self._last is not None else {}
-        return {**inherited.serialize(), **last, **({"pack": self._pack} if self._pack > 1 else {})}
+        bounds = {name: at.isoformat() for name, at in (("first", self._first), ("last", self._last)) if at is not None}
+        return {**inherited.serialize(), **bounds, **({"pack": self._pack} if self._pack > 1 else {})}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Any:
         inherited: Any = super()
         found: Any = inherited.deserialize(data).packing(data.get("pack", 1))
-        return found.ending(datetime.fromisoformat(data["last"])) if "last" in data else found
+        first, last = (datetime.fromisoformat(data[name]) if name in data else None for name in ("first", "last"))
+        return _bound(found, first, last)
 
 
 def _span_of(run: DagRunInfo) -> DataInterval:
@@ -123,14 +131,21 @@ class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
 Intervals: TypeAlias = CronIntervals | DeltaIntervals
 
 
-def intervals_of_schedule(schedule: str | timedelta, last: datetime | None = None, pack: int = 1) -> Intervals:
-    """A timetable of real data intervals in UTC; the last of them starts at `last` or before, if that is given."""
+def intervals_of_schedule(
+    schedule: str | timedelta, *, first: datetime | None = None, last: datetime | None = None, pack: int = 1
+) -> Intervals:
+    """A timetable of real data intervals in UTC, none of which starts before `first` or after `last`."""
     found: Intervals = (
         DeltaIntervals(schedule) if isinstance(schedule, timedelta) else CronIntervals(schedule, timezone="UTC")
     )
-    return found.packing(pack) if last is None else found.packing(pack).ending(last)
+    return _bound(found.packing(pack), first, last)
 
 
-def ends(timetable: Any) -> bool:
-    """Whether `timetable` knows its own end."""
-    return isinstance(timetable, _Intervals) and timetable._last is not None
+def knows_its_bounds(timetable: Any) -> bool:
+    """Whether a DAG of `timetable` needs neither a start nor an end of its own."""
+    return timetable is None or isinstance(timetable, _Intervals)
+
+
+def _bound(found: Intervals, first: datetime | None, last: datetime | None) -> Intervals:
+    found = found if first is None else found.starting(first)
+    return found if last is None else found.ending(last)
