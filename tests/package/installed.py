@@ -77,11 +77,22 @@ def build_wheel(folder: Path) -> list[Path]:
 
 def install(wheel: Path, extras: str, folder: Path) -> Installed:
     """An environment of its own with `wheel[extras]`. Skips where no package index answers."""
+    made = empty_environment(folder)
     versions = ["--resolution", RESOLUTION] if RESOLUTION else ["--constraints", ROOT / "requirements.txt"]
+    install_into(made, *versions, f"{wheel}[{extras}]")
+    return made
+
+
+def empty_environment(folder: Path) -> Installed:
     _uv("venv", "--python", sys.executable, folder / "venv")
-    _uv("pip", "install", "--python", folder / "venv" / "bin" / "python", *versions, f"{wheel}[{extras}]")
     (folder / "cwd").mkdir()
     return Installed(folder / "venv", folder / "cwd")
+
+
+def install_into(environment: Installed, *arguments: str | Path) -> None:
+    """By what `pip install` takes; relative paths start at its folder. Skips where no package index answers."""
+    python = environment.folder / "bin" / "python"
+    _sound(_run_uv("pip", "install", "--python", python, *arguments, cwd=environment.cwd))
 
 
 def check_for_upload(distributions: list[Path]) -> None:
@@ -109,8 +120,8 @@ def _uv(*arguments: str | Path) -> None:
     _sound(_run_uv(*arguments))
 
 
-def _run_uv(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([UV, "--quiet", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+def _run_uv(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([UV, "--quiet", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
     if done.returncode != 0 and any(sign in done.stderr for sign in _UNREACHED):
         pytest.skip(f"no package index answers: {done.stderr.strip().splitlines()[0]}")
     return done
