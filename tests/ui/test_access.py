@@ -38,6 +38,7 @@ ACT = [
     f"{EPOCH}/release",
     f"{EPOCH}/void",
     f"/lockstep/pipelines/{FLIGHTS}/recover",
+    f"/lockstep/pipelines/{FLIGHTS}/restate?since=2013-01-01&until=2013-02-01",
 ]
 
 

@@ -350,6 +350,81 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert triggered == [run]
 
 
+RANGE = f"/lockstep/pipelines/{FLIGHTS}/restate"
+
+
+def between(since: str, until: str) -> str:
+    return f"{RANGE}?since={since}&until={until}"
+
+
+def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told_first(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    for number in (1, 2, 4):
+        cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
+    planned(ledger, 3, RunKey("flights", "run 3"))
+    assert f'href="{RANGE}"' in browser("operator").get(RANGE.removesuffix("/restate")).text
+    assert "Show what it would do" in browser("operator").get(RANGE).text
+    path = between("2013-01-01T00:00", "2013-01-04T00:00")
+    shown = browser("operator").get(path).text
+    for told in ("2013-01-01", "flights 7", "stays</span>: it is planned", "Restate 2 epochs"):
+        assert told in shown, told
+    assert "Restate 3" not in shown and ">2013-01-04<" not in shown and triggered == []
+    form = {"reason": "the carrier corrected it", "seal": seal_in(shown)}
+    answers = [browser("operator").post(path, data=form) for _ in range(2)]
+    assert [one.status_code for one in answers] == [303, 303], "asked twice"
+    assert [one["conf"]["lockstep_replaces"] for one in triggered] == [1, 2]
+    assert {one["conf"]["lockstep_restate"] for one in triggered} == {"the carrier corrected it"}
+    told = browser("operator").get(answers[0].headers["location"]).text
+    assert all(one["run_id"] in told for one in triggered) and told.count("asked for by operator") == 2
+    alone = answer(browser, RESTATE, reason="that day alone")
+    assert f"run_id={triggered[0]['run_id']}" in alone.headers["location"] and len(triggered) == 2
+
+
+def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
+) -> None:
+    old = cleaned(ledger, planned(ledger, 1))
+    path = between("2013-01-01", "2013-01-03")
+    form = {"reason": "the carrier corrected it", "seal": seal_in(browser("operator").get(path).text)}
+    wider = between("2013-01-01", "2013-01-04")
+    cleaned(ledger, planned(ledger, 3, RunKey("flights", "run 3")))
+    assert browser("operator").post(wider, data=form).status_code == 403
+    assert browser("operator").post(path, data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    shown_otherwise(ledger, old, 9)
+    refused = browser("operator").post(path, data=form)
+    assert refused.status_code == 403 and "it has moved" in refused.text
+    assert triggered == []
+
+
+@pytest.mark.parametrize(
+    "since, until, why",
+    [
+        ("2013-01-01T12:00", "2013-01-03", "only a part of epoch 1"),
+        ("2014-01-01", "2014-01-03", "no epoch of an interval lies there"),
+        ("2013-01-03", "2013-01-01", "is empty"),
+        ("<b>", "2013-01-01", "is no date"),
+    ],
+)
+def test_a_range_that_can_not_be_restated_says_why(
+    browser: Browser,
+    ledger: Ledger,
+    triggered: list[dict[str, Any]],
+    may_trigger: None,
+    since: str,
+    until: str,
+    why: str,
+) -> None:
+    cleaned(ledger, planned(ledger, 1))
+    shown = browser("operator").get(RANGE, params={"since": since, "until": until})
+    assert why in shown.text and "<b>" not in shown.text.replace("<b>Nothing", "") and 'name="seal"' not in shown.text
+    seal = seal_in(browser("operator").get(RESTATE).text)
+    refused = browser("operator").post(
+        RANGE, params={"since": since, "until": until}, data={"reason": "x", "seal": seal}
+    )
+    assert refused.status_code in (403, 409) and triggered == []
+
+
 def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

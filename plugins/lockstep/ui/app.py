@@ -21,7 +21,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, NotConfigured, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report
@@ -51,6 +51,7 @@ from lockstep.ui._forms import (
     require_same_origin,
     require_unmoved,
 )
+from lockstep.ui._range import MOST_TOGETHER, Wish, interval_between, question_of_all, refuse_range
 from lockstep.ui._rendering import Links, render, timeline
 from lockstep.ui._runs import find_asked, number_of, recovery_dags, trigger
 
@@ -76,6 +77,7 @@ Before: TypeAlias = Annotated[int | None, Query(ge=1, le=MOST_EPOCH)]
 Shown: TypeAlias = Annotated[int, Query(ge=10, le=MOST_SHOWN)]
 Reason: TypeAlias = Annotated[str, Form(max_length=10_000)]
 Seal: TypeAlias = Annotated[str, Form(max_length=10_000)]
+Moment: TypeAlias = Annotated[str, Query(max_length=40)]
 Choice: TypeAlias = Annotated[str, Form(max_length=100)]
 
 app = FastAPI(title="Lockstep", docs_url=None, redoc_url=None, openapi_url=None)
@@ -427,6 +429,61 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
 
 def _question_of_recovery(user: BaseUser, pipeline: str) -> Question:
     return _numbered(Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or ""))
+
+
+@app.get("/pipelines/{pipeline:path}/restate", response_class=HTMLResponse)
+def ask_about_range(request: Request, user: User, pipeline: str, since: Moment = "", until: Moment = "") -> Response:
+    """From when to when, and then what it would do, epoch by epoch."""
+    span = interval_between(since, until) if since or until else None
+    with open_report() as report:
+        require(report, user, Right.ACT, pipeline)
+        require_pipeline(report, pipeline)
+        wishes = _wishes(user, report, pipeline, span) if span else []
+    return render(
+        request,
+        "restate.html",
+        pipeline=pipeline,
+        since=since,
+        until=until,
+        span=span,
+        wishes=wishes[:MOST_TOGETHER],
+        many=sum(one.refused is None for one in wishes),
+        refused=refuse_range(wishes, span, pipeline) if span else None,
+        seal=question_of_all(user.get_name(), pipeline, wishes).seal(),
+    )
+
+
+@app.post("/pipelines/{pipeline:path}/restate")
+def restate_range(
+    request: Request, user: User, pipeline: str, since: Moment, until: Moment, reason: Reason = "", seal: Seal = ""
+) -> Response:
+    require_same_origin(request)
+    span = interval_between(since, until)
+    with open_report() as report:
+        require(report, user, Right.ACT, pipeline)
+        wishes = _wishes(user, report, pipeline, span)
+        question = question_of_all(user.get_name(), pipeline, wishes)
+        require_unmoved(open_seal(question, seal), question)
+        if refused := refuse_range(wishes, span, pipeline):
+            raise FormRefused(refused)
+        because = require_reason(reason)
+        wanted = [one for one in wishes if one.refused is None]
+        asked = [(one.question.run(), ERRANDS["restate"].conf(one.found, report, because)) for one in wanted]
+    for run, conf in asked:
+        trigger(run, conf, user.get_name(), because)
+    return RedirectResponse(_links(request)("pipelines", pipeline, "restate", since=since, until=until), 303)
+
+
+def _wishes(user: BaseUser, report: Report, pipeline: str, span: Interval) -> list[Wish]:
+    """One more than can be asked for at most."""
+    restating, wishes = ERRANDS["restate"], []
+    for epoch in report.current_epochs(pipeline, span)[: MOST_TOGETHER + 1]:
+        found = report.epoch_status(epoch)
+        question = _question_of(restating, user, found, report)
+        refused = _refused(restating, user, found, report)
+        asked = find_asked(question.run()) if refused is None else None
+        wishes.append(Wish(found, report.took(epoch), refused, question, asked))
+    return wishes
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
