@@ -10,7 +10,7 @@ import pytest
 
 from tests.package.installed import ROOT, empty_environment, install_into, versions_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # an environment with everything is made
 
 OWN = """
 from airflow.sdk import DAG

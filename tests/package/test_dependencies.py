@@ -11,7 +11,7 @@ import pytest
 
 from tests.package.installed import EXTRAS, ROOT, Installed, run_tool, versions_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # an environment with everything is made
 
 
 @pytest.fixture(scope="module")
