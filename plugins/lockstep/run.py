@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from lockstep.audits.audit import Query
+from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
 from lockstep.extras import naming_extra
@@ -33,6 +35,7 @@ from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.generations import require_input, require_number, require_reason
 from lockstep.steps.stage_job import Launch
+from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 
 if TYPE_CHECKING:
@@ -95,7 +98,7 @@ def run_epoch(
         if begun.state in DECIDED:
             stage(runtime, run, in_process(pipeline, spark, connections))  # where its WAL is damaged and still needed
         else:
-            _decide(runtime, run, in_process(pipeline, spark, connections))
+            _decide(runtime, run, in_process(pipeline, spark, connections), asking(spark))
         for sink in begun.plan.sinks:
             publish(runtime, run, sink)
         return report_of(runtime, cleanup(runtime, run), already)
@@ -181,6 +184,20 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
     return launch
 
 
+def asking(spark: SparkSession | str) -> AskSpark:
+    """An `AskSpark` of this process; it is connected when there is something to ask."""
+
+    def ask(
+        wal: SealedWal, output: str, audits: Sequence[Query], parameters: Mapping[str, object]
+    ) -> Mapping[str, Found]:
+        with naming_extra("Spark"):
+            from lockstep.compute.auditing import ask_spark
+
+        return ask_spark(spark, wal, output, audits, parameters)
+
+    return ask
+
+
 def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochReport:
     """What the ledger knows of an epoch."""
     summary: dict[str, Any] = epoch.summary or {}
@@ -200,12 +217,12 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
     )
 
 
-def _decide(runtime: Runtime, run: RunKey, launch: Launch) -> None:
+def _decide(runtime: Runtime, run: RunKey, launch: Launch, ask_spark: AskSpark) -> None:
     try:
         with EarlyLoads() as early:
             epoch = stage(runtime, run, launch, early=early)
             if epoch.plan.audits:
-                audit(runtime, run)
+                audit(runtime, run, ask_spark)
             for sink in epoch.plan.sinks:
                 prepare(runtime, run, sink, early)
         commit(runtime, run)

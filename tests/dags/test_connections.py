@@ -123,11 +123,15 @@ def test_staging_comes_from_the_environment_first_and_then_from_a_connection(mon
 )
 def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.orchestration._launching import ConnectLauncher
+    from lockstep.compute import auditing
+    from lockstep.orchestration._launching import ConnectLauncher, _url, asking
 
-    found = launcher(ORDERS)
-    assert isinstance(found, ConnectLauncher)
-    assert found.url().rstrip("/") == "sc://127.0.0.1:15002"
+    asked: list[Any] = []
+    monkeypatch.setattr(auditing, "ask_spark", lambda target, *arguments: asked.append((target, *arguments)))
+    assert isinstance(launcher(ORDERS), ConnectLauncher)
+    assert _url("spark").rstrip("/") == "sc://127.0.0.1:15002"
+    asking("spark")(*("wal", "orders", [], {}))  # type: ignore[arg-type]
+    assert asked == [(_url("spark"), "wal", "orders", [], {})]
 
 
 @pytest.mark.parametrize(
@@ -143,11 +147,13 @@ def test_every_other_spark_goes_through_spark_submit(
     monkeypatch: pytest.MonkeyPatch, spelling: str, master: str
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.orchestration._launching import SubmitLauncher
+    from lockstep.orchestration._launching import SubmitLauncher, asking
 
     found = launcher(ORDERS)
     assert isinstance(found, SubmitLauncher)
     assert found.master == master
+    with pytest.raises(NotConfigured, match="no Spark Connect server"):
+        asking("spark")(*("wal", "orders", [], {}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])

@@ -6,6 +6,7 @@ are read that its audits name, unless rows offend; what the seal has counted isn
 
 from __future__ import annotations
 
+import logging
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,16 +22,18 @@ from lockstep.audits._matching import EXPECTED, VALUE, differing, grouped
 from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
 from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
+from lockstep.audits.in_spark import AskSpark, Found, for_spark
 from lockstep.conservation import UNACCOUNTED
 from lockstep.duckdb.engine import WatchedBatches, engine
 from lockstep.epoch import AuditResult, Interval, Json
-from lockstep.errors import AuditFailed, Terminal
+from lockstep.errors import AuditFailed, LockstepError, Terminal
 from lockstep.postgres.asking import read_rows
 from lockstep.wal.reading import SealedWal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+_log = logging.getLogger(__name__)
 _MOST_GROUPS = 100_000  #: of what a foreign system says
 _PATIENCE = timedelta(minutes=10)  #: with its answer
 SAMPLE = 20  #: rows that offend, kept of each audit
@@ -71,20 +74,36 @@ class Answer:
     away: bool = False
 
 
-def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal) -> list[Answer]:
-    """Every audit's answer. Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
+def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal, ask_spark: AskSpark | None = None) -> list[Answer]:
+    """Every audit's answer. `ask_spark`: where Spark is at hand, for outputs that are too large for this process.
+    Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
+    told = _told_by_spark(audits, occasion, wal, ask_spark) if ask_spark is not None else {}
     with ExitStack() as held:
-        database = _Database(occasion, wal, audits)
+        database = _Database(occasion, wal, [one for one in audits if one.name not in told])
         held.callback(database.close)
-        return [_answer(one, occasion, wal, database) for one in audits]
+        return [_answer(one, occasion, wal, database, told) for one in audits]
 
 
-def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database) -> Answer:
+def _told_by_spark(
+    audits: Sequence[Audit], occasion: Occasion, wal: SealedWal, ask_spark: AskSpark
+) -> Mapping[str, Found]:
+    """What Spark has found, by audit. Where it fails it tells nothing: this process asks, and says what is wrong."""
+    told: dict[str, Found] = {}
+    for output, asked in for_spark(audits, wal).items():
+        try:
+            told |= ask_spark(wal, output, asked, occasion.parameters)
+        except Exception as error:
+            why = str(error) if isinstance(error, LockstepError) else type(error).__name__  # another may quote a value
+            _log.warning("the task reads output %s to audit it, Spark didn't: %s", output, why)
+    return told
+
+
+def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database, told: Mapping[str, Found]) -> Answer:
     match audit:
         case Query(quarantine=True):
             return _away(audit, wal)
         case Query():
-            rows, sample = database.offending(audit)
+            rows, sample = told.get(audit.name) or database.offending(audit)
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
         case Matches():
             rows, sample = database.differing(audit, _expected(audit, occasion))

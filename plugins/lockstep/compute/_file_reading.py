@@ -62,14 +62,14 @@ def _read(spark: SparkSession, places: list[Place], listed: Mapping[int, Mapping
 
     size = sum(size for sizes in listed.values() for size in sizes.values())
     tasks = min(len(asked), _TASKS, max(_FEW, size // _TASK_BYTES))
-    told = _spread(spark, asked, tasks).mapInArrow(read, TOLD).toArrow()
+    told = spread(spark, asked, tasks).mapInArrow(read, TOLD).toArrow()
     if errors := [error for error in told["error"].to_pylist() if error]:
         _log.warning("the task reads %s of %s files: %s", len(errors), len(asked), errors[0])
     found = (FoundFiles.from_json(json.loads(one)) for one in told["found"].to_pylist() if one)
     return FoundFiles(chain.from_iterable(files.values() for files in found))
 
 
-def _spread(spark: SparkSession, asked: list[tuple[int, str]], tasks: int) -> DataFrame:
+def spread(spark: SparkSession, asked: list[tuple[int, str]], tasks: int) -> DataFrame:
     """A row for each file, as evenly spread over tasks as can be: a shuffle would put some files together by chance."""
     columns = {"id": range(len(asked)), "place": [place for place, _ in asked], "name": [name for _, name in asked]}
     types = pa.schema([("id", pa.int64()), ("place", pa.int32()), ("name", pa.string())])

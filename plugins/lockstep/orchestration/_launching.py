@@ -1,4 +1,4 @@
-"""How a stage task gets its job to Spark: through Spark Connect in this process, or through spark-submit.
+"""How a task gets its job to Spark: through Spark Connect in this process, or, to stage, through spark-submit.
 
 Both run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
 folder of its own, so the provider's durable resume, which would skip the job, is not used.
@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,18 @@ from typing import Any, Protocol
 
 from airflow.sdk import Connection
 
+from lockstep.audits.audit import Query
+from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.environment import variable_of
 from lockstep.epoch import SourceRange
-from lockstep.errors import StageFailed
+from lockstep.errors import NotConfigured, StageFailed
 from lockstep.orchestration._airflow import AirflowException
 from lockstep.orchestration._shipping import file_of, ship
 from lockstep.orchestration._telling import DriverLog
 from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import planned_source
+from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import read_error, read_request
 
 _log = logging.getLogger(__name__)
@@ -53,9 +56,35 @@ class Launcher(Protocol):
 def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> Launcher:
     """The launcher that the Connection asks for. `submit`: further arguments of Airflow's SparkSubmitHook."""
     found = connection(conn_id)
-    if found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://"):
+    if _is_connect(found):
         return ConnectLauncher(pipeline, conn_id)
     return SubmitLauncher(pipeline, conn_id, found, submit)
+
+
+def asking(conn_id: str) -> AskSpark:
+    """Asks audits of Spark Connect. Raises `NotConfigured`, when it asks, if the Connection is to another Spark."""
+
+    def ask(
+        wal: SealedWal, output: str, audits: Sequence[Query], parameters: Mapping[str, object]
+    ) -> Mapping[str, Found]:
+        if not _is_connect(connection(conn_id)):
+            raise NotConfigured(f"Connection {conn_id} is to no Spark Connect server, and no other Spark asks audits")
+        from lockstep.compute.auditing import ask_spark
+
+        return ask_spark(_url(conn_id), wal, output, audits, parameters)
+
+    return ask
+
+
+def _is_connect(found: Connection) -> bool:
+    return found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://")
+
+
+def _url(conn_id: str) -> str:
+    """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""
+    from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
+
+    return str(SparkConnectHook(conn_id).get_connection_url())
 
 
 class PackLauncher:
@@ -95,16 +124,10 @@ class ConnectLauncher:
     def __call__(self, request_uri: str) -> None:
         from lockstep.compute.stage import launch_request
 
-        launch_request(request_uri, self.url(), self._pipeline, AirflowConnections(), self._note)
+        launch_request(request_uri, _url(self._conn_id), self._pipeline, AirflowConnections(), self._note)
 
     def _note(self, session: Any, token: int) -> None:
         self._running = session, token
-
-    def url(self) -> str:
-        """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""
-        from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
-
-        return str(SparkConnectHook(self._conn_id).get_connection_url())
 
     def cancel(self) -> None:
         from lockstep.spark.session import cancel

@@ -93,7 +93,7 @@ class Phases:
     def _phases(self, map_shards: bool) -> None:
         begin = BeginOperator(**self._of("begin"))
         stage = StageOperator(spark_conn_id=self.spark_conn_id, spark_submit=self.spark_submit, **self._of("stage"))
-        audits = [AuditOperator(**self._of("audit"))] if self.pipeline.audits else []
+        audits = [AuditOperator(spark_conn_id=self.spark_conn_id, **self._of("audit"))] if self.pipeline.audits else []
         with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
             prepared = [PrepareOperator(**self._of("prepare", sink.name)) for sink in self.pipeline.sinks]
         commit = CommitOperator(**self._of("commit"))

@@ -37,7 +37,7 @@ from lockstep.operations.replan import replan_for
 from lockstep.operations.resolve import NothingAsked, resolve_as_asked
 from lockstep.orchestration._airflow import AirflowSkipException
 from lockstep.orchestration._intervals import cut, interval_of
-from lockstep.orchestration._launching import Launcher, PackLauncher, launcher
+from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
@@ -175,10 +175,15 @@ class StageOperator(EpochOperator):
 
 
 class AuditOperator(EpochOperator):
-    """Ask the sealed WAL what the plan froze, before any sink takes part."""
+    """Ask the sealed WAL what the plan froze, before any sink takes part; of large outputs at Spark Connect, where the
+    Connection leads there."""
+
+    def __init__(self, *, spark_conn_id: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.spark_conn_id = spark_conn_id
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        verdict = audit(runtime, run)
+        verdict = audit(runtime, run, asking(self.spark_conn_id))
         if verdict is None:
             return {"outcome": "planned without audits"}
         offending = {one.name: one.offending for one in verdict.results}

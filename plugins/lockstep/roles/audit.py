@@ -14,6 +14,7 @@ from functools import partial
 
 from lockstep.audits.asking import Answer, Occasion, ask
 from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.in_spark import AskSpark
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Outcome, RunKey, Verdict
 from lockstep.errors import NotPrepared
@@ -25,8 +26,9 @@ from lockstep.steps.lease import hold_lease
 _log = logging.getLogger(__name__)
 
 
-def audit(runtime: Runtime, run: RunKey) -> Verdict | None:
-    """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none.
+def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> Verdict | None:
+    """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none. `ask_spark`: where
+    Spark is at hand, for outputs that are too large for this process.
 
     Raises `EpochHeld` if rows offend one that blocks and nobody has released the epoch, `AuditFailed`, `NotPrepared`
     without a sealed WAL, `Fenced`, `WalCorrupt`.
@@ -44,7 +46,9 @@ def audit(runtime: Runtime, run: RunKey) -> Verdict | None:
         if epoch.wal is None:
             raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL to audit: clear from stage")
         with hold_lease(runtime.ledger, attempt, Role.AUDIT):
-            found = confirm_alarm(partial(_audit, runtime, attempt, epoch), partial(_meanwhile, runtime, epoch))
+            found = confirm_alarm(
+                partial(_audit, runtime, attempt, epoch, ask_spark), partial(_meanwhile, runtime, epoch)
+            )
     runtime.ledger.require_not_held(epoch)
     return found
 
@@ -58,14 +62,14 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
     return found
 
 
-def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch) -> Verdict:
+def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch, ask_spark: AskSpark | None) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
     before = partial(runtime.ledger.measured_before, epoch)
     planned_at, several = _first_read(runtime, epoch)
     replaced = runtime.ledger.seals_replaced(epoch) if several else ()
     occasion = Occasion(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
-    answers = ask(audits, occasion, open_wal(runtime.staging, epoch))
+    answers = ask(audits, occasion, open_wal(runtime.staging, epoch), ask_spark)
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)
     reach(CrashPoint.AUDIT_AFTER_SAMPLES)

@@ -1,0 +1,253 @@
+"""What Spark finds of a sealed output is what the task finds: over random tables, and whatever goes wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep import run_epoch
+from lockstep.audits import Audit, accepted_values, fresh_until, in_range, none_where, not_null, row_count, sql, unique
+from lockstep.audits.asking import Answer, ask
+from lockstep.audits.audit import Query, audit_from_spec
+from lockstep.audits.in_spark import VARIABLE, Found, is_alike
+from lockstep.compute import auditing
+from lockstep.compute.auditing import ask_spark
+from lockstep.errors import AuditFailed, EpochHeld, NotConfigured, WalCorrupt
+from lockstep.sinks import FileSink
+from lockstep.wal.reading import SealedWal
+from tests.audits.test_asking import ANSWERS, ORDERS, Sealed, occasion
+from tests.spark.pipelines import pipeline_of
+from tests.spark.staged import DAY, csv
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+COLUMNS: dict[str, tuple[pa.DataType, Sequence[Any]]] = {
+    "whole": (pa.int64(), (0, 1, -1, 2**63 - 1, -(2**63), 2**53 + 1)),
+    "small": (pa.int16(), (0, 1, -1, 2**15 - 1)),
+    "real": (pa.float64(), (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 1e300)),
+    "single": (pa.float32(), (0.0, -0.0, 0.1, math.nan, math.inf)),
+    "price": (pa.decimal128(10, 2), tuple(map(Decimal, ("0.00", "-0.01", "0.01", "99999999.99")))),
+    "wide": (pa.decimal128(38, 10), tuple(map(Decimal, ("0", "1.0000000001", "-9999999999999999999999999999")))),
+    "text": (pa.string(), ("", " ", "a", "A", "ä", "a\u0308", "o'hara", "\U0001f600", "NaN")),
+    "flag": (pa.bool_(), (True, False)),
+    "day": (pa.date32(), (date(2026, 1, 1), date(2026, 1, 2), date(1582, 10, 4), date(9999, 12, 31))),
+    "at": (pa.timestamp("us", "UTC"), (NOON, NOON + timedelta(microseconds=1), datetime(1900, 1, 1, tzinfo=UTC))),
+    "local": (pa.timestamp("us"), (datetime(2026, 1, 1, 12), datetime(2026, 3, 29, 2, 30), datetime(1, 1, 1))),
+    "raw": (pa.binary(), (b"", b"\0", b"a")),
+}
+
+
+def random_table(seed: int, rows: int) -> pa.Table:
+    """Of each column's values, with more or fewer nulls, or nothing else."""
+    chance = random.Random(seed)
+
+    def column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
+        nulls, some = chance.choice([0, 0.1, 1]), chance.sample(values, chance.randint(1, len(values)))
+        return pa.array([None if chance.random() < nulls else chance.choice(some) for _ in range(rows)], kind)
+
+    return pa.table({name: column(*told) for name, told in COLUMNS.items()})
+
+
+def random_audits(seed: int) -> list[Audit]:
+    """Every one that Spark may be asked, and others."""
+    chance, audits = random.Random(seed), list[Audit]()
+    for name, (_, values) in COLUMNS.items():
+        known = [one for one in values if not isinstance(one, bytes) and (one == one and abs_(one) != math.inf)]
+        audits += [not_null("rows", name), unique("rows", name)]
+        if known:
+            some = chance.sample(known, chance.randint(1, len(known)))
+            audits += [accepted_values("rows", name, some), in_range("rows", name, some[0])]
+            audits += [in_range("rows", name, None, some[-1], name=f"most_{name}")]
+    keys = [chance.sample(list(COLUMNS), 2) for _ in range(4)]
+    audits += [unique("rows", key, name=f"key_{at}") for at, key in enumerate(keys)]
+    hours = timedelta(hours=chance.randint(0, 48))
+    audits += [fresh_until("rows", name, hours) for name in ("day", "at", "local")]
+    return [*audits, row_count("rows"), none_where("rows", "whole < 0"), sql("own", "SELECT 1", outputs="rows")]
+
+
+def abs_(value: Any) -> Any:
+    return abs(value) if isinstance(value, float) else value
+
+
+@pytest.fixture
+def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sealed:
+    monkeypatch.setenv(VARIABLE, "0")
+    return Sealed(tmp_path)
+
+
+class Asked:
+    """By Spark, and of what."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.names: set[str] = set()
+
+    def __call__(self, wal: SealedWal, output: str, audits: Sequence[Query], parameters: Any) -> dict[str, Found]:
+        found = ask_spark(self._spark, wal, output, audits, parameters)
+        self.names |= found.keys()
+        return found
+
+
+def found_by(answers: Sequence[Answer]) -> list[tuple[str, int, int]]:
+    return [(one.result.name, one.result.offending, len(one.sample)) for one in answers]
+
+
+def samples(answer: Answer) -> set[str]:
+    """Without NaN, which isn't what it is; aware times are told in UTC."""
+    return {repr(sorted((name, str(value)) for name, value in row.items())) for row in answer.sample}
+
+
+@pytest.mark.parametrize(("seed", "rows"), [(0, 300), (1, 300), (2, 1), (3, 0)])
+def test_spark_finds_what_the_task_finds(session: SparkSession, sealed: Sealed, seed: int, rows: int) -> None:
+    wal, asked = sealed(rows=random_table(seed, rows)), Asked(session)
+    audits = [audit_from_spec(one.spec()) for one in random_audits(seed)]
+    here, there = ask(audits, occasion(), wal), ask(audits, occasion(), wal, asked)
+    assert found_by(there) == found_by(here)
+    for one, other in zip(here, there, strict=True):
+        if one.result.offending <= 20:
+            assert len(one.sample) == len(other.sample) and [*map(set, one.sample)] == [*map(set, other.sample)]
+    assert len(asked.names) > 40 and not asked.names & {"row_count_rows", "own"}
+
+
+def test_rows_that_offend_are_the_same_ones(session: SparkSession, sealed: Sealed) -> None:
+    audits = [dataclasses.replace(audit, name=f"audit_{at}") for at, (audit, _) in enumerate(ANSWERS)]
+    wal, asked = sealed(orders=ORDERS), Asked(session)
+    here, there = ask(audits, occasion(), wal), ask(audits, occasion(), wal, asked)
+    assert (
+        found_by(there)
+        == found_by(here)
+        == [(one.name, n, len(a.sample)) for one, (_, n), a in zip(audits, ANSWERS, here, strict=True)]
+    )
+    assert [samples(one) for one in there] == [samples(one) for one in here]
+    assert len(asked.names) > 20
+
+
+@pytest.mark.parametrize("planned", [True, False])
+def test_spark_goes_by_the_epochs_times(session: SparkSession, sealed: Sealed, planned: bool) -> None:
+    at, asked = occasion(None) if planned else occasion(), Asked(session)
+    audits = [fresh_until("orders", "at", timedelta(hours=n), name=f"n{n}") for n in range(14)]
+    wal = sealed(orders=ORDERS)
+    assert found_by(ask(audits, at, wal, asked)) == found_by(ask(audits, at, wal))
+    assert len(asked.names) == 14
+
+
+def test_a_damaged_wal_is_named_and_not_audited(session: SparkSession, sealed: Sealed) -> None:
+    wal, asked = sealed(orders=ORDERS), Asked(session)
+    path = sealed.root / wal.folder / "orders" / "part-1.parquet"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(Exception, match="sha256"):
+        ask_spark(session, wal, "orders", [not_null("orders", "id")], {})  # type: ignore[list-item]
+    with pytest.raises(WalCorrupt, match="sha256"):
+        ask([not_null("orders", "id")], occasion(), wal, asked)
+    assert not asked.names
+
+
+def test_a_column_that_is_not_there_is_refused_alike(session: SparkSession, sealed: Sealed) -> None:
+    wal, typo = sealed(orders=ORDERS), [not_null("orders", "nope")]
+    for asking in (None, Asked(session)):
+        with pytest.raises(AuditFailed, match="audit not_null_orders_nope can't be asked"):
+            ask(typo, occasion(), wal, asking)
+
+
+def test_without_spark_the_task_asks(sealed: Sealed) -> None:
+    def broken(*_: Any) -> dict[str, Found]:
+        raise OSError("nobody answers")
+
+    [answer] = ask([not_null("orders", "id")], occasion(), sealed(orders=ORDERS), broken)
+    assert answer.result.offending == 2
+
+
+def test_what_is_small_is_asked_in_the_task(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    wal, asked = sealed(orders=ORDERS), list[str]()
+
+    def noting(wal: SealedWal, output: str, audits: Sequence[Query], parameters: Any) -> dict[str, Found]:
+        asked.append(output)
+        return {}
+
+    size = wal.manifest.outputs["orders"].bytes
+    for most in (size, size - 1, 10**12):
+        monkeypatch.setenv(VARIABLE, str(most))
+        ask([not_null("orders", "id")], occasion(), wal, noting)
+    assert asked == ["orders"]
+    monkeypatch.setenv(VARIABLE, "much")
+    with pytest.raises(NotConfigured, match=VARIABLE):
+        ask([not_null("orders", "id")], occasion(), wal, noting)
+
+
+@pytest.mark.parametrize(
+    "audit",
+    [
+        accepted_values("orders", "id", [1, 2.5]),
+        accepted_values("orders", "id", [1.0]),
+        accepted_values("orders", "customer", [1]),
+        in_range("orders", "weight", Decimal("0.1")),
+        not_null("orders", "ID "),
+        unique("orders", "tags"),
+        none_where("orders", "id > 1"),
+        fresh_until("orders", "id"),
+    ],
+)
+def test_what_two_engines_might_answer_otherwise_stays_in_the_task(audit: Any) -> None:
+    assert not is_alike(audit.asked, ORDERS.schema)
+
+
+def test_an_epoch_is_judged_alike_whoever_reads_its_rows(
+    spark_connect: str, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Held by the same audits, with the same verdict in the ledger; another one passes, with the same warnings."""
+    source = csv(tmp_path, "id,name\n1,x\n2,\n3,y\n3,z\n,\n", schema="id BIGINT, name STRING")
+    audits = (not_null("rows", "name"), unique("rows", "id"), in_range("rows", "id", 1, 3))
+    told, asked = dict[str, Any](), list[str]()
+
+    def noting(*given: Any) -> dict[str, Found]:
+        asked.append(told["now"])
+        return ask_spark(*given)
+
+    monkeypatch.setattr(auditing, "ask_spark", noting)
+
+    def verdict(name: str, most: int, blocking: bool) -> Any:
+        told["now"] = name
+        monkeypatch.setenv(VARIABLE, str(most))
+        judged = [dataclasses.replace(one, blocking=blocking) for one in audits]
+        pipeline = replace(pipeline_of(source), name=name, sinks=[sink(name)], audits=judged)
+        run = partial(run_epoch, pipeline, interval=(DAY.start, DAY.end), spark=spark_connect, connections={})
+        places: dict[str, Any] = {"ledger": ledger_dsn, "staging": str(tmp_path / "staging")}
+        if not blocking:
+            found = run(**places).verdict
+            assert found is not None
+            return found.outcome, found.results
+        with pytest.raises(EpochHeld) as held:
+            run(**places)
+        return str(held.value).replace(name, "")
+
+    def sink(name: str) -> FileSink:
+        return FileSink("files", output="rows", path=str(tmp_path / name))
+
+    for blocking in (False, True):
+        small, large = f"small{blocking}", f"large{blocking}"
+        assert verdict(small, 10**9, blocking) == verdict(large, 0, blocking)
+    assert asked == ["largeFalse", "largeTrue"]
+    samples = {path.parts[-4]: path for path in (tmp_path / "staging").glob("*/*/audits/epoch=*/*.json")}
+    assert len(samples) == 4 and len({json.dumps(sample_of(path), sort_keys=True) for path in samples.values()}) == 2
+
+
+def sample_of(path: Path) -> Any:
+    """Rows in whatever order they came."""
+    told = json.loads(path.read_text())
+    return {name: {**one, "sample": sorted(one["sample"], key=str)} for name, one in told.items()}
