@@ -141,9 +141,13 @@ def test_each_extra_alone_brings_what_it_is_for(installed: Callable[[str], Insta
 
 def test_airflow_finds_the_plugin_and_the_provider_once(installed: Callable[[str], Installed], tmp_path: Path) -> None:
     script = """
-from airflow.plugins_manager import _get_plugins
+from airflow import plugins_manager
 from airflow.providers_manager import ProvidersManager
-plugins, errors = _get_plugins()
+if hasattr(plugins_manager, "_get_plugins"):
+    plugins, errors = plugins_manager._get_plugins()
+else:  # 3.1
+    plugins_manager.ensure_plugins_loaded()
+    plugins, errors = plugins_manager.plugins, plugins_manager.import_errors
 assert not errors, errors
 print([f"{plugin.name} {plugin.version}" for plugin in plugins if plugin.name == "lockstep"])
 print(ProvidersManager().providers["airflow-lockstep"].version)
@@ -190,8 +194,12 @@ def test_the_recovery_dag_of_the_docs_is_a_dag(installed: Callable[[str], Instal
     (tmp_path / "dags" / "lockstep_recovery.py").write_text(example)
     script = """
 import sys
-from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(dag_folder=sys.argv[1], bundle_path=sys.argv[1], bundle_name="tests")
+try:
+    from airflow.dag_processing.dagbag import DagBag
+    bag = DagBag(dag_folder=sys.argv[1], bundle_path=sys.argv[1], bundle_name="tests")
+except ImportError:  # 3.1
+    from airflow.models.dagbag import DagBag
+    bag = DagBag(dag_folder=sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 print(*bag.dags["lockstep_recovery"].task_ids)
 """
