@@ -207,3 +207,31 @@ def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
     with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
         execute(lockstep_replan="a sink came")
+
+
+def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk import DAG, BaseOperator
+    from airflow.sdk.definitions.param import process_params
+
+    from lockstep.orchestration import replanning, resolving, restating
+
+    monkeypatch.setenv("AIRFLOW__CORE__DAG_RUN_CONF_OVERRIDES_PARAMS", "False")
+
+    def triggered(**conf: Any) -> Context:
+        with DAG("orders", schedule=None, params={"resolve_word": None}) as dag:
+            task = BaseOperator(task_id="any")
+        params = process_params(dag, task, conf, suppress_exception=False)
+        assert params == {"resolve_word": None}, "as Airflow does it"
+        return cast("Context", {"params": params, "dag_run": SimpleNamespace(conf=conf)})
+
+    bounds = {"interval_start": "2024-01-01T00:00:00Z", "interval_end": "2024-01-02T00:00:00Z"}
+    assert interval_of(ORDERS, triggered(**bounds)) == Interval(FIRST, SECOND)
+    with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
+        interval_of(pipeline_of(Numbers()), triggered(**bounds))
+    asked = triggered(**REQUESTED, lockstep_restore=7, lockstep_replaces=8)
+    found = restating.with_wish(RunKey("orders", "manual"), asked, "orders", ["orders"])
+    assert (found.restate, found.restore, found.replaces) == ("a corrected file (request 2026-11)", 7, 8)
+    asked = triggered(lockstep_replan="a sink came", lockstep_replan_epoch=7)
+    assert replanning.replanned_by(asked, ["orders"]) == ("a sink came", 7)
+    asked = triggered(pipeline="orders", resolve_epoch=7, resolve_sink="delays", resolve_word=40)
+    assert resolving.asked_to_resolve("orders", asked) == (7, "delays", 40)

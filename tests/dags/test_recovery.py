@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
+from datetime import timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -56,6 +58,28 @@ def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_ep
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
     with pytest.raises(EpochsStuck, match=rf"^pipeline {FLIGHTS}: an epoch is stuck; epoch 1 \(planned\): .*disk full"):
         task.execute(cast("Context", {}))
+
+
+def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airflow_makes_of_its_params(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration import operators
+
+    held: list[object] = []
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
+
+    def recovered(_: object, hold: object) -> RecoveryReport:
+        held.append(hold)
+        return RecoveryReport(FLIGHTS)
+
+    monkeypatch.setattr(operators, "recover", recovered)
+    ledger.ensure_pipeline("clicks", Identity.CURSOR)
+    conf = {"pipeline": FLIGHTS, "hold_minutes": 7}
+    params = {"pipeline": None, "hold_minutes": None}
+    asked = cast("Context", {"params": params, "dag_run": SimpleNamespace(conf=conf)})
+    assert operators.ListPipelinesOperator(task_id="pipelines").execute(asked) == [FLIGHTS]
+    operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS).execute(asked)
+    assert held == [timedelta(minutes=7)]
 
 
 def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recovers(

@@ -36,6 +36,7 @@ from lockstep.operations.compact import compact, compactable_sinks
 from lockstep.operations.replan import replan_for
 from lockstep.operations.resolve import NothingAsked, resolve_as_asked
 from lockstep.orchestration._airflow import AirflowSkipException
+from lockstep.orchestration._conf import asked_of
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.orchestration._telling import TellingOperator
@@ -43,7 +44,7 @@ from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pau
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
-from lockstep.orchestration.resolving import asked_to_resolve
+from lockstep.orchestration.resolving import HOLD, PIPELINE, asked_to_resolve
 from lockstep.orchestration.restating import refuse_to_restore, with_wish
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
@@ -383,7 +384,7 @@ class ListPipelinesOperator(TellingOperator):
     def perform(self, context: Context) -> list[str]:
         dsn = dsn_of(connection(LEDGER))
         migrate(dsn)
-        only = context["params"].get("pipeline")
+        only = asked_of(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
             return [name for name in report.recoverable() if only in (None, name)]
 
@@ -397,7 +398,7 @@ class RecoverOperator(TellingOperator):
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        minutes = context["params"].get("hold_minutes")
+        minutes = asked_of(context).get(HOLD)
         asked = asked_to_resolve(self.pipeline, context)
         with open_runtime(self.pipeline, None, context) as runtime:
             if asked is not None:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lockstep.errors import IllegalTransition, RestateRefused
+from lockstep.orchestration._conf import asked_of
 from lockstep.steps.generations import require_reason
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ def replanned_by(context: Context, moved: Collection[str]) -> tuple[str | None, 
     """The reason, None for a run that isn't to, and the number of the epoch that is meant, if it was said. `moved`:
     every pipeline of the DAG. Params come from whoever triggered the run: nothing is believed. Raises
     `IllegalTransition`, too where the DAG moves several: a run of it would begin epochs that nobody has asked for."""
-    number = context["params"].get(REPLAN_EPOCH)
+    number = asked_of(context).get(REPLAN_EPOCH)
     if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
         raise IllegalTransition(f"param {REPLAN_EPOCH} has to be the number of an epoch")
     try:
-        reason = require_reason(context["params"].get(REPLAN))
+        reason = require_reason(asked_of(context).get(REPLAN))
     except RestateRefused:
         raise IllegalTransition(
             f"to replan an epoch {REPLAN} has to say why, in a line that stays in the history"

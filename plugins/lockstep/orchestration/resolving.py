@@ -10,21 +10,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockstep.errors import IllegalTransition
+from lockstep.orchestration._conf import asked_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-PIPELINE, EPOCH, SINK, WORD = "pipeline", "resolve_epoch", "resolve_sink", "resolve_word"
+PIPELINE, HOLD = "pipeline", "hold_minutes"
+EPOCH, SINK, WORD = "resolve_epoch", "resolve_sink", "resolve_word"
 
 
 def asked_to_resolve(pipeline: str, context: Context) -> tuple[int, str, int] | None:
     """Epoch, sink and the id of the word, if the run names them and this pipeline. Raises `IllegalTransition` for a
     part of it."""
-    params = context["params"]
-    epoch, sink, word = (params.get(name) for name in (EPOCH, SINK, WORD))
+    asked = asked_of(context)
+    epoch, sink, word = (asked.get(name) for name in (EPOCH, SINK, WORD))
     if epoch is None and sink is None and word is None:
         return None
-    if params.get(PIPELINE) == pipeline and isinstance(sink, str) and type(epoch) is type(word) is int:  # True is none
+    if asked.get(PIPELINE) == pipeline and isinstance(sink, str) and type(epoch) is type(word) is int:  # True is none
         return epoch, sink, word
     raise IllegalTransition(
         f"to resolve say {PIPELINE}, {EPOCH}, {SINK} and {WORD} (numbers but the sink), as the page does"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import RestateRefused
+from lockstep.orchestration._conf import asked_of
 from lockstep.steps.generations import require_input, require_number, require_reason
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | 
     """Why the run is to replace what `pipeline` has published. `moved`: every pipeline of its DAG; if those are several
     the conf names whose rows it means. Params come from whoever triggered the run: nothing is believed. Raises
     `RestateRefused`."""
-    given, request = context["params"].get(RESTATE), context["params"].get(REQUEST)
+    given, request = (asked_of(context).get(key) for key in (RESTATE, REQUEST))
     if isinstance(given, Mapping):
         _refuse_strangers(RESTATE, given, moved)
         return require_reason(given[pipeline], request) if pipeline in given else None
@@ -38,7 +39,7 @@ def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | 
 def restored_by(context: Context, pipeline: str, moved: Collection[str], reason: str | None) -> int | None:
     """The epoch of `pipeline` whose rows a run is to show again; None: it reads its range. Raises `RestateRefused` for
     what is no epoch's number, or comes without a reason; `moved` as of `reason_of`."""
-    given = context["params"].get(RESTORE)
+    given = asked_of(context).get(RESTORE)
     if given is not None and not isinstance(given, Mapping) and len(moved) > 1:
         raise RestateRefused(
             f"this DAG moves {', '.join(moved)}: say whose epoch is meant, by a conf "
@@ -63,7 +64,7 @@ def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[st
     reason = reason_of(context, pipeline, moved)
     restore = restored_by(context, pipeline, moved, reason)
     reads, epoch, replaces = (_said_of(context, key, pipeline, moved) for key in (INPUT, EPOCH, REPLACES))
-    if reason is None and isinstance(context["params"].get(RESTATE), Mapping):
+    if reason is None and isinstance(asked_of(context).get(RESTATE), Mapping):
         return run  # another one is to be restated
     return replace(
         run,
@@ -76,7 +77,7 @@ def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[st
 
 
 def _said_of(context: Context, key: str, pipeline: str, moved: Collection[str]) -> object:
-    given = context["params"].get(key)
+    given = asked_of(context).get(key)
     if not isinstance(given, Mapping):
         return given
     _refuse_strangers(key, given, moved)
