@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import pkgutil
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +17,10 @@ from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import SourceRange
-from lockstep.errors import NotConfigured
+from lockstep.errors import NotConfigured, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.sources import PostgresTableSource
+from lockstep.wal.request import StageRequest
 from stack.postgres import PostgresServer
 from tests.dags.airflow_parts import before_3_2
 from tests.dags.pipelines import ORDERS
@@ -173,6 +177,41 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     name, password = ("LOCKSTEP_OLD_SHOP", "hunter4") if planned else ("LOCKSTEP_TABLE_SHOP", "hunter2")
     assert given[name] == f"host='db' port='5433' dbname='shop' user='clerk' password='{password}'"
     assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
+
+
+@pytest.mark.parametrize("host", ["local[*]", "spark://master:7077", "yarn"])
+def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
+) -> None:
+    from airflow.providers.apache.spark.hooks import spark_submit
+    from airflow.sdk.exceptions import AirflowException
+
+    from lockstep.orchestration import _launching as launching
+
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
+    monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    started: list[tuple[list[str], dict[str, str]]] = []
+
+    def popen(command: list[str], *, env: dict[str, str], **_: Any) -> None:
+        started.append((command, env))
+        raise AirflowException("it was only looked at")
+
+    monkeypatch.setattr(spark_submit, "subprocess", SimpleNamespace(Popen=popen, PIPE=-1, STDOUT=-2))
+    folder = tmp_path / "1"
+    folder.mkdir()
+    ranges = {"events": SourceRange(None, {}, None)}
+    request = StageRequest("", 1, 1, folder.as_uri(), (), ranges, datetime.now(UTC))
+    (folder / "_request.json").write_text(json.dumps(request.to_json()))
+    made = launching.launcher(TABLES, "spark", {"env_vars": {"TZ": "UTC"}})
+    with pytest.raises(StageFailed, match="only looked at"):
+        made((folder / "_request.json").as_uri())
+    [(command, env)] = started
+    assert "hunter2" in env["LOCKSTEP_TABLE_SHOP"] and "hunter2" not in str(command)
+    assert env["PATH"].startswith(str(Path(sys.executable).parent))
+    assert ("PYSPARK_PYTHON" in env) == (host != "yarn")
+    assert env["TZ"] == "UTC"
+    assert ("spark.yarn.appMasterEnv.TZ=UTC" in command) == (host == "yarn")
 
 
 def test_no_password_is_logged_while_a_connection_is_resolved(

@@ -150,8 +150,9 @@ class SubmitLauncher:
     def __call__(self, request_uri: str) -> None:
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             self._hook = self._make_hook(request_uri, Path(folder))
+            self._hook.environment = self._environment(read_request(request_uri).sources)
             try:
-                self._hook.submit(str(self._application), env=self._environment(read_request(request_uri).sources))
+                self._hook.submit(str(self._application))
             except AirflowException as error:
                 self._raise_told(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
@@ -162,13 +163,13 @@ class SubmitLauncher:
             self._hook.on_kill()
 
     def _make_hook(self, request_uri: str, folder: Path) -> Any:
-        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+        from lockstep.orchestration._submitting import SubmitHook
 
         arguments = dict(self._arguments)
         self._application = arguments.pop("application", None) or file_of(APPLICATION)
         conf = {**(_LOCAL_CONF if self.is_local else {}), **arguments.pop("conf", {})}
         code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
-        hook = SparkSubmitHook(
+        hook = SubmitHook(
             conn_id=self._conn_id,
             conf=conf,
             py_files=",".join(filter(None, code)),
