@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from lockstep.epoch import RunKey
+from lockstep.epoch import Interval, RunKey
 
 REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as those say it who don't know the epoch
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
@@ -46,6 +46,12 @@ def void(pipeline: str, epoch: int) -> str:
 def replan(pipeline: str, epoch: int) -> str:
     """Freezes an undecided epoch anew."""
     return f"`lockstep replan {pipeline} {epoch} --reason 'planned anew'`"
+
+
+def fill(hole: Interval) -> str:
+    """Moves intervals that have no epoch; the one behind them has its epoch, and stays."""
+    start, end = hole.start.isoformat(), hole.end.isoformat()
+    return f"`airflow backfill create --dag-id <its DAG> --from-date {start} --to-date {end}` fills it"
 
 
 def verify(pipeline: str, epoch: int) -> str:

@@ -8,18 +8,19 @@ from contextlib import closing, nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from lockstep.epoch import Identity
+from lockstep.epoch import Identity, RunKey
 from lockstep.errors import EpochsStuck, IllegalTransition
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
 from lockstep.states import Role
 from stack.postgres import PostgresServer
-from tests.ledger.epochs import FLIGHTS, planned
+from tests.ledger.epochs import FLIGHTS, day, planned
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    ledger_server.create_database("recovery")
-    dsn = ledger_server.dsn("recovery")
+    dsn = ledger_server.create_database(f"recovery_{uuid4().hex}")
     migrate(dsn)
     parts = parse_dsn(dsn)
     found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
@@ -80,6 +80,29 @@ def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airfl
     assert operators.ListPipelinesOperator(task_id="pipelines").execute(asked) == [FLIGHTS]
     operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS).execute(asked)
     assert held == [timedelta(minutes=7)]
+
+
+def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_and_make_nothing_red(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration.operators import NothingStuckOperator
+
+    said: list[str] = []
+    log = SimpleNamespace(warning=lambda text, *values: said.append(text % values))
+    monkeypatch.setattr(NothingStuckOperator, "log", log)
+    task = NothingStuckOperator(task_id="nothing_stuck")
+    planned(ledger, 1)
+    planned(ledger, 2, RunKey("flights", "second"))
+    task.perform(cast("Context", {}))
+    assert said == []
+    planned(ledger, 5, RunKey("flights", "fifth"))
+    planned(ledger, 7, RunKey("flights", "seventh"))
+    task.perform(cast("Context", {}))
+    start, end = day(3).start.isoformat(), day(5).start.isoformat()
+    assert said == [
+        f"pipeline {FLIGHTS}: no epoch for [{start}, {end}) and 1 more: `airflow backfill create --dag-id <its DAG> "
+        f"--from-date {start} --to-date {end}` fills it"
+    ]
 
 
 def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recovers(

@@ -13,6 +13,7 @@ from typing import Any
 from airflow.sdk import DAG, Asset, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
+from lockstep import remedies
 from lockstep.epoch import Epoch, Identity, Interval, RunKey
 from lockstep.errors import (
     EpochBusy,
@@ -462,11 +463,18 @@ class CompactOperator(TellingOperator):
 
 
 class NothingStuckOperator(TellingOperator):
-    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline."""
+    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
+    intervals that have no epoch: somebody may have left them out on purpose."""
 
     def perform(self, context: Context) -> None:
         with closing(Report(dsn_of(connection(LEDGER)))) as report:
-            troubles = [trouble for found in report.pipelines(limit=0) if (trouble := found.trouble)]
+            pipelines = report.pipelines(limit=0)
+        for found in pipelines:
+            if found.holes:
+                first, more = found.holes[0], len(found.holes) - 1
+                others = f" and {more:,} more" if more else ""
+                self.log.warning("pipeline %s: no epoch for %s%s: %s", found.name, first, others, remedies.fill(first))
+        troubles = [trouble for found in pipelines if (trouble := found.trouble)]
         if troubles:
             raise EpochsStuck("\n".join(troubles))
 
