@@ -59,8 +59,14 @@ class Interval:
                 )
             if end.tzinfo is None:
                 raise IntervalMissing(f"interval bound {end.isoformat()} has no time zone; give an aware datetime")
-        object.__setattr__(self, "start", self.start.astimezone(UTC))
-        object.__setattr__(self, "end", self.end.astimezone(UTC))
+        try:
+            start, end = (moment.astimezone(UTC) for moment in (self.start, self.end))
+        except OverflowError:
+            raise IntervalMissing(
+                f"interval [{self.start.isoformat()}, {self.end.isoformat()}) reaches beyond the years 1 to 9999"
+            ) from None
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "end", end)
         if not self.start < self.end:
             raise IntervalMissing(
                 f"interval [{self.start.isoformat()}, {self.end.isoformat()}) is empty: it must end after it starts"

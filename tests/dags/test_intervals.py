@@ -56,6 +56,8 @@ def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_tim
         (run("yesterday", "2024-03-02T00:00:00Z"), "'yesterday', no ISO 8601"),
         (run(20240301, "2024-03-02T00:00:00Z"), "no ISO 8601"),
         (run({"$ne": None}, []), "no ISO 8601"),
+        (run("0001-01-01T00:00:00+14:00", "2024-03-02T00:00:00Z"), "reaches beyond the years"),
+        (run("2024-03-01T00:00:00Z", "9999-12-31T23:59:59-12:00"), "reaches beyond the years"),
     ],
 )
 def test_a_run_without_a_real_interval_is_refused_and_told_what_to_give(context: Context, found: str) -> None:
@@ -154,6 +156,11 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         context["params"].update({"lockstep_restate": nonsense})
         with pytest.raises(RestateRefused, match="to restate what is published say why"):
             operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
+    for empty in ({}, {"orders": None}):
+        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+        context["params"].update({"lockstep_restate": empty})
+        with pytest.raises(RestateRefused, match="restates nothing"):
+            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
     for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
         context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
         context["params"].update(unnamed)
@@ -165,6 +172,8 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
         {**why, "lockstep_epoch": "7"},
         {**why, "lockstep_epoch": True},
         {**why, "lockstep_epoch": 0},
+        {**why, "lockstep_epoch": 1 << 63},
+        {**why, "lockstep_replaces": 10**30},
         {**why, "lockstep_replaces": "7"},
         {"lockstep_input": "frozen"},
         {"lockstep_epoch": 7},
@@ -199,7 +208,12 @@ def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> N
     assert execute() == execute(lockstep_replan=None, lockstep_replan_epoch=7) == ["begin"]
     assert execute(lockstep_replan="a sink came") == [(Interval(FIRST, SECOND), "a sink came", None), "begin"]
     assert execute(lockstep_replan="a sink came", lockstep_replan_epoch=7)[0][1:] == ("a sink came", 7)
-    for nonsense in ({"lockstep_replan": ["a"]}, {"lockstep_replan": "two\nlines"}, {"lockstep_replan_epoch": "7"}):
+    odd: tuple[dict[str, Any], ...] = (
+        {"lockstep_replan": ["a"]},
+        {"lockstep_replan": "two\nlines"},
+        *({"lockstep_replan_epoch": number} for number in ("7", 0, 10**30)),
+    )
+    for nonsense in odd:
         with pytest.raises(IllegalTransition, match="replan"):
             execute(**{"lockstep_replan": "a sink came", **nonsense})
         assert seen == []

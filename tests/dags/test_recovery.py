@@ -144,6 +144,8 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
         {"resolve_sink": None},
         {"resolve_epoch": "7"},
         {"resolve_epoch": True},
+        {"resolve_epoch": 10**30},
+        {"resolve_word": 1 << 63},
         {"resolve_word": None},
         {"pipeline": None},
     ):

@@ -21,7 +21,7 @@ def replanned_by(context: Context, moved: Collection[str]) -> tuple[str | None, 
     every pipeline of the DAG. Params come from whoever triggered the run: nothing is believed. Raises
     `IllegalTransition`, too where the DAG moves several: a run of it would begin epochs that nobody has asked for."""
     number = asked_of(context).get(REPLAN_EPOCH)
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+    if number is not None and (type(number) is not int or not 1 <= number < 1 << 63):
         raise IllegalTransition(f"param {REPLAN_EPOCH} has to be the number of an epoch")
     try:
         reason = require_reason(asked_of(context).get(REPLAN))

@@ -26,7 +26,12 @@ def asked_to_resolve(pipeline: str, context: Context) -> tuple[int, str, int] | 
     epoch, sink, word = (asked.get(name) for name in (EPOCH, SINK, WORD))
     if epoch is None and sink is None and word is None:
         return None
-    if asked.get(PIPELINE) == pipeline and isinstance(sink, str) and type(epoch) is type(word) is int:  # True is none
+    if (
+        asked.get(PIPELINE) == pipeline
+        and isinstance(sink, str)
+        and type(epoch) is type(word) is int  # True is none
+        and 1 <= min(epoch, word) <= max(epoch, word) < 1 << 63
+    ):
         return epoch, sink, word
     raise IllegalTransition(
         f"to resolve say {PIPELINE}, {EPOCH}, {SINK} and {WORD} (numbers but the sink), as the page does"

@@ -26,6 +26,8 @@ def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | 
     given, request = (asked_of(context).get(key) for key in (RESTATE, REQUEST))
     if isinstance(given, Mapping):
         _refuse_strangers(RESTATE, given, moved)
+        if not given or None in given.values():
+            raise RestateRefused(f'{RESTATE} restates nothing: say of which pipeline and why, {{"{pipeline}": "why"}}')
         return require_reason(given[pipeline], request) if pipeline in given else None
     reason = require_reason(given, request)
     if reason is not None and len(moved) > 1:

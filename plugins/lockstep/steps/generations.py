@@ -62,7 +62,7 @@ def require_number(given: object, reason: str | None) -> int | None:
     """The epoch that a run is to restate, by number; None: it doesn't say. Raises `RestateRefused`."""
     if given is None:
         return None
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given < 1 << 63:
         raise RestateRefused(f"the epoch to restate is given as {str(given)[:60]!a}: give its number")
     if reason is None:
         raise RestateRefused(f"epoch {given} is named, which only a run can do that restates it: say why, too")
