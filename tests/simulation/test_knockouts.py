@@ -79,7 +79,7 @@ def taken_marker_ignored(patch: pytest.MonkeyPatch) -> None:
 @bug()
 def fence_ignored(patch: pytest.MonkeyPatch) -> None:
     """A stale attempt seals, votes and decides."""
-    patch.setattr(guards, "require_current", lambda row, attempt: None)
+    patch.setattr(guards, "require_current", lambda row, attempt, *told: None)
 
 
 @bug(seed=7)
