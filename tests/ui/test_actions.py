@@ -306,6 +306,41 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     assert triggered[0]["conf"]["resolve_word"] == word.id
 
 
+def test_where_airflow_takes_no_such_run_no_word_is_kept_and_the_page_says_why(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
+) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.utils.session import create_session
+
+    def allow(kinds: list[str] | None) -> None:
+        with create_session() as session:
+            session.get_one(DagModel, "lockstep_recovery").allowed_run_types = kinds
+
+    epoch = committed(ledger, planned(ledger))
+    allow(["scheduled"])
+    try:
+        refused = answer(browser, RESOLVE, choice="applied")
+    finally:
+        allow(None)
+    assert refused.status_code == 403 and "Airflow refuses such a run of DAG lockstep_recovery" in refused.text
+    word = ledger.last_word(epoch, "delays")
+    assert triggered == [] and (word is None or word.reason is None), "nobody's word"
+
+
+def test_a_dag_that_refuses_what_a_form_asks_of_it_is_told_in_a_sentence(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.exceptions import ParamValidationError
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ParamValidationError("Invalid input for param team: None is not of type 'string'\nand much more")
+
+    cleaned(ledger, planned(ledger))
+    monkeypatch.setattr("lockstep.ui._runs.trigger_dag", refuse)
+    refused = answer(browser, RESTATE, user="admin")
+    assert refused.status_code == 403 and "param team" in refused.text and "much more" not in refused.text
+
+
 def test_a_run_that_is_gone_is_no_page(browser: Browser, ledger: Ledger) -> None:
     where = {"dag_id": "flights", "run_id": "<b>gone</b>", "pipeline": FLIGHTS}
     told = browser("operator").get("/lockstep/asked", params=where)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
 from airflow.api.common.trigger_dag import trigger_dag
 from airflow.exceptions import DagNotFound, DagRunAlreadyExists
 from airflow.models.dag import DagModel, DagTag
+from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from airflow.utils.state import State
-from airflow.utils.types import DagRunTriggeredByType
+from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import NotConfigured
 from lockstep.orchestration.recovery import RECOVERY_TAG
+from lockstep.ui._forms import FormRefused
 
 
 @dataclass(frozen=True)
@@ -46,17 +50,44 @@ def is_paused(dag_id: str) -> bool | None:
 
 def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
     """In the user's name; or leave it at the run of this id that somebody else has asked for at the same moment. Raises
-    `NotConfigured` if the DAG is gone."""
+    `NotConfigured` if the DAG is gone, `FormRefused` where it takes no such run."""
     by = DagRunTriggeredByType.UI
     try:
-        trigger_dag(run.dag_id, run_id=run.run_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
-    except DagNotFound:
-        raise NotConfigured(f"Airflow has no DAG {run.dag_id} any more") from None
+        with _telling(run.dag_id):
+            trigger_dag(run.dag_id, run_id=run.run_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
     except DagRunAlreadyExists:
         return
     except IntegrityError:
         if find_asked(run) is None:
             raise
+
+
+def require_triggerable(dag_id: str, conf: dict[str, Json]) -> None:
+    """What `trigger` would refuse, before something is kept for the run. Raises as that."""
+    with _telling(dag_id), create_session() as session:
+        known = DagModel.get_current(dag_id, session=session)
+        dag = DBDagBag().get_latest_version_of_dag(dag_id, session=session)
+        if known is None or dag is None:
+            raise DagNotFound(dag_id)
+        allowed = getattr(known, "allowed_run_types", None)  # which an older Airflow hasn't got
+        if allowed is not None and DagRunType.MANUAL not in allowed:
+            raise ValueError(f"it does not allow {DagRunType.MANUAL} runs")
+        dag.params.deep_merge(conf).validate()
+
+
+@contextmanager
+def _telling(dag_id: str) -> Iterator[None]:
+    """Airflow's refusals, for the page: a kind of run that the DAG doesn't allow, or a param of its own without a
+    value."""
+    try:
+        yield
+    except DagNotFound:
+        raise NotConfigured(f"Airflow has no DAG {dag_id} any more") from None
+    except DagRunAlreadyExists:
+        raise
+    except ValueError as error:  # ParamValidationError is one
+        first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+        raise FormRefused(f"Airflow refuses such a run of DAG {dag_id}: {first}") from error
 
 
 def number_of(dag_id: str, stem: str) -> int:

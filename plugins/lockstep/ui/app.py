@@ -53,7 +53,7 @@ from lockstep.ui._forms import (
 )
 from lockstep.ui._range import MOST_TOGETHER, Wish, interval_between, question_of_all, refuse_range
 from lockstep.ui._rendering import Links, render, timeline
-from lockstep.ui._runs import find_asked, number_of, recovery_dags, trigger
+from lockstep.ui._runs import find_asked, number_of, recovery_dags, require_triggerable, trigger
 
 UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
 AT_ONCE = 8  #: pages that ask the ledger
@@ -329,6 +329,7 @@ def resolve(
     because = require_reason(reason)
     if dag_id is None:
         raise FormRefused(_NO_RECOVERY)
+    require_triggerable(dag_id, conf_of_resolving(found.epoch, sink, 1))  # or the word would stay without its run
     with open_ledger(user) as ledger:
         word = ask(ledger, found.epoch, sink, said, because, after=question.number)
     trigger(run, conf_of_resolving(found.epoch, sink, word), user.get_name(), because)
