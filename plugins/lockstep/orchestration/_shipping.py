@@ -38,7 +38,10 @@ def _files(package: str) -> Iterator[tuple[Path, str]]:
         path = file_of(package)
         yield path, path.name
         return
+    named: set[str] = set()  # of a package in several folders: what is imported is the first folder's
     for location in map(Path, spec.submodule_search_locations):
         for file in sorted(location.rglob("*")):
-            if file.suffix in _SHIPPED and file.is_file():
-                yield file, f"{package}/{file.relative_to(location).as_posix()}"
+            name = f"{package}/{file.relative_to(location).as_posix()}"
+            if file.suffix in _SHIPPED and file.is_file() and name not in named:
+                named.add(name)
+                yield file, name
