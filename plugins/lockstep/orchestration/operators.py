@@ -212,7 +212,7 @@ class CommitOperator(EpochOperator):
 
 
 class PublishOperator(EpochOperator):
-    """Make the decided epoch visible in one sink, and tell Airflow's assets of it (at least once)."""
+    """Make the decided epoch visible in one sink, and tell Airflow's assets of it whenever that succeeds."""
 
     def __init__(self, *, sink: str, asset: Asset, **arguments: Any) -> None:
         super().__init__(outlets=[asset], **arguments)
