@@ -140,7 +140,7 @@ class _Pack:
         most = 1 if has_state else pipeline.max_in_flight if self._in_order else 3 * jobs
         self._jobs = min(jobs, most)
         self._room = threading.Semaphore(most)
-        self._turn = threading.Lock()  #: to take, and begin, the next one
+        self._turn = threading.RLock()  #: to take, and begin, the next one
         self._ended = threading.Event()  #: nothing more is begun
         self._broken = threading.Event()  #: nobody will finish what was begun
         self._ready: SimpleQueue[Member | BaseException | None] = SimpleQueue()
@@ -187,8 +187,8 @@ class _Pack:
             self._ready.put(error)
 
     def _next(self, runtime: Runtime) -> Member | None:
+        self._room.acquire()
         with self._turn:
-            self._room.acquire()
             run = None if self._ended.is_set() else next(self._runs, None)
             if run is None:
                 self._ended.set()
@@ -330,7 +330,8 @@ class _Pack:
         _log.debug("%s: how it came to this", member, exc_info=error)
         _log.error("%s: %s: %s", member, type(error).__name__, error)
         if self._in_order:
-            self._ended.set()
+            with self._turn:  # whoever begins has the next epoch: this one is held until then
+                self._ended.set()
         try:
             abort(runtime, member.run, f"{type(error).__name__}: {error}")
         except LockstepError as late:
