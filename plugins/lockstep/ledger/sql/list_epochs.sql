@@ -1,7 +1,7 @@
 -- The oldest `unfinished` that are unfinished (null: all of them), and the youngest below number `before` (null: of all);
 -- each with the number of its attempts and the run that came last, and of a cursor's that may wait for it the epoch that
 -- it follows. `brief`: without the plan, and of what the seal recorded only how many rows an output has. A plan may name
--- ten thousand files: a list shows none of them.
+-- ten thousand files: a list shows none of them. (LIMIT 1: or statistics that expect many unfinished epochs have all read.)
 SELECT e.pipeline, e.id, e.span, e.state, e.attempt, e.owner_dag, e.owner_run, e.wal, e.manifest_hash, e.code_version,
        e.reason, e.planned_at, e.based_on, e.restaged_wal, e.restaged_hash, e.reordered, e.root, e.generation, e.replaces,
        e.replaces_to, e.restated_because, e.restores, CASE WHEN NOT %(brief)s THEN e.plan END AS plan,
@@ -22,7 +22,7 @@ CROSS JOIN LATERAL (
     (SELECT id FROM lockstep.epoch
      WHERE pipeline = p.name AND state NOT IN ('cleaned', 'replaced', 'void') ORDER BY id LIMIT %(unfinished)s)
 ) i
-CROSS JOIN LATERAL (SELECT * FROM lockstep.epoch WHERE pipeline = p.name AND id = i.id) e
+CROSS JOIN LATERAL (SELECT * FROM lockstep.epoch WHERE pipeline = p.name AND id = i.id LIMIT 1) e
 LEFT JOIN LATERAL (
     SELECT dag_id, run_id FROM lockstep.run WHERE pipeline = e.pipeline AND epoch = e.id ORDER BY started_at DESC LIMIT 1
 ) r ON true
