@@ -100,8 +100,8 @@ def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
         found = runtime.ledger.epoch(runtime.pipeline, run.epoch)
     else:
         found = runtime.ledger.last_original(runtime.pipeline)
-        return found if found is not None and found.state in UNDECIDED else None
-    if found is not None and found.state not in UNDECIDED:
+    names_a_range = run.interval is not None or run.epoch is not None
+    if names_a_range and found is not None and found.state not in UNDECIDED:
         found = runtime.ledger.rival_generation(find_current(runtime, found))
     return found if found is not None and found.state in UNDECIDED else None
 
