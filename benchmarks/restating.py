@@ -25,7 +25,7 @@ from psycopg2 import sql
 from rich.console import Console
 
 from benchmarks import data
-from benchmarks.paths import START, Place, day_pipeline, fresh_table, rows_in, timed
+from benchmarks.paths import START, Place, append_by_jdbc, connected, day_pipeline, fresh_table, rows_in, timed
 from benchmarks.servers import running
 from benchmarks.ways import Way, WayFailed, measure, show
 from lockstep import run_epochs
@@ -135,21 +135,11 @@ class Days:
         for number, file in enumerate(self._files):
             self._execute(_delete(table, number))
             frame = self._place.spark.read.parquet(str(file)).selectExpr("*", f"{number}L AS lockstep_epoch")
-            frame.write.format("jdbc").mode("append").options(
-                url=self._place.jdbc,
-                dbtable=table,
-                driver="org.postgresql.Driver",
-                batchsize=10_000,
-                reWriteBatchedInserts="true",
-                numPartitions=2,
-            ).save()
+            append_by_jdbc(self._place, frame, table)
 
     def _execute(self, statement: sql.Composable) -> None:
-        connection = psycopg2.connect(self._place.warehouse)
-        connection.autocommit = True
-        with connection.cursor() as cursor:
+        with connected(self._place.warehouse) as cursor:
             cursor.execute(statement)
-        connection.close()
 
 
 def _delete(table: str, day: int) -> sql.Composed:
