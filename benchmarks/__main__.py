@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -48,47 +48,78 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="How often each way is measured.")] = 3,
     quick: Annotated[bool, typer.Option(help="A tenth of the rows: to see that all of it runs.")] = False,
     full: Annotated[bool, typer.Option(help="The ledger with ten million epochs, which takes an hour.")] = False,
-    keep: Annotated[bool, typer.Option(help=f"Keep the figures as {RESULTS.name}/{__version__}.json.")] = False,
+    flink: Annotated[bool, typer.Option(help="Flink beside the windows, too (JDK, Maven).")] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            help=f"Keep the figures as {RESULTS.name}/{__version__}.json; parts that weren't measured stay as they are."
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write the figures into this file, as JSON.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Measure, print every aim with what was reached; exit 1 if a part couldn't be measured."""
     if unknown := sorted(set(part or ()) - set(PARTS)):
         raise typer.BadParameter(f"{unknown}: there are {', '.join(PARTS)}", param_hint="--part")
-    parts = {name: _run(name, rounds, quick, full) for name in PARTS if not part or name in part}
-    report = {
+    kept = _kept()
+    same = kept is not None and kept["version"] == __version__
+    before = {name: ways for name, ways in kept["parts"].items() if name in PARTS} if kept and same else {}
+    parts: dict[str, list[dict[str, Any]] | None] = {}
+    for name in [name for name in PARTS if not part or name in part]:
+        parts[name] = _run(name, rounds, _options(name, quick, full, flink))
+        if keep and not quick:  # what a later part meets takes nothing with it
+            _write(_report({**before, **parts}, quick, full), RESULTS / f"{__version__}.json")
+    report = _report(parts, quick, full)
+    if as_json:
+        typer.echo(json.dumps(report))
+    else:
+        _show(report, kept)
+    if out is not None:
+        _write(report, out)
+    if None in parts.values():
+        raise typer.Exit(1)
+
+
+def _options(part: str, quick: bool, full: bool, flink: bool) -> list[str]:
+    if flink and part == "windows":
+        return [*(_QUICK[part] if quick else []), "--flink"]
+    return _QUICK[part] if quick else ["--full"] if full and part == "ledger" else []
+
+
+def _run(part: str, rounds: int, options: list[str]) -> list[dict[str, Any]] | None:
+    """What the part measured; None if it failed, which the others don't suffer from."""
+    _err.rule(part)
+    own = [] if part in ("year", "ledger") else ["--rounds", str(rounds)]  # their rounds are days, and epochs
+    command = [sys.executable, "-m", f"benchmarks.{part}", "--json", *own, *options]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        _err.print(f"{part} ended with {done.returncode}")
+        return None
+    # what a part starts may print behind its figures
+    lines = (line for line in reversed(done.stdout.splitlines()) if line.startswith(("[{", "{")))
+    found = json.loads(next(lines, "null"))
+    if found is None:
+        _err.print(f"{part} printed no figures")
+        return None
+    return list(found["ways"] if isinstance(found, dict) else found)
+
+
+def _report(parts: Mapping[str, list[dict[str, Any]] | None], quick: bool, full: bool) -> dict[str, Any]:
+    """What is written: each way's figures by part, each aim's outcome."""
+    return {
         "version": __version__,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
         "quick": quick,
         "full": full,
-        "parts": parts,
+        "parts": dict(parts),
         "aims": [_outcome(aim, parts.get(aim.part) or []) for aim in AIMS],
     }
-    for path in (out, RESULTS / f"{__version__}.json" if keep and not quick else None):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(report, indent=1) + "\n")
-    if as_json:
-        typer.echo(json.dumps(report))
-    else:
-        _show(report, _kept())
-    if None in parts.values():
-        raise typer.Exit(1)
 
 
-def _run(part: str, rounds: int, quick: bool, full: bool) -> list[dict[str, Any]] | None:
-    """What the part measured; None if it failed, which the others don't suffer from."""
-    _err.rule(part)
-    small = _QUICK[part] if quick else ["--full"] if full and part == "ledger" else []
-    own = [] if part in ("year", "ledger") else ["--rounds", str(rounds)]  # their rounds are days, and epochs
-    command = [sys.executable, "-m", f"benchmarks.{part}", "--json", *own, *small]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        _err.print(f"{part} ended with {done.returncode}")
-        return None
-    found = json.loads(done.stdout.splitlines()[-1])
-    return list(found["ways"] if isinstance(found, dict) else found)
+def _write(report: Mapping[str, Any], path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def _outcome(aim: Aim, measured: Sequence[dict[str, Any]]) -> dict[str, Any]:

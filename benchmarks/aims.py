@@ -120,7 +120,7 @@ AIMS = (
     Aim("kafka", "bytes", "KafkaSource, stage job", Kind.SPEED, 1.0, "Spark alone"),
     Aim("kafka", "JSON", "KafkaSource, stage job", Kind.SPEED, 1.0, "Spark alone"),
     Aim("state", "1,000 keys touched", "a state of 1,000 keys, 16 buckets", Kind.TIME, 1.5, "no state"),
-    Aim("state", "10 keys touched", "a state of 1,000 keys, 256 buckets", Kind.TIME, 1.5, "no state"),
+    Aim("state", "10 keys touched", "a state of 100 keys, 256 buckets", Kind.TIME, 1.5, "no state"),
     Aim("ledger", "ledger", "begin, large", Kind.LATER, 5.0, "begin, small"),
     Aim("ledger", "ledger", "commit, large", Kind.LATER, 5.0, "commit, small"),
     Aim("ledger", "ledger", "status of a pipeline, large", Kind.LATER, 5.0, "status of a pipeline, small"),
