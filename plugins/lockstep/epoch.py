@@ -326,6 +326,19 @@ class Participant:
     age: timedelta | None = field(default=None, compare=False)  #: since the last change, by Postgres' clock
 
 
+@dataclass(frozen=True)
+class Untold:
+    """An epoch that a sink shows, and of which nothing proves that Airflow's assets know it."""
+
+    pipeline: str
+    epoch: int
+    sink: str
+    shown_at: datetime
+    shown_by: str  #: the actor
+    age: timedelta | None = field(default=None, compare=False)  #: by Postgres' clock
+    runs: tuple[RunKey, ...] = field(default=(), compare=False)  #: those that came to the epoch
+
+
 class Outcome(StrEnum):
     """What the audits of a sealed WAL came to."""
 

@@ -48,6 +48,7 @@ def migrated_dsn(module_dsn: str) -> str:
         for table in (
             "claim",
             "kept_wal",
+            "untold",
             "participant",
             "run",
             "transition",

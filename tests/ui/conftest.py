@@ -185,6 +185,7 @@ def dsn(module_dsn: str) -> str:
         with sql.unwatched():
             for table in (
                 "claim",
+                "untold",
                 "participant",
                 "run",
                 "transition",

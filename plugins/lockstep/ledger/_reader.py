@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey, Verdict
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey, Untold, Verdict
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_verdict
+from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_untold, to_verdict
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
 from lockstep.wal_retention import KeptWal, WalRetention
@@ -306,6 +306,14 @@ class LedgerReader:
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
         return {row["sink"]: to_participant(row) for row in rows}
+
+    def untold(self, pipeline: str, epochs: Sequence[int]) -> list[Untold]:
+        """What sinks show of these epochs, and Airflow's assets may not know."""
+        return [to_untold(row) for row in self._find_all("find_untold", pipeline=pipeline, epochs=list(epochs))]
+
+    def all_untold(self, limit: int) -> list[Untold]:
+        """The same of all pipelines, what has stood there longest first, with the runs that came to each epoch."""
+        return [to_untold(row) for row in self._find_all("list_untold", limit=limit)]
 
     def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
         """What was told last of the sink's part in the epoch, whatever it was."""

@@ -13,6 +13,8 @@ from lockstep.epoch import (
     Participant,
     Plan,
     Restaged,
+    RunKey,
+    Untold,
     Verdict,
     Vote,
 )
@@ -72,6 +74,11 @@ def to_participant(row: Row) -> Participant:
         row["compared_by"],
         row["age"],
     )
+
+
+def to_untold(row: Row) -> Untold:
+    runs = tuple(RunKey(*run) for run in row.get("runs") or ())
+    return Untold(row["pipeline"], row["epoch"], row["sink"], row["shown_at"], row["shown_by"], row.get("age"), runs)
 
 
 def to_kept_wal(row: Row) -> KeptWal:

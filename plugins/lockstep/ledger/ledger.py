@@ -29,6 +29,7 @@ from lockstep.epoch import (
     Plan,
     Restaged,
     RunKey,
+    Untold,
     Verdict,
     Vote,
 )
@@ -48,8 +49,9 @@ from lockstep.ledger import _plans as plans
 from lockstep.ledger import rebuilding
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._reader import LedgerReader
-from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
+from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_untold, to_verdict
 from lockstep.ledger.rebuilding import RebuiltEpoch
+from lockstep.remedies import OF_NO_DAG
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 from lockstep.wal_retention import KeptWal, WalRetention
 
@@ -441,10 +443,21 @@ class Ledger(LedgerReader):
             values = {"token": token, "publication": publication, "unproven": unproven}
             if not tx.do("record_publication", **key, sink=sink, **values):
                 guards.require_published(tx, row, sink, token)
+            else:
+                tx.do("note_untold", **key, sink=sink, actor=tx.actor, no_dags=list(OF_NO_DAG))
             published = tx.one("publish_epoch", **key)
             return to_epoch(published or row)
 
         return self._connection.run(role, work, reason)
+
+    def note_told(self, pipeline: str, epoch: int, sinks: Sequence[str], role: Role) -> None:
+        """Airflow's assets know that these sinks show the epoch."""
+        self._connection.run(role, lambda tx: tx.do("note_told", pipeline=pipeline, epoch=epoch, sinks=list(sinks)))
+
+    def forget_untold(self, patience: timedelta, role: Role) -> list[Untold]:
+        """Let go of what nobody has to be told any more, and of what nobody could be told within `patience`: these."""
+        rows = self._connection.run(role, lambda tx: tx.all("forget_untold", patience=patience))
+        return [to_untold(row) for row in rows if row["state"] != EpochState.REPLACED]
 
     def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
         """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those
