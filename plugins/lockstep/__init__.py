@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from lockstep.conservation import rows_of
     from lockstep.keyed_state import KeyedState
     from lockstep.operations.as_of import as_of
+    from lockstep.orchestration.assets import asset_of, missing_intervals, partitions_of
     from lockstep.orchestration.compaction import compaction_dag
     from lockstep.orchestration.dag import epoch_dag
     from lockstep.orchestration.recovery import recovery_dag
@@ -33,10 +34,13 @@ __all__ = [
     "Windows",
     "__version__",
     "as_of",
+    "asset_of",
     "compaction_dag",
     "enrich",
     "epoch_dag",
     "files",
+    "missing_intervals",
+    "partitions_of",
     "recover",
     "recovery_dag",
     "rows_of",
@@ -52,10 +56,13 @@ _HOMES = {
     "Windows": "lockstep.windows",
     "__version__": "lockstep.version",
     "as_of": "lockstep.operations.as_of",
+    "asset_of": "lockstep.orchestration.assets",
     "compaction_dag": "lockstep.orchestration.compaction",
     "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.orchestration.dag",
     "files": "lockstep.sinks.files",
+    "missing_intervals": "lockstep.orchestration.assets",
+    "partitions_of": "lockstep.orchestration.assets",
     "recover": "lockstep.run",
     "recovery_dag": "lockstep.orchestration.recovery",
     "rows_of": "lockstep.conservation",

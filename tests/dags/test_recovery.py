@@ -45,8 +45,9 @@ def test_what_is_stuck_is_looked_for_when_all_was_recovered_however_that_ended()
 
     from lockstep.orchestration.recovery import recovery_dag
 
-    last = recovery_dag().get_task("nothing_stuck")
-    assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
+    for name in ("nothing_stuck", "tell"):
+        last = recovery_dag().get_task(name)
+        assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
 
 
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:

@@ -130,6 +130,13 @@ class AirflowApi:
         query = f"source_dag_id={dag_id}&source_run_id={quote(run_id)}&limit=100"
         return list(self._call("GET", f"/assets/events?{query}")["asset_events"])
 
+    def events_of(self, name: str) -> list[dict[str, Any]]:
+        """Of the asset of this name, oldest first."""
+        known = self._call("GET", f"/assets?name_pattern={quote(name)}&limit=100")["assets"]
+        numbers = [asset["id"] for asset in known if asset["name"] == name]
+        query = f"asset_id={numbers[0]}&order_by=timestamp&limit=100"
+        return list(self._call("GET", f"/assets/events?{query}")["asset_events"]) if numbers else []
+
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         return self._api.call(method, path, json=body)
 

@@ -4,6 +4,7 @@ topic.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,15 +56,20 @@ def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     return hold
 
 
+GATES = {CrashPoint.PUBLISH_AFTER_WRITE: "publisher", CrashPoint.PUBLISH_AFTER_RECORD: "recorded"}
+
+
 def hold_publisher(point: CrashPoint) -> None:
-    """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists; say so."""
-    gate = Path(absolute("gates"), "publisher")
-    if point is not CrashPoint.PUBLISH_AFTER_WRITE or not gate.exists():
+    """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists, or of whom
+    the ledger knows that they are shown while gates/recorded does. Say which process that is."""
+    gate = Path(absolute("gates"), GATES.get(point, ""))
+    if point not in GATES or not gate.exists():
         return
     try:
         held = gate.rename(gate.with_suffix(".held"))
     except FileNotFoundError:  # somebody else was the first
         return
+    held.write_text(str(os.getpid()))
     deadline = time.monotonic() + GATE_SECONDS
     while held.exists() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -157,6 +157,12 @@ def test_recovery_finishes_a_decided_epoch_whose_run_is_gone(world: World) -> No
     world.api.delete_run("held", run_id)
     world.recover()
     world.require_published_once("held", "2024-02-09", landed)
+    world.recover()
+    epoch = world.epoch("held", "2024-02-09")
+    assert epoch is not None
+    for asset in ("held.warehouse", *(["held.warehouse:epochs"] if world.partitions else [])):
+        told = [event for event in world.api.events_of(asset) if event["extra"].get("epoch") == epoch.id]
+        assert len(told) == 1 and told[0]["source_dag_id"] == "lockstep_recovery"
 
 
 def test_marking_a_publish_a_success_leaves_it_to_cleanup_to_refuse_and_recovery_to_finish(world: World) -> None:

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 
-from tests.e2e.world import World
+from tests.e2e.airflow_api import wait_for
+from tests.e2e.world import Row, World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 
 def test_a_backfill_puts_up_to_a_pack_of_its_intervals_into_a_run(world: World) -> None:
-    days = [f"2024-03-{day:02}" for day in range(1, 5)]
+    days = [f"2024-03-{day:02}" for day in range(4, 11)]  # from Monday to Sunday
     landed = {day: world.land("packed", day) for day in days}
     world.api.unpause("packed")
     world.api.backfill("packed", days[0], days[-1])
     runs = world.api.runs("packed")
-    assert list(runs.values()) == ["success"] * 2
+    assert list(runs.values()) == ["success"] * 3
     for day in days:
         world.require_published_once("packed", day, landed[day])
-    told = [event["extra"] for run in runs for event in world.api.asset_events("packed", run)]
-    archived = [extra for extra in told if extra["sink"] == "archive"]
-    assert sorted(len(extra["epochs"]) for extra in archived) == [1, 3]
+    archived = [event["extra"] for event in world.api.events_of("packed.archive")]
+    assert sorted(len(extra["epochs"]) for extra in archived) == [1, 3, 3]
     assert sum(extra["rows"]["orders"] for extra in archived) == sum(rows.total() for rows in landed.values())
+    if world.partitions:
+        require_a_week(world, days, landed)
+
+
+def require_a_week(world: World, days: list[str], landed: Mapping[str, Counter[Row]]) -> None:
+    """Each day is a partition, with what is of that day alone, and whoever waits for all of them has run, once."""
+    partitions = world.api.events_of("packed.archive:epochs")
+    told = {event["partition_key"]: event["extra"] for event in partitions}
+    assert len(partitions) == len(told) and set(told) == {f"{day}T00:00:00" for day in days}
+    for day in days:
+        extra, epoch = told[f"{day}T00:00:00"], world.epoch("packed", day)
+        assert epoch is not None
+        assert (extra["epoch"], extra["rows"]) == (epoch.id, {"orders": landed[day].total()})
+    wait_for(lambda: list(world.api.runs("weekly").values()) == ["success"], "the one run of the whole week")
+    [run_id] = world.api.runs("weekly")
+    assert "2024-03-04 to 2024-03-10, nothing is missing" in world.api.log("weekly", run_id, "ask")
 
 
 def test_one_epoch_that_fails_is_named_by_the_task_and_the_others_are_published(world: World) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+SINKS = ("warehouse", "archive")
 
 
 def test_scheduled_runs_move_their_intervals(world: World) -> None:
@@ -40,10 +45,31 @@ def test_a_run_tells_assets_of_epoch_and_rows(world: World) -> None:
     run_id = world.run("orders", "2024-01-04")
     epoch = world.epoch("orders", "2024-01-04")
     assert epoch is not None
-    events = {event["name"]: event["extra"] for event in world.api.asset_events("orders", run_id)}
-    assert set(events) == {"orders.warehouse", "orders.archive"}
-    for extra in events.values():
+    events = world.api.asset_events("orders", run_id)
+    named = {event["name"]: event.get("partition_key") for event in events}
+    start = "2024-01-04T00:00:00" if world.partitions else None
+    partitions = {f"orders.{sink}:epochs": start for sink in SINKS} if world.partitions else {}
+    assert named == {**{f"orders.{sink}": None for sink in SINKS}, **partitions} and len(events) == len(named)
+    assert epoch.summary
+    for event in events:
+        extra = event["extra"]
         assert (extra["epoch"], extra["rows"]) == (epoch.id, {"orders": landed.total()})
+        assert extra["digest"] == {"orders": epoch.summary["outputs"]["orders"]["digest"]}
+
+    world.api.clear("orders", run_id, "publish.warehouse", downstream=True)
+    world.require_success("orders", run_id)
+    assert len(world.api.asset_events("orders", run_id)) == len(events), "what they know they aren't told again"
+
+
+def test_a_worker_that_dies_between_what_it_shows_and_its_event_has_it_told_by_the_next_try(world: World) -> None:
+    world.land("orders", "2024-01-16")
+    world.hold_publisher("recorded")
+    run_id = world.trigger("orders", "2024-01-16")
+    os.kill(world.wait_for_held_publisher("recorded"), signal.SIGKILL)
+    world.release_publisher("recorded")
+    world.require_success("orders", run_id)
+    told = [event["name"] for event in world.api.asset_events("orders", run_id)]
+    assert sorted(told) == sorted({*told}) and {f"orders.{sink}" for sink in SINKS} <= {*told}
 
 
 def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_give_one(world: World) -> None:

@@ -22,6 +22,7 @@ from lockstep import files
 from lockstep.epoch import Epoch, Interval
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
+from lockstep.orchestration._airflow import HAS_PARTITIONS
 from stack.home import CHECKOUT
 from tests.e2e.airflow_api import AirflowApi, wait_for
 
@@ -38,6 +39,11 @@ class World:
     ledger_dsn: str
     warehouse_dsn: str
     environment: Mapping[str, str]  #: of a command line
+
+    @property
+    def partitions(self) -> bool:
+        """Whether this Airflow has a task name the partitions that it tells."""
+        return HAS_PARTITIONS
 
     # --- inputs ---
 
@@ -158,16 +164,19 @@ class World:
     def open_gate(self, day: str) -> None:
         (self.home / "gates" / day).unlink(missing_ok=True)
 
-    def hold_publisher(self) -> None:
-        """Hold the next publisher up that has rows in an open transaction."""
+    def hold_publisher(self, gate: str = "publisher") -> None:
+        """Hold the next publisher up that has rows in an open transaction, or (`recorded`) that the ledger knows of."""
         (self.home / "gates").mkdir(exist_ok=True)
-        (self.home / "gates" / "publisher").touch()
+        (self.home / "gates" / gate).touch()
 
-    def wait_for_held_publisher(self) -> None:
-        wait_for((self.home / "gates" / "publisher.held").exists, "a publisher to be held up")
+    def wait_for_held_publisher(self, gate: str = "publisher") -> int:
+        """The process that is held up."""
+        held = self.home / "gates" / f"{gate}.held"
+        wait_for(lambda: held.exists() and held.read_text() != "", "a publisher to be held up")
+        return int(held.read_text())
 
-    def release_publisher(self) -> None:
-        (self.home / "gates" / "publisher.held").unlink(missing_ok=True)
+    def release_publisher(self, gate: str = "publisher") -> None:
+        (self.home / "gates" / f"{gate}.held").unlink(missing_ok=True)
 
     def kill_task(self, pipeline: str, run_id: str, task_id: str) -> None:
         """kill -9 of the process that executes the task."""

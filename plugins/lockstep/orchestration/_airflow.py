@@ -2,22 +2,30 @@
 
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
-ends a task's tries; and task groups with documentation.
+ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import TaskGroup
+from airflow.sdk import Asset, AssetAlias, TaskGroup
+from airflow.sdk.definitions.asset import AssetUniqueKey
+from airflow.sdk.execution_time import comms  # nothing public asks for events of assets that are no inlets
+from airflow.sdk.execution_time.context import OutletEventAccessor
 
 from lockstep.errors import LockstepError, Terminal
 
 if TYPE_CHECKING:
     from airflow.sdk import (
+        BaseOperator,
+        Context,
         CronDataIntervalTimetable,
         CronTriggerTimetable,
         DeltaTriggerTimetable,
@@ -74,6 +82,7 @@ else:
         HAS_RETRY_POLICIES = False
 
 __all__ = [
+    "HAS_PARTITIONS",
     "TWOFOLD",
     "AirflowException",
     "AirflowFailException",
@@ -84,13 +93,21 @@ __all__ = [
     "CronDataIntervalTimetable",
     "CronTriggerTimetable",
     "DeltaTriggerTimetable",
+    "Event",
     "as_raised",
     "documentation_of_group",
+    "events_of",
     "growth_of",
+    "is_over",
     "no_retry_of_terminal",
     "teams_of",
+    "tell",
     "width_of",
 ]
+
+_log = logging.getLogger(__name__)
+#: Whether a task may name the partition that an event is of: in 3.2 only a run has one.
+HAS_PARTITIONS = hasattr(OutletEventAccessor, "add_partitions")
 
 
 @cache
@@ -137,3 +154,68 @@ def teams_of(dag_ids: Sequence[str]) -> Mapping[str, str | None]:
     if hasattr(DagModel, "get_dag_id_to_team_name_mapping"):
         return DagModel.get_dag_id_to_team_name_mapping(list(dag_ids))
     return {dag_id: DagModel.get_team_name(dag_id) for dag_id in dag_ids}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Of an asset. `alias`: through which it is told; None: the task itself has the asset."""
+
+    asset: Asset
+    extra: dict[str, Any]
+    partition: str | None = None
+    alias: AssetAlias | None = None
+
+
+class _Apart(AssetUniqueKey):
+    """The key of an asset that is told of more than once, which Airflow otherwise keeps one event of."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
+    """Have Airflow write these events, and no others, when the task has succeeded. What it does then goes by the task's
+    outlets as they are at its end: it writes an event for each."""
+    task.outlets = list({outlet.name: outlet for outlet in (one.alias or one.asset for one in events)}.values())
+    begun: set[str] = set()
+    accessors: Any = context["outlet_events"] if events else None
+    for event in events:
+        if event.alias is not None:
+            accessors[event.alias].add(event.asset, extra=event.extra)
+            continue
+        accessor = accessors[event.asset]
+        if event.asset.name in begun:
+            key = _Apart(event.asset.name, event.asset.uri)
+            accessor = accessors._dict[key] = OutletEventAccessor(key=key)
+        begun.add(event.asset.name)
+        accessor.extra = event.extra
+        if event.partition is not None:
+            accessor.add_partitions(event.partition)
+
+
+def events_of(asset: Asset, since: datetime) -> list[dict[str, Any]]:
+    """The `extra` of every event that Airflow has of the asset; 3.1 tells all, later versions those since then."""
+    found = _asked(comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, after=since)
+    return [event.extra or {} for event in found.asset_events]
+
+
+def is_over(dag_id: str, run_id: str) -> bool:
+    """Whether a run has ended, or is gone."""
+    try:
+        state = _asked(comms.GetDagRunState, dag_id=dag_id, run_id=run_id).state
+    except Exception as unknown:  # whichever error each version has for it
+        _log.debug("run %s of %s: %s", run_id, dag_id, unknown)
+        return True
+    return str(state) not in ("queued", "running")
+
+
+def _asked(question: Any, **said: Any) -> Any:
+    """What the api-server answers to a task; what a version can't be told is left out."""
+    from airflow.sdk.execution_time import task_runner  # has it while a task runs
+
+    known = {name: value for name, value in said.items() if name in question.model_fields}
+    answer = task_runner.SUPERVISOR_COMMS.send(question(**known))
+    if isinstance(answer, comms.ErrorResponse):
+        raise RuntimeError(f"Airflow answers {answer.error}")
+    return answer

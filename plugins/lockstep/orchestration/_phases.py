@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, AssetAlias, BaseOperator, Label, TaskGroup, TriggerRule, WeightRule
+from airflow.sdk import Asset, BaseOperator, Label, TaskGroup, TriggerRule, WeightRule
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration._retrying import longest_wait, require_hold
 from lockstep.orchestration._waiting import PATIENCE
+from lockstep.orchestration.assets import alias_of, inlets_of, partitions_of
 from lockstep.orchestration.operators import (
     AbortOperator,
     AuditOperator,
@@ -59,7 +61,7 @@ _DOCS = {
 _OF_SINKS = frozenset({"prepare", "publish", "publish_shards"})
 #: What a task of Lockstep's is made of, and no argument of the user's.
 _OWN = frozenset(
-    {"asset", "assets", "dag", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
+    {"alias", "dag", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
     | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
 )
 _BY_RULE = _DOCS.keys() - {"begin", "pack"}  #: the tasks that run by a rule of Lockstep's
@@ -98,12 +100,7 @@ class Phases:
             prepared = [PrepareOperator(**self._of("prepare", sink.name)) for sink in self.pipeline.sinks]
         commit = CommitOperator(**self._of("commit"))
         with TaskGroup("publish", tooltip=_DOCS["publish"]) as publishing:
-            published = {
-                sink.name: PublishOperator(
-                    asset=asset_of(self.pipeline.name, sink.name), **self._of("publish", sink.name)
-                )
-                for sink in self.pipeline.sinks
-            }
+            published = {sink.name: PublishOperator(**self._of("publish", sink.name)) for sink in self.pipeline.sinks}
         shards = self._map_shards(commit, published) if map_shards else []
         cleanup = CleanupOperator(**self._of("cleanup"))
         abort = AbortOperator(**self._of("abort"))
@@ -125,7 +122,6 @@ class Phases:
         task = PackOperator(
             most=most,
             schedule=schedule,
-            assets=_assets_of(self.pipeline),
             spark_conn_id=self.spark_conn_id,
             spark_submit=self.spark_submit,
             **self._of("pack"),
@@ -177,8 +173,9 @@ def map_packs(
     require_task_args(pipelines, task_args)
     task: Any = MappedPackOperator.partial(
         pipelines={one.name: one for one in pipelines},
-        assets={one.name: _assets_of(one) for one in pipelines},
-        outlets=[AssetAlias(name=alias, group="lockstep")],
+        alias=alias,
+        inlets=[asset for one in pipelines for asset in inlets_of(one)],
+        outlets=[alias_of(alias), *(asset for one in pipelines for asset in _partitions_of(one))],
         most=1,
         schedule=None,
         spark_conn_id=spark_conn_id,
@@ -189,11 +186,6 @@ def map_packs(
     ).expand(of=[one.name for one in pipelines])
     for one in pipelines:
         require_hold(one, [task])
-
-
-def asset_of(pipeline: str, sink: str) -> Asset:
-    """What a pipeline publishes in a sink; its events carry epoch id and rows. Schedule other DAGs on it."""
-    return Asset(name=f"{pipeline}.{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
 
 
 def describe(pipeline: Pipeline) -> str:
@@ -252,8 +244,8 @@ def _arguments(
     return {**found, **task_args.get(phase, {}), **(task_args.get(f"{phase}.{sink}", {}) if sink else {})}
 
 
-def _assets_of(pipeline: Pipeline) -> dict[str, Asset]:
-    return {sink.name: asset_of(pipeline.name, sink.name) for sink in pipeline.sinks}
+def _partitions_of(pipeline: Pipeline) -> list[Asset]:
+    return [partitions_of(pipeline.name, sink.name) for sink in pipeline.sinks] if HAS_PARTITIONS else []
 
 
 def _require_order_of_runs(pipeline: Pipeline, begin: BaseOperator, later: Iterable[Any]) -> None:

@@ -12,9 +12,10 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
 from lockstep.orchestration._intervals import makes_intervals, timetable_of
-from lockstep.orchestration._phases import SPARK, Phases, asset_of, describe, require_most
+from lockstep.orchestration._phases import SPARK, Phases, describe, require_most
 from lockstep.orchestration._retrying import retry_arguments
 from lockstep.orchestration._waiting import PATIENCE
+from lockstep.orchestration.assets import asset_of
 from lockstep.orchestration.timetables import knows_its_bounds
 from lockstep.pipeline import Pipeline
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Asset, BaseOperator, Context
+from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from lockstep import remedies
@@ -42,12 +42,13 @@ from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
+from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
 from lockstep.orchestration.resolving import HOLD, PIPELINE, asked_to_resolve
 from lockstep.orchestration.restating import refuse_to_restore, with_wish
-from lockstep.pack import Member, move_pack, require_all_moved
+from lockstep.pack import move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.audit import audit
@@ -59,6 +60,7 @@ from lockstep.roles.publish import publish, publish_shard
 from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
+from lockstep.states import Role
 from lockstep.wal.staging import Staging
 
 
@@ -159,8 +161,10 @@ class BeginOperator(EpochOperator):
 class StageOperator(EpochOperator):
     """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
 
-    def __init__(self, *, spark_conn_id: str, spark_submit: Mapping[str, Any], **arguments: Any) -> None:
-        super().__init__(**arguments)
+    def __init__(
+        self, *, pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], **arguments: Any
+    ) -> None:
+        super().__init__(pipeline=pipeline, **{"inlets": inlets_of(pipeline), **arguments})
         self.spark_conn_id = spark_conn_id
         self.spark_submit = dict(spark_submit)
         self._launcher: Launcher | None = None
@@ -212,18 +216,16 @@ class CommitOperator(EpochOperator):
 
 
 class PublishOperator(EpochOperator):
-    """Make the decided epoch visible in one sink, and tell Airflow's assets of it whenever that succeeds."""
+    """Make the decided epoch visible in one sink, and tell Airflow's assets of it, unless they know."""
 
-    def __init__(self, *, sink: str, asset: Asset, **arguments: Any) -> None:
-        super().__init__(outlets=[asset], **arguments)
+    def __init__(self, *, pipeline: Pipeline, sink: str, **arguments: Any) -> None:
+        super().__init__(pipeline=pipeline, **{"outlets": outlets_of(pipeline.name, [sink]), **arguments})
         self.sink = sink
-        self.asset = asset
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = publish(runtime, run, self.sink)
-        told = {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
-        context["outlet_events"][self.asset].extra = told
-        return told
+        Teller(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
+        return {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
 
     @property
     def _outputs(self) -> tuple[str, ...]:
@@ -267,16 +269,16 @@ class PackOperator(EpochOperator):
         self,
         *,
         most: int,
+        pipeline: Pipeline,
         schedule: str | timedelta | None,
-        assets: Mapping[str, Asset],
         spark_conn_id: str,
         spark_submit: Mapping[str, Any],
         **arguments: Any,
     ) -> None:
-        super().__init__(**{"outlets": list(assets.values()), **arguments})
+        assets = {"inlets": inlets_of(pipeline), "outlets": outlets_of(pipeline.name, _names_of_sinks(pipeline))}
+        super().__init__(pipeline=pipeline, **{**assets, **arguments})
         self.most = most
         self.schedule = schedule
-        self.assets = dict(assets)
         self.spark_conn_id = spark_conn_id
         self.spark_submit = dict(spark_submit)
         self._launcher: PackLauncher | None = None
@@ -287,14 +289,15 @@ class PackOperator(EpochOperator):
         self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             members = move_pack(runtime, runs, self._launcher, self._launcher.reference, self._launcher.jobs)
-        try:
-            require_all_moved(members)
-        except PackUnfinished as unfinished:
-            missing = [member.error for member in members if member.error is not None]
-            if not all(isinstance(error, self.awaited) for error in missing):
-                raise
-            raise later(pause_after(unfinished, self, context, self.patience)) from None
-        self._tell_assets(members, context)
+            try:
+                require_all_moved(members)
+            except PackUnfinished as unfinished:
+                missing = [member.error for member in members if member.error is not None]
+                if not all(isinstance(error, self.awaited) for error in missing):
+                    raise
+                raise later(pause_after(unfinished, self, context, self.patience)) from None
+            epochs = [member.epoch for member in members if member.epoch]
+            self._teller(runtime).tell_pack(self, context, epochs, _names_of_sinks(self.pipeline))
         return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -312,20 +315,8 @@ class PackOperator(EpochOperator):
             return [run.member(span, 0)]
         return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
 
-    def _tell_assets(self, members: Sequence[Member], context: Context) -> None:
-        epochs = [member.epoch for member in members if member.epoch]
-        for sink in self.pipeline.sinks:
-            rows = [_rows(epoch, sink.outputs) for epoch in epochs]
-            told = {
-                "pipeline": self.pipeline.name,
-                "sink": sink.name,
-                "epochs": [epoch.id for epoch in epochs],
-                "rows": {output: sum(one.get(output, 0) for one in rows) for output in sink.outputs},
-            }
-            self._tell_asset(self.assets[sink.name], told, context)
-
-    def _tell_asset(self, asset: Asset, told: dict[str, Any], context: Context) -> None:
-        context["outlet_events"][asset].extra = told
+    def _teller(self, runtime: Runtime) -> Teller:
+        return Teller(runtime.ledger, Role.PUBLISH)
 
     def on_kill(self) -> None:
         """As of `StageOperator`, for every job under way."""
@@ -336,23 +327,17 @@ class PackOperator(EpochOperator):
 class MappedPackOperator(PackOperator):
     """The pack of one of many pipelines: `of` is the name of the one that this instance moves.
 
-    Every instance has the same outlets, so they tell the pipelines' assets through an alias, which is the only one.
+    Every instance has the same outlets: an alias, through which it tells its pipeline's assets, and everybody's
+    partitions, as no alias has any.
     """
 
-    def __init__(
-        self,
-        *,
-        pipelines: Mapping[str, Pipeline],
-        of: str,
-        assets: Mapping[str, Mapping[str, Asset]],
-        **arguments: Any,
-    ) -> None:
-        super().__init__(pipeline=pipelines[of], assets=assets[of], **arguments)
+    def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
+        super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
+        self.alias = alias
 
-    def _tell_asset(self, asset: Asset, told: dict[str, Any], context: Context) -> None:
-        [alias] = self.outlets
-        context["outlet_events"][alias].add(asset, extra=told)
+    def _teller(self, runtime: Runtime) -> Teller:
+        return Teller(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
 
 
 class MovedOperator(BaseOperator):
@@ -462,6 +447,16 @@ class CompactOperator(TellingOperator):
         self.log.info("%s of %s small files are written anew", done, of)
 
 
+class TellOperator(TellingOperator):
+    """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell."""
+
+    def perform(self, context: Context) -> list[str]:
+        task = context["ti"]
+        actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}#{task.try_number}"
+        with closing(Ledger(dsn_of(connection(LEDGER)), actor)) as ledger:
+            return Teller(ledger, Role.RECOVER).tell_left(self, context)
+
+
 class NothingStuckOperator(TellingOperator):
     """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
     intervals that have no epoch: somebody may have left them out on purpose."""
@@ -482,6 +477,10 @@ class NothingStuckOperator(TellingOperator):
 def _summarize(epoch: Epoch) -> dict[str, Any]:
     span = str(epoch.interval) if epoch.interval else None
     return {"pipeline": epoch.pipeline, "epoch": epoch.id, "interval": span, "state": epoch.state.value}
+
+
+def _names_of_sinks(pipeline: Pipeline) -> list[str]:
+    return [sink.name for sink in pipeline.sinks]
 
 
 def _rows(epoch: Epoch, outputs: tuple[str, ...]) -> dict[str, int]:

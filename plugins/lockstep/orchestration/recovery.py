@@ -9,7 +9,7 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from lockstep.orchestration._airflow import CronTriggerTimetable
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
-from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator
+from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator, TellOperator
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 
 RECOVERY_TAG = "lockstep recovery"  #: by it the pages find the DAG, whatever it is called
@@ -37,8 +37,8 @@ _WORD = Param(None, type=["null", "integer"], title="Resolve: word", description
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
     """List the pipelines that the ledger knows, then recover each in a task of its own. `dag_args` are Airflow's.
 
-    A `recover` fails with the problems that it is left with, `nothing_stuck` with what waits for a person. There are no
-    retries: the next run is one.
+    A `recover` fails with the problems that it is left with, `nothing_stuck` with what waits for a person. `tell` has
+    assets know what nobody else got to tell them. There are no retries: the next run is one.
     """
     require_no_dag_around("recovery_dag")
     defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "is_paused_upon_creation": False}
@@ -58,6 +58,12 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             doc_md="Finishes decided epochs, voids dead attempts, sweeps what nobody owns.",
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
+        recovered >> TellOperator(
+            task_id="tell",
+            doc_md="Tells assets of what sinks show, where whoever has shown it didn't get to: recovery itself, a "
+            "worker that died, a pack of which one epoch was given up.",
+            trigger_rule=TriggerRule.ALL_DONE,
+        )
         recovered >> NothingStuckOperator(
             task_id="nothing_stuck",
             doc_md="Fails while `lockstep status` would say that something is stuck: one sentence a pipeline, and what "

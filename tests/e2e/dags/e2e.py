@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lockstep import epoch_dag
+from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration.recovery import recovery_dag
 from tests.e2e.pipelines import (
     audited,
@@ -39,3 +40,26 @@ packed_dag = epoch_dag(packed, pack=3, **YEAR)
 audited_dag = epoch_dag(audited, **YEAR)
 sharded_dag = epoch_dag(sharded, map_shards=True, **YEAR)
 recovery = recovery_dag(schedule="0 0 1 1 *")
+
+if HAS_PARTITIONS:
+    from airflow.sdk import DAG, PartitionedAssetTimetable, RollupMapper, StartOfWeekMapper, WeekWindow, task
+
+    from lockstep import missing_intervals, partitions_of
+
+    whole_week = RollupMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow())
+    with DAG(
+        "weekly",
+        schedule=PartitionedAssetTimetable(
+            assets=partitions_of("packed", "archive"), default_partition_mapper=whole_week
+        ),
+        is_paused_upon_creation=False,
+    ):
+
+        @task
+        def ask(partition_key: str | None = None) -> None:
+            """Is all of it there?"""
+            start = datetime.fromisoformat(str(partition_key)[:10]).replace(tzinfo=UTC)
+            gone = missing_intervals("packed", start, start + timedelta(days=7), "archive") or "nothing"
+            print(f"{start:%Y-%m-%d} to {start + timedelta(days=6):%Y-%m-%d}, {gone} is missing")
+
+        ask()

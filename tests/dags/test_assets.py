@@ -1,0 +1,320 @@
+"""What assets are told of epochs: each once, whoever shows it, and by Airflow's own way from a task to its events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from lockstep.epoch import Epoch, Generation, Identity, Interval, Plan, RunKey, SourceRange
+from lockstep.ledger import Ledger, migrate
+from lockstep.sinks import FileSink
+from lockstep.states import Role
+from stack.postgres import PostgresServer
+from tests.dags.pipelines import NUMBERS, ORDERS
+from tests.ledger.epochs import attempt_of, cleaned, committed, day, show, voted
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from lockstep.orchestration.assets import Teller
+
+NAME = "orders"
+SINK = "warehouse"
+ASSET = "orders.warehouse"
+PARTITIONS = "orders.warehouse:epochs"
+PLAN = Plan(
+    {"landing": SourceRange(None, 10)},
+    {sink: FileSink(sink, output="flights", path=f"out/{sink}").spec() for sink in ("warehouse", "delays")},
+)
+
+
+@dataclass
+class Airflow:
+    """Stands for the api-server: keeps what a task's end writes, and answers what a task asks. `over`: runs."""
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    over: set[str] = field(default_factory=set)
+    asked: int = 0
+
+    def answer(self, question: Any, **said: Any) -> Any:
+        if question.__name__ == "GetDagRunState":
+            if said["run_id"] not in self.over:
+                return SimpleNamespace(state="running")
+            raise RuntimeError("no such run")
+        self.asked += 1
+        found = [event["extra"] for event in self.events if event["name"] == said["name"]]
+        return SimpleNamespace(asset_events=[SimpleNamespace(extra=extra) for extra in found])
+
+    def end(self, task: Any, context: Any) -> list[dict[str, Any]]:
+        """The task's success, as its runner sends it and the server takes it: an event of each outlet."""
+        from airflow.sdk.execution_time.task_runner import _serialize_outlet_events
+
+        sent: list[Any] = list(_serialize_outlet_events(context["outlet_events"]))
+        written = []
+        for outlet in task.outlets:
+            mine = [one for one in sent if outlet.name in (one["dest_asset_key"]["name"], one.get("source_alias_name"))]
+            for one in mine or [{"dest_asset_key": {"name": outlet.name}, "extra": {}}]:
+                told = {"name": one["dest_asset_key"]["name"], "extra": one["extra"]}
+                written.append({**told, "partition": one.get("partition_key")})
+        self.events += written
+        return written
+
+    def named(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["name"] == name]
+
+
+@pytest.fixture
+def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
+    from lockstep.orchestration import _airflow
+
+    stands_for_it = Airflow()
+    monkeypatch.setattr(_airflow, "_asked", stands_for_it.answer)
+    return stands_for_it
+
+
+@pytest.fixture
+def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """An empty ledger, and Airflow's Connection to it."""
+    dsn = ledger_server.create_database(f"assets_{uuid4().hex}")
+    migrate(dsn)
+    parts = parse_dsn(dsn)
+    found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
+    found |= {"login": parts["user"], "schema": parts["dbname"]}
+    monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_LEDGER", json.dumps(found))
+    with closing(Ledger(dsn, "airflow:orders/first/publish.warehouse#1")) as opened:
+        opened.ensure_pipeline(NAME, Identity.INTERVAL)
+        yield opened
+
+
+def begun(ledger: Ledger, number: int = 1, run: str = "first") -> Epoch:
+    key = RunKey(NAME, run)
+    epoch = ledger.plan_epoch(NAME, PLAN, {}, key, interval=day(number), after=None)
+    assert epoch is not None
+    return epoch
+
+
+def shown(ledger: Ledger, number: int = 1, run: str = "first") -> Epoch:
+    """In the one sink."""
+    return show(ledger, committed(ledger, begun(ledger, number, run)), SINK)
+
+
+def context() -> Context:
+    from airflow.sdk.execution_time.context import OutletEventAccessors
+
+    return cast("Context", {"outlet_events": OutletEventAccessors()})
+
+
+def task() -> Any:
+    from airflow.sdk import BaseOperator
+
+    from lockstep.orchestration.assets import outlets_of
+
+    return BaseOperator(task_id="tell", outlets=outlets_of(NAME, [SINK]))
+
+
+def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, **arguments: Any) -> Teller:
+    from lockstep.orchestration.assets import Teller
+
+    ledger._connection.actor = actor or ledger.actor
+    return Teller(ledger, role, **arguments)
+
+
+def tell_one(airflow_api: Airflow, ledger: Ledger, epoch: Epoch, sink: str = SINK, **arguments: Any) -> list[Any]:
+    made, around = task(), context()
+    teller(ledger, **arguments).tell_epoch(made, around, epoch, sink)
+    return airflow_api.end(made, around)
+
+
+def tell_left(airflow_api: Airflow, ledger: Ledger) -> list[Any]:
+    made, around = task(), context()
+    teller(ledger, Role.RECOVER, "airflow:lockstep_recovery/r/tell#1").tell_left(made, around)
+    return airflow_api.end(made, around)
+
+
+def tell_pack(airflow_api: Airflow, ledger: Ledger, epochs: Sequence[Epoch], **arguments: Any) -> list[Any]:
+    made, around = task(), context()
+    teller(ledger, **arguments).tell_pack(made, around, epochs, [SINK])
+    return airflow_api.end(made, around)
+
+
+def partitioned() -> bool:
+    from lockstep.orchestration._airflow import HAS_PARTITIONS
+
+    return HAS_PARTITIONS
+
+
+def test_an_epoch_is_one_event_and_one_partition_with_what_makes_it_out(airflow_api: Airflow, ledger: Ledger) -> None:
+    epoch = shown(ledger)
+    told = tell_one(airflow_api, ledger, epoch)
+    assert [(event["name"], event["partition"]) for event in told] == [
+        (ASSET, None),
+        *([(PARTITIONS, "2013-01-01T00:00:00")] if partitioned() else []),
+    ]
+    for event in told:
+        assert event["extra"] == {
+            "pipeline": NAME,
+            "sink": SINK,
+            "epoch": 1,
+            "generation": 0,
+            "replaces": None,
+            "interval": str(day(1)),
+            "state": "committed",
+            "rows": {"flights": 7},
+            "digest": {"flights": "0" * 32},
+        }
+    assert airflow_api.asked == 0, "who has shown it itself needn't look"
+
+
+def test_a_task_that_succeeds_again_tells_nothing(airflow_api: Airflow, ledger: Ledger) -> None:
+    epoch = shown(ledger)
+    assert tell_one(airflow_api, ledger, epoch)
+    for number in (2, 3):
+        assert tell_one(airflow_api, ledger, epoch, actor=f"airflow:orders/first/publish.warehouse#{number}") == []
+    assert airflow_api.asked == 1, "then the ledger knows it, too"
+
+
+def test_a_try_that_died_before_its_end_has_its_epoch_told_by_the_next_one(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    epoch = shown(ledger)
+    made, around = task(), context()
+    teller(ledger).tell_epoch(made, around, epoch, SINK)  # and never gets to its end
+    assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#2")
+    assert len(airflow_api.named(ASSET)) == 1
+
+
+def test_a_sink_that_came_after_the_decision_has_nothing_to_tell(airflow_api: Airflow, ledger: Ledger) -> None:
+    assert tell_one(airflow_api, ledger, shown(ledger), "added_later") == []
+
+
+def test_what_stands_in_place_of_an_epoch_is_one_new_event_of_the_same_partition(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    old = cleaned(ledger, begun(ledger))
+    tell_one(airflow_api, ledger, old)
+    new = ledger.plan_generation(old, PLAN, {}, RunKey(NAME, "again"), "a bug")
+    assert new is not None
+    new = show(ledger, ledger.commit_epoch(attempt_of(voted(ledger, new))), SINK)
+    told = tell_one(airflow_api, ledger, new)
+    assert {(one["extra"]["epoch"], one["extra"]["generation"]) for one in told} == {(new.id, 1)}
+    assert told[0]["extra"]["replaces"] == [old.id, old.id]
+    assert len({event["partition"] for event in airflow_api.named(PARTITIONS)}) == int(partitioned())
+    assert tell_one(airflow_api, ledger, new, actor="airflow:orders/again/publish.warehouse#2") == []
+
+
+def test_recovery_tells_what_nobody_else_will_and_that_once(airflow_api: Airflow, ledger: Ledger) -> None:
+    shown(ledger)
+    airflow_api.over.add("first")
+    told = tell_left(airflow_api, ledger)
+    assert [event["extra"]["epoch"] for event in told if event["name"] == ASSET] == [1]
+    assert tell_left(airflow_api, ledger) == []
+    assert ledger.all_untold(10) == [], "it was found in Airflow"
+
+
+def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    from lockstep.orchestration.assets import TURN
+
+    epoch = shown(ledger)
+    assert tell_left(airflow_api, ledger) == []
+    age(ledger, TURN)
+    assert tell_left(airflow_api, ledger)
+    assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#1") == []
+
+
+def test_recovery_tells_each_epoch_that_a_pack_has_shown_whatever_became_of_the_others(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    for number in (1, 2, 3):
+        shown(ledger, number, f"packed/{day(number).start.isoformat()}")
+    ledger.void_epoch(NAME, begun(ledger, 4, "packed/4").id, "given up")
+    airflow_api.over.add("packed")
+    tell_left(airflow_api, ledger)
+    [told] = airflow_api.named(ASSET)
+    assert told["extra"]["epochs"] == [1, 2, 3] and told["extra"]["rows"] == {"flights": 21}
+    found = [(event["partition"], event["extra"]["epoch"]) for event in airflow_api.named(PARTITIONS)]
+    wanted = [(f"2013-01-0{number}T00:00:00", number) for number in (1, 2, 3)] if partitioned() else []
+    assert found == wanted
+
+
+def test_a_pack_tells_only_those_of_its_epochs_that_are_untold(airflow_api: Airflow, ledger: Ledger) -> None:
+    first, second = (shown(ledger, number, f"packed/{number}") for number in (1, 2))
+    tell_one(airflow_api, ledger, first)
+    tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#1")
+    *_, last = airflow_api.named(ASSET)
+    assert last["extra"] == {"pipeline": NAME, "sink": SINK, "epochs": [2], "rows": {"flights": 7}}
+    assert tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#2") == []
+
+
+def test_one_of_many_pipelines_is_told_through_the_alias_and_its_partitions_without(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    from lockstep.orchestration.assets import alias_of
+
+    made, around = task(), context()
+    teller(ledger, alias=alias_of("lockstep.mine.all")).tell_pack(made, around, [shown(ledger)], [SINK])
+    partitions = [PARTITIONS] if partitioned() else []
+    assert [outlet.name for outlet in made.outlets] == ["lockstep.mine.all", *partitions]
+    told = airflow_api.end(made, around)
+    assert [event["name"] for event in told] == [ASSET, *partitions] and told[0]["extra"]["epochs"] == [1]
+
+
+def test_a_cursors_epochs_are_partitions_by_their_numbers(ledger: Ledger) -> None:
+    from lockstep.orchestration.assets import partition_key
+
+    epoch = begun(ledger)
+    assert partition_key(replace(epoch, interval=None)) == "1"
+    again = replace(epoch, id=9, interval=None, generation=Generation(1, 2, 5, "a bug"))
+    assert partition_key(again) == "1", "what takes its place is the same partition"
+    start = epoch.interval.start + timedelta(microseconds=1) if epoch.interval else None
+    assert start is not None
+    assert partition_key(replace(epoch, interval=Interval(start, start + timedelta(1)))) == "2013-01-01T00:00:00.000001"
+
+
+def test_what_is_missing_of_an_interval_is_what_no_sink_shows(ledger: Ledger) -> None:
+    from lockstep.orchestration.assets import missing_intervals
+
+    def missing(pipeline: str, span: Interval, sink: str | None = None) -> list[Interval]:
+        return [Interval(*gap) for gap in missing_intervals(pipeline, span.start, span.end, sink)]
+
+    for number in (1, 2, 4):
+        cleaned(ledger, begun(ledger, number, f"run {number}"))
+    shown(ledger, 5, "run 5")
+    span = day(1, days=6)
+    assert missing(NAME, day(1, days=2)) == []
+    assert missing(NAME, span) == [day(3), day(5, days=2)]
+    assert missing(NAME, span, SINK) == [day(3), day(6)]
+    assert missing(NAME, span, "added_later") == [span]
+    assert missing("unheard", span) == [span]
+
+
+def test_sources_are_inlets_of_what_reads_them_and_sinks_outlets_of_what_shows_them() -> None:
+    from lockstep.orchestration.assets import outlets_of, source_of
+    from lockstep.orchestration.dag import epoch_dag
+
+    made = epoch_dag(NUMBERS)
+    assert {task.task_id: task.inlets for task in made.tasks if task.inlets} == {
+        "stage": [source_of("numbers", "orders")]
+    }
+    assert {task.task_id: task.outlets for task in made.tasks if task.outlets} == {
+        f"publish.{sink}": outlets_of("numbers", [sink]) for sink in ("raw", "copy")
+    }
+    mine = epoch_dag(ORDERS, schedule="@daily", task_args={"stage": {"inlets": []}})
+    assert made.has_task("stage") and not mine.get_task("stage").inlets
+
+
+def age(ledger: Ledger, by: timedelta) -> None:
+    import psycopg2
+
+    with closing(psycopg2.connect(ledger._connection.dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE lockstep.untold SET shown_at = shown_at - %s", (by,))
