@@ -34,6 +34,8 @@ SOURCES = [
     KafkaSource(("a", "b"), connection="kafka", start={"a": {0: 7, 12: 0}}, value="json", value_schema="id BIGINT"),
     KafkaSource(pattern="a-.*", connection="kafka", start="latest", accept_loss="a-1", group="g", headers=True),
     KafkaSource("a", connection="kafka", start=datetime(2013, 1, 1, 5, tzinfo=UTC), max_rows_per_epoch=3),
+    KafkaSource("a", connection="kafka", start="group:g", offset_reset="latest", end={"a": {0: 7, 12: 0}}),
+    KafkaSource("a", connection="kafka", start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)),
     KafkaSource("a", connection="kafka", by_interval=True, settle=timedelta(seconds=1.5)),
 ]
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -337,7 +337,10 @@ def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: Pos
     with cluster_of(kafka_broker) as cluster:  # closed before anybody forks
         cluster.create_topic(topic, 3, {})
         id = cluster.require_topic(topic).id
-    source = KafkaSource(topic, connection="kafka", max_rows_per_epoch=25)
+    ahead = datetime.now(UTC) + timedelta(days=1)  # the bound stands in every position
+    source = KafkaSource(
+        topic, connection="kafka", start="group:g", offset_reset="earliest", end=ahead, max_rows_per_epoch=25
+    )
     world = make_world(source, memory_server, memory, connections)
 
     def committed() -> Counter[str]:

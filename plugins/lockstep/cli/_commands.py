@@ -630,7 +630,7 @@ def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
         return _source_to_report(name, planned).opened(context)
 
     told = report_input(found.epoch, open_source)
-    return replace(found, late=told.late, changed=told.changed, held_back=told.held_back)
+    return replace(found, late=told.late, changed=told.changed, held_back=told.held_back, finished=told.finished)
 
 
 def _source_to_report(name: str, planned: SourceRange) -> Source:

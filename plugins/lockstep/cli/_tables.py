@@ -66,6 +66,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             _say(f"hole: no epoch for {hole}")
         for source, holder in _holders(found):
             _say(f"[bold yellow]held back[/]: when source {source} was last planned, rows waited for {escape(holder)}")
+        for source in _finished(found):
+            _say(f"[bold]finished[/]: source {source} is read to its end, later epochs have nothing of it")
         for one in found.epochs:
             if one.stuck:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
@@ -100,6 +102,12 @@ def _holders(found: PipelineStatus) -> list[tuple[str, str]]:
     """Source and who kept its rows from the newest epoch."""
     newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
     return list(newest.held_back.items()) if newest else []
+
+
+def _finished(found: PipelineStatus) -> Sequence[str]:
+    """The sources that the newest epoch has read to their end."""
+    newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
+    return newest.finished if newest else ()
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:

@@ -161,9 +161,39 @@ class Cluster:
         topic."""
         return self.ends(topic, range(self.require_topic(topic).partitions))
 
+    def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+        """What a consumer group has committed, each with the partition's leader epoch then, as far as it was told;
+        partitions of which it has committed nothing are left out. Raises the asker's `unavailable` while a transaction
+        is open that commits some of them."""
+        places = [TopicPartition(topic, number) for number in partitions]
+        if not places:
+            return {}
+        with self.who.naming(f"asking for the offsets of group {group}"):
+            asked = self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, places)], require_stable=True, request_timeout=SECONDS
+            )
+            found = asked[group].result(SECONDS).topic_partitions
+            for one in found:
+                if one.error is not None:
+                    raise KafkaException(one.error)
+        return {one.partition: (one.offset, one.leader_epoch) for one in found if one.offset >= 0}
+
+    def members(self, group: str) -> int:
+        """How many consumers are in a group now."""
+        with self.who.naming(f"asking for the members of group {group}"):
+            asked = self._admin.describe_consumer_groups([group], request_timeout=SECONDS)
+            try:
+                return len(asked[group].result(SECONDS).members)
+            except KafkaException as error:
+                if code_of(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return 0
+                raise
+
     def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
         places = [TopicPartition(topic, n, end) for topic, offsets in ends.items() for n, end in offsets.items()]
+        if not places:
+            return
         with self.who.naming(f"committing offsets of group {group}"):
             asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
             asked[group].result(SECONDS)

@@ -40,6 +40,7 @@ class EpochStatus:
     changed: tuple[ChangedFile, ...] = ()  #: files that are no longer what it read; nor can it know these
     #: by source, what its rows waited for when it was planned; only the source can tell
     held_back: Mapping[str, str] = field(default_factory=dict)
+    finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
     verdict: Verdict | None = None  #: of its audits
 
     @property

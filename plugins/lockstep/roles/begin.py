@@ -89,7 +89,7 @@ def begin_unless_idle(
     if epoch.state in UNDECIDED:
         epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
-    _tell_late_and_changed(runtime, epoch)
+    _tell_of_input(runtime, epoch)
     return epoch
 
 
@@ -124,7 +124,7 @@ def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     return found if found.state in DECIDED else None
 
 
-def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
+def _tell_of_input(runtime: Runtime, epoch: Epoch) -> None:
     found = report_input(epoch, runtime.open_source)
     if found.late:
         files = list_some(found.late, _NAMED)
@@ -132,6 +132,10 @@ def _tell_late_and_changed(runtime: Runtime, epoch: Epoch) -> None:
     if found.changed:
         files = list_some(found.changed, _NAMED)
         _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
+    for source in found.finished:
+        _log.info(
+            "%s: source %s is finished: it is read to its end, and later epochs have nothing of it", epoch, source
+        )
 
 
 class _NothingToRead(Exception):

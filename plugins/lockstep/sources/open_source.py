@@ -73,5 +73,9 @@ class OpenSource(ABC):
         """What kept further rows out of the range when it was planned, in words."""
         return None
 
+    def is_finished(self, start: Position | None, end: Position) -> bool:
+        """Whether nothing comes behind the range, ever, as the source is defined."""
+        return False
+
     def report_published(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""

@@ -36,7 +36,7 @@ def require_whole(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> N
         _require_readable(where, name, number, first, end, bounds.partitions[number])
     for number, cut in _cuts(cluster, range, bounds).items():
         raise LogTruncated(
-            f"{where}: {name}/{number} was cut below offsets that epochs have read or planned, and has grown again: "
+            f"{where}: {name}/{number} was cut below offsets that were read or planned, and has grown again: "
             f"these stand for other records now ({cut.answer}){_way_out(name)}"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -16,11 +16,12 @@ from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.java_client import java_settings
 from lockstep.kafka.redaction import hide_login
 from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._end_offsets import Bound, Ending, is_finished
 from lockstep.sources.kafka._intervals import range_of_interval
 from lockstep.sources.kafka._losses import require_same_topic, require_whole, resume_offsets
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, cap, left_topics, position_of, ranges_of
 from lockstep.sources.kafka._records import read_ranges
-from lockstep.sources.kafka._start_offsets import Start, first_offsets
+from lockstep.sources.kafka._start_offsets import Start, first_offsets, group_of, group_range, warn_of_members
 from lockstep.sources.records import OpenRecordSource, Records
 
 if TYPE_CHECKING:
@@ -59,13 +60,14 @@ class OpenKafkaSource(OpenRecordSource):
     def _includes(self, name: str) -> bool:
         return name in self.topics if self.pattern is None else re.fullmatch(self.pattern, name) is not None
 
-    def _look_up(self) -> Iterator[Topic]:
-        """The topics that are there. Raises `SourceRefused` for a name that the cluster doesn't have."""
+    def _look_up(self, but: Collection[str] = ()) -> Iterator[Topic]:
+        """The topics that are there. Raises `SourceRefused` for a name that the cluster doesn't have. `but`: those that
+        nobody needs."""
         if self.pattern is None:
-            yield from map(self.cluster.require_topic, self.topics)
+            yield from (self.cluster.require_topic(name) for name in self.topics if name not in but)
             return
         for name in self.cluster.topics():
-            if self._includes(name) and (topic := self.cluster.topic(name)):
+            if name not in but and self._includes(name) and (topic := self.cluster.topic(name)):
                 yield topic
 
     # --- reading ---
@@ -83,10 +85,13 @@ class OpenKafkaSource(OpenRecordSource):
                     joined[name] = joined[name].followed_by(found) if name in joined else found
                 except ValueError as gap:
                     raise SourceRefused(f"{self.cluster.who.name}: topic {name}: {gap}") from None
-        return position_of(ends[-1]["cluster"], joined, left_topics(ends[-1]))
+        return position_of(ends[-1]["cluster"], joined, left_topics(ends[-1]), ends[-1].get("bound"))
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not any(range.offsets for range in ranges_of(end).values())
+
+    def is_finished(self, start: Position | None, end: Position) -> bool:
+        return is_finished(end)
 
     def bytes_planned(self, start: Position | None, end: Position) -> int:
         return _RECORD_BYTES * sum(range.offsets for range in ranges_of(end).values())
@@ -122,17 +127,30 @@ class IntervalKafkaSource(OpenKafkaSource):
 
 @dataclass(frozen=True, eq=False)
 class CursorKafkaSource(OpenKafkaSource):
-    """An epoch goes on where the one before ended. `most`: offsets of an epoch."""
+    """An epoch goes on where the one before ended. `most`: offsets of an epoch. `ending`: where there is an end."""
 
     start: Start
+    offset_reset: str
+    ending: Ending | None
     most: int | None
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        found = self.ending.bound_before(start) if self.ending else None
+        if start is not None and found and is_finished({**start, "bound": found.to_json()}):
+            # no broker is asked: topics, and the cluster, may be gone by now
+            return position_of(start["cluster"], {}, _ends(start), found.to_json())
         id = self.cluster.id()
         before = self._ends_before(id, start)
-        ranges = cap(self._following(before, first=start is None), self.most)
-        left = {name: range for name, range in before.items() if not self._includes(name)}
-        return position_of(id, ranges, left)
+        done = {name for name, last in before.items() if found and found.is_reached(name, last)}
+        topics = self._topics(before, done)
+        bound = self.ending.find(self.cluster, topics, found) if self.ending and found else None
+        if start is None and (group := group_of(self.start)) is not None:
+            warn_of_members(self.cluster, group)
+        ranges = {
+            one.topic.name: self._after(one, before.get(one.topic.name), bound, first=start is None) for one in topics
+        }
+        left = {name: last for name, last in before.items() if name in done or not self._includes(name)}
+        return position_of(id, cap(ranges, self.most), left, bound.to_json() if bound else None)
 
     def _ends_before(self, id: str, start: Position | None) -> dict[str, TopicRange]:
         """Where every topic ended that was read before."""
@@ -140,41 +158,48 @@ class CursorKafkaSource(OpenKafkaSource):
             return {}
         if start["cluster"] != id and not self.accept_loss:
             raise SourceChanged(f"{self.cluster.who.name}: positions are of cluster {start['cluster']}, this is {id}")
-        return left_topics(start) | {name: range.behind() for name, range in ranges_of(start).items()}
+        return _ends(start)
 
-    def _following(self, before: Mapping[str, TopicRange], *, first: bool) -> dict[str, TopicRange]:
-        """Everything between the last epoch's end and what is decided now."""
+    def _topics(self, before: Mapping[str, TopicRange], done: Collection[str]) -> list[TopicBounds]:
+        """What those have now of which something may be read. `done`: of which all is read."""
         for name, last in before.items():
-            if self._includes(name) and name not in self.accept_loss:
+            if self._includes(name) and name not in {*self.accept_loss, *done}:
                 require_same_topic(self.cluster.who.name, name, last.id, self.cluster.topic(name))
-        return {
-            topic.name: self._after(TopicBounds.of(self.cluster, topic), before.get(topic.name), first=first)
-            for topic in self._look_up()
-        }
+        return [TopicBounds.of(self.cluster, topic) for topic in self._look_up(done)]
 
-    def _after(self, bounds: TopicBounds, last: TopicRange | None, *, first: bool) -> TopicRange:
+    def _after(self, bounds: TopicBounds, last: TopicRange | None, bound: Bound | None, *, first: bool) -> TopicRange:
+        """Everything between the last epoch's end and what is decided now, and not behind `bound`."""
         accepted = bounds.topic.name in self.accept_loss
         begins = {number: oldest for number, (oldest, _) in bounds.partitions.items()}
-        if first:
+        group = group_of(self.start)
+        if first and group is not None:
+            last = group_range(self.cluster, bounds, group, self.offset_reset, accept_loss=accepted)
+        elif first:
             begins |= first_offsets(self.cluster, bounds, self.start)
         if last is not None:
             begins |= resume_offsets(self.cluster, last, bounds) if accepted else last.ends
         range = bounds.range(
             {number: (begins[number], max(begins[number], end)) for number, (_, end) in bounds.partitions.items()}
         )
+        range = bound.clip(bounds.topic.name, range) if bound else range
         require_whole(self.cluster, range, bounds)
-        self._warn_of_open_transactions(bounds.topic.name, range)
+        self._warn_of_open_transactions(bounds.topic.name, range, bound)
         if last is not None and not accepted:
             require_whole(self.cluster, last, bounds)
         return range
 
-    def _warn_of_open_transactions(self, name: str, range: TopicRange) -> None:
+    def _warn_of_open_transactions(self, name: str, range: TopicRange, bound: Bound | None) -> None:
         """Log what an open transaction keeps from an epoch that has nothing else of its partition."""
         idle = {number: end for number, (first, end) in range.partitions.items() if first == end}
+        ends = bound.offsets.get(name, {}) if bound else {}
         for number, newest in self.cluster.ends(name, idle).items():
-            if newest > idle[number]:
+            if min(newest, ends.get(number, newest)) > idle[number]:
                 _log.warning(
                     "%s: %d offsets of %s/%d wait for a transaction that is open since offset %d; if its producer is "
                     "gone, brokers abort it after its timeout, or kafka-transactions.sh does",
                     *(self.cluster.who.name, newest - idle[number], name, number, idle[number]),
                 )
+
+
+def _ends(start: Position) -> dict[str, TopicRange]:
+    return left_topics(start) | {name: range.behind() for name, range in ranges_of(start).items()}

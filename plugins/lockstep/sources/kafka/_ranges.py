@@ -81,10 +81,12 @@ class TopicBounds:
         return TopicRange(self.topic.id, partitions, self.leaders)
 
 
-def position_of(cluster: str, ranges: Mapping[str, TopicRange], left: Mapping[str, TopicRange]) -> Position:
-    """`left`: topics of earlier epochs that are read no more."""
+def position_of(
+    cluster: str, ranges: Mapping[str, TopicRange], left: Mapping[str, TopicRange], bound: Json | None = None
+) -> Position:
+    """`left`: topics of earlier epochs that are read no more. `bound`: where the source ends for good."""
     position: Position = {"cluster": cluster, "topics": _to_json(ranges)}
-    return position | ({"left": _to_json(left)} if left else {})
+    return position | ({"left": _to_json(left)} if left else {}) | ({"bound": bound} if bound else {})
 
 
 def _to_json(ranges: Mapping[str, TopicRange]) -> Json:

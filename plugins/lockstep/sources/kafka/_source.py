@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
@@ -13,8 +13,9 @@ from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._end_offsets import End, Ending, check_end
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
-from lockstep.sources.kafka._start_offsets import Start, check_start, start_from_json, time_as_json
+from lockstep.sources.kafka._start_offsets import Start, check_start, group_of, start_from_json, time_as_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -23,11 +24,14 @@ class KafkaSource(Source):
 
     `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
     connection, see `lockstep.kafka.connection.settings_of`. `start`, for the first epoch: "earliest", "latest", a
-    time, or {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions and
-    topics that join later. `key`, `value`: "bytes", "string", "json" (with `…_schema`, Spark DDL) or "avro" (with
-    `…_schema`, the Avro schema). `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch`
-    counts offsets. `headers`: read them too. `group`: a consumer group whose offsets follow what is published, for lag
-    monitors.
+    time, {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions and
+    topics that join later; or "group:" and the id of a consumer group, where that stands when the epoch is planned.
+    `offset_reset`: where partitions start then of which it has committed nothing, "none" refuses them. `end`: nothing
+    behind it is read, and later epochs are empty: "latest", which is as of the first epoch, a time, or {topic:
+    {partition: offset behind the last record}} (Flink: setBounded). `key`, `value`: "bytes", "string", "json" (with
+    `…_schema`, Spark DDL) or "avro" (with `…_schema`, the Avro schema). `on_bad_records`: "fail" or "quarantine" for
+    what isn't that. `max_rows_per_epoch` counts offsets. `headers`: read them too. `group`: a consumer group whose
+    offsets follow what is published, for lag monitors.
 
     `by_interval=True`: an epoch has the records whose timestamps are in its interval, and begins `settle` after it; for
     topics with message.timestamp.type=LogAppendTime, where a record can't come late.
@@ -36,13 +40,15 @@ class KafkaSource(Source):
     `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again, where
     it was cut or where it now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on
     where it ended when it is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number:
-    [first, end]}}}[, "left"]}.
+    [first, end]}}}}, with "left" and "bound" where there are such.
     """
 
     topics: str | tuple[str, ...] = field(default=(), kw_only=False)
     pattern: str | None = None
     connection: str
     start: Start = "earliest"
+    offset_reset: str = "none"
+    end: End | None = None
     key: str = "bytes"
     key_schema: str | None = None
     value: str = "bytes"
@@ -57,8 +63,8 @@ class KafkaSource(Source):
     identity: Identity = field(init=False, default=Identity.CURSOR)
     operational: ClassVar[frozenset[str]] = frozenset(
         {
-            *("start", "key", "key_schema", "value", "value_schema", "on_bad_records", "max_rows_per_epoch"),
-            *("headers", "group", "settle", "accept_loss"),
+            *("start", "offset_reset", "end", "settle", "max_rows_per_epoch", "accept_loss"),
+            *("key", "key_schema", "value", "value_schema", "on_bad_records", "headers", "group"),
         }
     )
 
@@ -67,6 +73,7 @@ class KafkaSource(Source):
         object.__setattr__(self, "accept_loss", _tuple_of(self.accept_loss))
         object.__setattr__(self, "identity", Identity.INTERVAL if self.by_interval else Identity.CURSOR)
         object.__setattr__(self, "start", start_from_json(self.start))
+        object.__setattr__(self, "end", start_from_json(self.end))
         if isinstance(self.settle, int | float):  # seconds, as plans have it
             object.__setattr__(self, "settle", timedelta(seconds=self.settle))
         where = f"source {self._selection}"
@@ -78,7 +85,10 @@ class KafkaSource(Source):
             raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
             raise InvalidPipeline(f"{where}: max_rows_per_epoch must be at least 1")
-        check_start(where, self.start, self.topics)
+        check_start(where, self.start, self.offset_reset, self.topics)
+        if self.by_interval and group_of(self.start):
+            raise InvalidPipeline(f"{where}: with by_interval an epoch starts where its interval does, not at a group")
+        check_end(where, self.end, self.topics, by_interval=self.by_interval)
         self._decodings(where)
 
     def _decodings(self, where: str) -> tuple[Decoding, Decoding]:
@@ -91,9 +101,11 @@ class KafkaSource(Source):
         return self.pattern or ", ".join(_tuple_of(self.topics))
 
     def arguments(self) -> dict[str, Json]:
-        if not isinstance(self.start, datetime):
-            return super().arguments()
-        return {**replace(self, start="earliest").arguments(), "start": time_as_json(self.start)}
+        times = {"start": self.start, "end": self.end}
+        told = {name: time_as_json(time) for name, time in times.items() if isinstance(time, datetime)}
+        plain: Any = {"start": "earliest", "end": None}
+        whole = replace(self, **{name: plain[name] for name in told}) if told else self
+        return {**super(KafkaSource, whole).arguments(), **told}
 
     def reads_from(self) -> str:
         return f"topics {self._selection} of connection {self.connection}"
@@ -112,7 +124,9 @@ class KafkaSource(Source):
         always = cluster, topics, self.pattern, accept_loss, key, value, self.headers, self.on_bad_records, self.group
         if self.by_interval:
             return IntervalKafkaSource(*always, self.settle)
-        return CursorKafkaSource(*always, self.start, self.max_rows_per_epoch)
+        selection = {"pattern": self.pattern} if self.pattern is not None else {"topics": sorted(topics)}
+        ending = None if self.end is None else Ending(self.end, selection, self.settle)
+        return CursorKafkaSource(*always, self.start, self.offset_reset, ending, self.max_rows_per_epoch)
 
 
 def _tuple_of(names: str | tuple[str, ...]) -> tuple[str, ...]:
