@@ -382,6 +382,9 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
         {"topics": "a", "max_rows_per_epoch": 0},
         {"topics": "a", "on_bad_records": "ignore"},
         {"topics": "a", "start": {"b": {0: 1}}},
+        {"topics": "a", "value": "my.module:decode"},
+        {"topics": "a", "value": "my.module:", "value_schema": "id INT"},
+        {"topics": "a", "value": "module:function"},
         {"topics": "a", "start": "group:"},
         {"topics": "a", "start": "group:g", "offset_reset": "newest"},
         {"topics": "a", "start": "earliest", "offset_reset": "latest"},
@@ -399,6 +402,16 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
 def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidPipeline):
         KafkaSource(connection="kafka", **wrong)
+
+
+def test_a_function_that_no_other_process_can_import_is_refused() -> None:
+    def own(data: bytes) -> dict[str, Any]:
+        return {}
+
+    nameless: tuple[Any, ...] = (own, lambda data: {}, str.upper)
+    for function in nameless:
+        with pytest.raises(InvalidPipeline, match="no other process can import"):
+            KafkaSource("a", connection="kafka", value=function, value_schema="id INT")
 
 
 # --- reading many small ranges ---

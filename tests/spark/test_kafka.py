@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -35,6 +36,7 @@ from stack.kafka import SPARK_AVRO, KafkaBroker
 from tests.sinks.kafka_admin import delete, is_compacted, until
 from tests.sinks.kafka_target import committed
 from tests.sources.test_kafka_source import Topics, expire, opened
+from tests.spark.kafka_decoders import decode
 from tests.spark.pipelines import Nowhere
 from tests.spark.staged import stage
 
@@ -103,6 +105,10 @@ MANY = json.dumps(
 )
 
 
+def number(id: int, name: bytes) -> bytes:
+    return struct.pack(">q", id) + name
+
+
 @pytest.mark.parametrize(
     ("encoding", "schema", "good", "bad"),
     [
@@ -123,6 +129,12 @@ MANY = json.dumps(
             [b"", b"\x02", b"\x09", b"\x00\x00\x00", b"\x02\x02\x02\x02a\x00", b"\x00\x00" * 2],
         ),
         ("avro", '"long"', {b"\x02": 1, None: None}, [b"", b"\x02\x02"]),
+        (
+            "tests.spark.kafka_decoders:decode",
+            SCHEMA,
+            {number(1, b"a"): (1, "a"), number(-7, b""): (-7, ""), b"nothing": None, None: None},
+            [b"", b"short", number(1, b"\xff"), *(number(5, one) for one in (b"list", b"text", b"large", b"fraction"))],
+        ),
         # one block of two, two blocks of one each with their size in front
         (
             "avro",
@@ -246,6 +258,38 @@ def test_bad_records_go_to_quarantine_by_their_place(
     assert [json.loads(row["value"])["id"] for row in found.rows()] == [1, 2]
     [kept] = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
     assert json.loads(kept.read_text()) == {"file": f"kafka:{read}/0@1", "record": '{"value":"\\"nonsense\\""}'}
+
+
+def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_nothing_of_the_record_into_messages(
+    topics: Topics, session: SparkSession, tmp_path: Path
+) -> None:
+    read = topics.create("in", 1)
+    topics.send_raw(read, [{"value": one} for one in (number(1, b"a"), b"secret", number(2, b"text"), b"nothing")])
+    more: dict[str, Any] = {"connection": "kafka", "value": decode, "value_schema": SCHEMA}
+    quarantining = KafkaSource(read, **more, on_bad_records="quarantine")
+    planned = _range(topics, quarantining)
+    found = stage(session, tmp_path, _pipeline(quarantining), planned, _connections(topics))
+    assert found.result.sources == {"events": SourceCount(4, 2)}
+    assert [row["value"] for row in found.rows()] == [{"id": 1, "name": "a"}, None]
+    kept = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
+    told = [json.loads(line) for path in kept for line in path.read_text().splitlines()]
+    assert {(one["file"], one["why"]) for one in told} == {
+        (f"kafka:{read}/0@1", "decode raised error"),  # struct's
+        (f"kafka:{read}/0@2", "decode gave a str for column id, which is no int64"),
+    }
+    with pytest.raises(BadRecords, match="/0@2: decode gave a str for column id") as failure:
+        stage(session, tmp_path, _pipeline(KafkaSource(read, **more)), planned, _connections(topics))
+    assert "secret" not in str(failure.value)
+
+
+def test_what_the_system_refuses_a_function_is_no_bad_record(
+    topics: Topics, session: SparkSession, tmp_path: Path
+) -> None:
+    read = topics.create("in", 1)
+    topics.send_raw(read, [{"value": number(1, b"a")}, {"value": b"away"}])
+    source = KafkaSource(read, connection="kafka", value=decode, value_schema=SCHEMA, on_bad_records="quarantine")
+    with pytest.raises(Exception, match="the service of schemas is away"):
+        stage(session, tmp_path, _pipeline(source), _range(topics, source), _connections(topics))
 
 
 def as_they_are(inputs: Mapping[str, Any]) -> Mapping[str, Any]:

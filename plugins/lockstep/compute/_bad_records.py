@@ -35,7 +35,7 @@ def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) 
     found = [row.asDict() for row in bad.limit(_SHOWN).collect()]
     rows = [(path_of(row["file"]), row["record"]) for row in found]
     reading = records.reading
-    why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else []
+    why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else [""] * len(rows)
     why = [row.get("why") or reason for row, reason in zip(found, why, strict=False)]
     shown = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
     more = f"\n  and {count.quarantined - len(rows)} more" if count.quarantined > len(rows) else ""
@@ -46,7 +46,7 @@ def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) 
 
 
 def _by_place(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
-    reasons = [f": {reason}" for reason in why] or [""] * len(rows)
+    reasons = [f": {reason}" if reason else "" for reason in why]
     for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda found: found[0][0]):
         found = list(group)
         lines = lines_of(path, [record for (_, record), _ in found])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,6 +17,9 @@ from lockstep.sources.records import BAD
 #: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
 #: little of them or too much, and bytes that are left over are as malformed as those that are missing.
 _END = "_lockstep_end"
+#: Gives what stands in the bytes, a mapping by column, or raises.
+Function = Callable[[bytes], Any]
+_REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
 
 
@@ -25,27 +30,34 @@ class Encoding(StrEnum):
     STRING = "string"  #: UTF-8
     JSON = "json"  #: one object
     AVRO = "avro"  #: binary, without a container and without a schema registry's prefix
+    FUNCTION = "module:function"  #: whatever a Python function makes of them
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """One of a record's two parts. `schema`: Spark DDL for JSON, the writer's Avro schema as JSON for Avro."""
+    """One of a record's two parts. `schema`: Spark DDL for JSON and what a function gives, the writer's Avro schema as
+    JSON for Avro. `function`: its `module:name`."""
 
     column: str
     encoding: Encoding
     schema: str
+    function: str = ""
 
     @classmethod
     def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
         """Raises `InvalidPipeline`."""
-        if encoding not in tuple(Encoding):
+        function = encoding if _REFERENCE.fullmatch(encoding) and encoding not in tuple(Encoding) else ""
+        kind = Encoding.FUNCTION if function else encoding
+        if kind not in tuple(Encoding) or (kind == Encoding.FUNCTION and not function):
             raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(Encoding)}")
-        needs = encoding in (Encoding.JSON, Encoding.AVRO)
+        needs = kind in (Encoding.JSON, Encoding.AVRO, Encoding.FUNCTION)
         if needs != (schema is not None):
-            raise InvalidPipeline(f"{where}: {column}_schema goes with {column}='json' or 'avro', and only with them")
-        if encoding == Encoding.AVRO:
+            raise InvalidPipeline(
+                f"{where}: {column}_schema goes with {column}='json' or 'avro', or with a function, and only with them"
+            )
+        if kind == Encoding.AVRO:
             _require_avro(where, column, schema or "")
-        return cls(column, Encoding(encoding), schema or "")
+        return cls(column, Encoding(kind), schema or "", function)
 
     @property
     def may_fail(self) -> bool:
@@ -76,6 +88,8 @@ class Decoding:
             case Encoding.AVRO:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
+            case Encoding.FUNCTION:
+                return f"{self.given}.found"
 
     def fault_sql(self, decoded: str) -> str:
         """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
@@ -91,6 +105,13 @@ class Decoding:
             case Encoding.AVRO:
                 found = f"{decoded}.{_END} = unhex({self._hash})"
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
+            case Encoding.FUNCTION:
+                return f"({self.given}.why IS NOT NULL)"
+
+    @property
+    def given(self) -> str:
+        """The column of what a function gives: STRUCT<found, why>."""
+        return f"_lockstep_given_{self.column}"
 
     def cast_sql(self, decoded: str) -> str:
         """What was decoded, with the types of the schema."""
@@ -133,6 +154,18 @@ class Decoding:
     @property
     def _is_no_text(self) -> str:
         return f"NOT coalesce(is_valid_utf8({self._text}), true)"
+
+
+def reference_of(where: str, part: str, given: str | Function) -> str:
+    """What a definition says of a part, as a plan has it. Raises `InvalidPipeline` for a function without a name."""
+    if isinstance(given, str):
+        return given
+    found = f"{getattr(given, '__module__', None)}:{getattr(given, '__qualname__', None)}"
+    if not _REFERENCE.fullmatch(found) or found.startswith(("__main__:", "None:")):
+        raise InvalidPipeline(
+            f"{where}: {part} is {found}, which no other process can import: give a function that stands in a module"
+        )
+    return found
 
 
 def _require_avro(where: str, name: str, schema: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._ranges import TopicRange
-from lockstep.sources.records import BAD, FILE, Records
+from lockstep.sources.records import BAD, FILE, WHY, Records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,13 +39,15 @@ def read_ranges(
     """Exactly the committed records of the ranges: key, value, topic, partition, offset, timestamp[, headers].
 
     A record that isn't what `key` or `value` say has BAD: a JSON object of its `key` and `value`, or `key_base64` and
-    `value_base64` where they are no text.
+    `value_base64` where they are no text; and where a function decodes one of them WHY. Raises `InvalidPipeline` for a
+    function that can't be imported.
     """
     columns = ("key", "value", *OTHERS, *(["headers"] if headers else []))
     clients = {f"kafka.{name}": value for name, value in (_FETCHING | dict(settings)).items()}
     raw = _raw(spark, ranges, {**clients, "includeHeaders": str(headers).lower()})
     if not (key.may_fail or value.may_fail):
         return Records(raw.select(*columns), columns)
+    raw = _given(raw.select(*columns), key, value)
     frame = raw.selectExpr("*", f"{key.decode_sql} AS {_KEY}", f"{value.decode_sql} AS {_VALUE}")
     bad = f"({key.fault_sql(_KEY)} OR {value.fault_sql(_VALUE)})"
     frame = frame.selectExpr(
@@ -54,6 +56,7 @@ def read_ranges(
         *columns[2:],
         f"CASE WHEN {bad} THEN to_json(struct({key.raw_sql}, {value.raw_sql})) END AS {BAD}",
         f"CASE WHEN {bad} THEN {PLACE} END AS {FILE}",
+        *_why(key, value),
     )
     for part in (key, value):
         if part.wrapper_field:
@@ -61,6 +64,23 @@ def read_ranges(
         elif part.added_field:
             frame = frame.withColumn(part.column, frame[part.column].dropFields(part.added_field))
     return Records(frame, columns, marked=True)
+
+
+def _given(raw: DataFrame, *parts: Decoding) -> DataFrame:
+    """With what functions make of the parts."""
+    own = [part for part in parts if part.function]
+    if not own:
+        return raw
+    from lockstep.spark.decoding import Decoder, load_function, with_decoded
+
+    found = [Decoder(one.column, one.given, load_function(one.column, one.function), one.schema) for one in own]
+    return with_decoded(raw, found)
+
+
+def _why(*parts: Decoding) -> list[str]:
+    """What functions say of malformed bytes, if any decodes some."""
+    told = [f"{part.given}.why" for part in parts if part.function]
+    return [f"coalesce({', '.join(told)}) AS {WHY}"] if told else []
 
 
 def _raw(spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping[str, str]) -> DataFrame:

@@ -12,7 +12,7 @@ from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
 from lockstep.sources.kafka._end_offsets import End, Ending, check_end
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
 from lockstep.sources.kafka._start_offsets import Start, check_start, group_of, start_from_json, time_as_json
@@ -29,9 +29,11 @@ class KafkaSource(Source):
     `offset_reset`: where partitions start then of which it has committed nothing, "none" refuses them. `end`: nothing
     behind it is read, and later epochs are empty: "latest", which is as of the first epoch, a time, or {topic:
     {partition: offset behind the last record}} (Flink: setBounded). `key`, `value`: "bytes", "string", "json" (with
-    `…_schema`, Spark DDL) or "avro" (with `…_schema`, the Avro schema). `on_bad_records`: "fail" or "quarantine" for
-    what isn't that. `max_rows_per_epoch` counts offsets. `headers`: read them too. `group`: a consumer group whose
-    offsets follow what is published, for lag monitors.
+    `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema), or a function of the bytes, as it is or as
+    "module:name", that gives a mapping by the columns of `…_schema` (Spark DDL) or raises (Flink:
+    DeserializationSchema). `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch` counts
+    offsets. `headers`: read them too. `group`: a consumer group whose offsets follow what is published, for lag
+    monitors.
 
     `by_interval=True`: an epoch has the records whose timestamps are in its interval, and begins `settle` after it; for
     topics with message.timestamp.type=LogAppendTime, where a record can't come late.
@@ -49,9 +51,9 @@ class KafkaSource(Source):
     start: Start = "earliest"
     offset_reset: str = "none"
     end: End | None = None
-    key: str = "bytes"
+    key: str | Function = "bytes"
     key_schema: str | None = None
-    value: str = "bytes"
+    value: str | Function = "bytes"
     value_schema: str | None = None
     on_bad_records: str = "fail"
     max_rows_per_epoch: int | None = None
@@ -77,6 +79,8 @@ class KafkaSource(Source):
         if isinstance(self.settle, int | float):  # seconds, as plans have it
             object.__setattr__(self, "settle", timedelta(seconds=self.settle))
         where = f"source {self._selection}"
+        for part in ("key", "value"):
+            object.__setattr__(self, part, reference_of(where, part, getattr(self, part)))
         if bool(self.topics) == (self.pattern is not None):
             raise InvalidPipeline(f"{where}: give either topics or a pattern")
         if self.on_bad_records not in ("fail", "quarantine"):
@@ -93,8 +97,8 @@ class KafkaSource(Source):
 
     def _decodings(self, where: str) -> tuple[Decoding, Decoding]:
         """Of keys and of values. Raises `InvalidPipeline`."""
-        key = Decoding.of(where, "key", self.key, self.key_schema)
-        return key, Decoding.of(where, "value", self.value, self.value_schema)
+        key = Decoding.of(where, "key", str(self.key), self.key_schema)
+        return key, Decoding.of(where, "value", str(self.value), self.value_schema)
 
     @property
     def _selection(self) -> str:

@@ -1,0 +1,204 @@
+"""Columns of bytes that a Python function decodes, on Spark's workers."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
+
+from lockstep.ddl import literal
+from lockstep.errors import InvalidPipeline
+from lockstep.spark.partitions import ship
+
+FOUND, WHY = "found", "why"
+#: What says nothing of the record: the task fails, and is tried again.
+_NOT_THE_RECORDS = (OSError, MemoryError, ImportError)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """`function` gives what stands in the bytes of `column`: a mapping by the columns of `schema`, Spark DDL, or None
+    for nothing; whatever it raises says that they are malformed, but for errors of the system."""
+
+    column: str
+    into: str
+    function: Callable[[bytes], Any]
+    schema: str
+
+    @property
+    def name(self) -> str:
+        """Of the function, for messages."""
+        return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
+
+
+def load_function(where: str, reference: str) -> Callable[[bytes], Any]:
+    """What `module:name` is. Raises `InvalidPipeline`."""
+    module, _, name = reference.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidPipeline(f"{where}: {reference} can't be imported: {error}") from error
+    if not callable(found):
+        raise InvalidPipeline(f"{where}: {reference} is a {type(found).__name__}, not a function")
+    return cast("Callable[[bytes], Any]", found)
+
+
+def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
+    """The frame with one column more for each decoder, STRUCT<found, why>: `found` a row of its schema, or `why` the
+    bytes aren't one, without any of what stands in them. Null bytes, and those decoded to None, have neither.
+
+    Functions travel by value with the package that they are in, unless it is an installed one, which workers must have.
+    Raises `InvalidPipeline` for a schema that Arrow has no types for.
+    """
+    ship(_decode)
+    added, parts = [], []
+    for decoder in decoders:
+        _ship_function(decoder.function)
+        kind = _type_of(frame, decoder)
+        field = StructField(decoder.into, StructType([StructField(FOUND, kind), StructField(WHY, StringType())]))
+        added.append(field)
+        [arrow] = to_arrow_schema(StructType([field]), timezone="UTC")
+        parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type))
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for column, into, name, function, type in parts:
+                columns[into] = _decode(columns[column].to_pylist(), name, function, type)
+            yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    return frame.mapInArrow(cast(Any, decode), StructType([*frame.schema.fields, *added]))
+
+
+def _type_of(frame: DataFrame, decoder: Decoder) -> StructType:
+    """Of a row: as `from_json` has it, where every column may be null."""
+    found = frame.sparkSession.range(0).selectExpr(f"from_json('', {literal(decoder.schema)}) AS {FOUND}").schema
+    kind = found[FOUND].dataType
+    try:
+        to_arrow_schema(found, timezone="UTC")
+    except Exception as error:
+        raise InvalidPipeline(f"{decoder.name}: Python can't give {decoder.schema}: {error}") from error
+    return cast(StructType, kind)
+
+
+def _ship_function(function: Callable[[bytes], Any]) -> None:
+    """Have Spark pickle the function by value, with what it uses of its package; not what is installed."""
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    package = sys.modules.get(module.__name__.partition(".")[0]) if module else None
+    file = getattr(module, "__file__", None)
+    if package is None or file is None or package.__name__ == "lockstep":
+        return
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    if not any(Path(file).resolve().is_relative_to(Path(folder).resolve()) for folder in folders):
+        cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
+
+
+# --- on the workers, which have this by value: nothing here uses anything of Lockstep ---
+
+_Fits = Callable[[Any], bool]
+#: What Arrow raises for values that aren't of a type.
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
+_MOST_FLOAT = 3.4028235677973366e38  #: from there on a FLOAT is infinite
+
+
+def _decode(
+    values: Sequence[bytes | None], name: str, function: Callable[[bytes], Any], type: pa.StructType
+) -> pa.StructArray:
+    kind = type.field(0).type
+    fits = [(field.name, _judge(field.type)) for field in kind]
+    rows: list[dict[str, Any] | None] = []
+    whys: list[str | None] = []
+    for value in values:
+        row, why = (None, None) if value is None else _call(value, name, function)
+        if row is not None and (strange := next((one for one, good in fits if not good(row.get(one))), None)):
+            why = _misfit(name, row, kind.field(strange))
+            row = None
+        rows.append(row)
+        whys.append(why)
+    try:
+        found = pa.array(rows, kind)
+    except _MISFITS:
+        for number, row in enumerate(rows):
+            if row is not None and (field := _unfitting(row, kind)) is not None:
+                rows[number], whys[number] = None, _misfit(name, row, field)
+        found = pa.array(rows, kind)
+    return pa.StructArray.from_arrays([found, pa.array(whys, pa.string())], fields=[type.field(0), type.field(1)])
+
+
+def _call(value: bytes, name: str, function: Callable[[bytes], Any]) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        found = function(value)
+        if found is None or isinstance(found, Mapping):
+            return (None if found is None else dict(found)), None
+    except _NOT_THE_RECORDS:
+        raise
+    except Exception as error:  # whatever somebody's code raises; its text may have the record in it
+        return None, f"{name} raised {error.__class__.__name__}"
+    return None, f"{name} gave a {found.__class__.__name__}, and no mapping"
+
+
+def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:
+    return f"{name} gave a {row[field.name].__class__.__name__} for column {field.name}, which is no {field.type}"
+
+
+def _unfitting(row: Mapping[str, Any], kind: pa.StructType) -> pa.Field | None:
+    """The first column that Arrow can't have the value of; None if there is none."""
+    for field in kind:
+        try:
+            pa.array([row.get(field.name)], field.type)
+        except _MISFITS:
+            return field
+    return None
+
+
+def _judge(kind: pa.DataType) -> _Fits:
+    """Whether Python's value, or None, is of a kind that the type can have. Arrow alone judges its size; it would take
+    a fraction for a whole number, a time for a day, a number for a time."""
+    fits = _judge_value(kind)
+    return lambda value: value is None or fits(value)
+
+
+def _judge_value(kind: pa.DataType) -> _Fits:
+    if pa.types.is_struct(kind):
+        columns = [(field.name, _judge(field.type)) for field in kind]
+        return lambda value: isinstance(value, Mapping) and all(fits(value.get(one)) for one, fits in columns)
+    if pa.types.is_map(kind):
+        of_key, of_item = _judge(kind.key_type), _judge(kind.item_type)
+        return lambda value: isinstance(value, Mapping) and all(of_key(k) and of_item(v) for k, v in value.items())
+    if pa.types.is_list(kind):
+        fits = _judge(kind.value_type)
+        return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
+    if pa.types.is_float32(kind):
+        return lambda value: _is_number(value, Real) and (not isfinite(value) or abs(value) < _MOST_FLOAT)
+    if pa.types.is_integer(kind):
+        return lambda value: _is_number(value, Integral)
+    if pa.types.is_floating(kind):
+        return lambda value: _is_number(value, Real)
+    if pa.types.is_decimal(kind):
+        return lambda value: isinstance(value, Decimal) or _is_number(value, Integral)
+    if pa.types.is_date(kind):
+        return lambda value: isinstance(value, date) and not isinstance(value, datetime)
+    classes: Any = {pa.types.is_boolean: bool, pa.types.is_string: str, pa.types.is_binary: (bytes, bytearray)}
+    classes |= {pa.types.is_timestamp: datetime, pa.types.is_time: time, pa.types.is_duration: timedelta}
+    wanted = next((wanted for is_of, wanted in classes.items() if is_of(kind)), object)
+    return lambda value: isinstance(value, wanted)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)

@@ -1,0 +1,127 @@
+"""What becomes of what a decoder gives, row by row, without Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.errors import InvalidPipeline
+from lockstep.spark.decoding import _decode, load_function
+
+TIME = pa.timestamp("us", "UTC")
+NESTED = {"l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.int8()), "r": pa.struct([("x", pa.date32())])}
+PLAIN = {"n": pa.int32(), "d": pa.decimal128(4, 2), "t": TIME, "s": pa.string(), "f": pa.float32(), "g": pa.float64()}
+ROW = pa.struct({**PLAIN, "b": pa.binary(), "o": pa.bool_(), **NESTED}.items())
+TYPE = pa.struct([("found", ROW), ("why", pa.string())])
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+
+
+def decoded(*given: Any) -> list[tuple[Any, Any]]:
+    """What `_decode` makes of a function that gives these, one after the other."""
+    rows = iter(given)
+    found = _decode([b"x"] * len(given), "decode", lambda data: next(rows), TYPE)
+    assert found.type == TYPE
+    return [(one["found"], one["why"]) for one in found.to_pylist()]
+
+
+def row(**columns: Any) -> dict[str, Any]:
+    return dict.fromkeys(field.name for field in ROW) | columns
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"n": 5, "more": object()}, {"n": 5}),
+        ({"f": math.inf, "g": 5, "b": b"x", "o": True}, {"f": math.inf, "g": 5.0, "b": b"x", "o": True}),
+        ({"m": {"k": 1}, "r": {"x": NOON.date(), "y": 1}}, {"m": [("k", 1)], "r": {"x": NOON.date()}}),
+        ({"l": (), "m": {"k": None}, "r": {}}, {"l": [], "m": [("k", None)], "r": {"x": None}}),
+        ({"d": Decimal("1.5"), "l": [1, None]}, {"d": Decimal("1.50"), "l": [1, None]}),
+        ({"t": NOON.astimezone(timezone(timedelta(hours=5)))}, {"t": NOON}),
+        ({"t": NOON.replace(tzinfo=None)}, {"t": NOON}),
+    ],
+)
+def test_what_fits_its_columns_is_kept(given: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    assert decoded(given) == [(row(**expected), None)]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("n", "5"),
+        ("n", 2**31),
+        ("n", 1.5),
+        ("n", True),
+        ("d", Decimal("1.505")),
+        ("d", Decimal(100)),
+        ("d", 1.5),
+        ("d", Decimal("NaN")),
+        ("t", "2013-01-01"),
+        ("t", 1),
+        ("f", 1e300),
+        ("g", True),
+        ("g", 2**53 + 1),
+        ("b", "x"),
+        ("o", 1),
+        ("m", {"k": 300}),
+        ("m", {"k": 0.5}),
+        ("m", {1: 1}),
+        ("r", {"x": NOON}),
+        ("r", []),
+        ("l", [0.5]),
+        ("l", "12"),
+        ("s", 5),
+        ("s", b"\xff"),
+        ("s", "\ud800"),
+        ("l", [1, "x"]),
+        ("l", 5),
+    ],
+    ids=repr,
+)
+def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not(column: str, value: Any) -> None:
+    before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
+    assert (before, after) == ((row(n=1), None), (row(n=2), None))
+    assert found[0] is None
+    assert f"for column {column}, which is no" in found[1]
+
+
+def test_what_is_no_row_is_malformed_and_nothing_is_nothing() -> None:
+    assert decoded(None, [1]) == [(None, None), (None, "decode gave a list, and no mapping")]
+
+
+@given(st.lists(st.sampled_from(["good", "none", "null", "raises", "misfit", "list"])))
+def test_each_record_is_judged_alone(kinds: list[str]) -> None:
+    given: dict[str, Any] = {"good": {"n": 1}, "none": None, "misfit": {"n": "x"}, "list": []}
+
+    def function(data: bytes) -> Any:
+        if data == b"raises":
+            raise KeyError("what stands in the record")
+        return given[data.decode()]
+
+    found = _decode([None if kind == "null" else kind.encode() for kind in kinds], "f", function, TYPE).to_pylist()
+    judged = {"good": (row(n=1), False), **dict.fromkeys(("none", "null"), (None, False))}
+    assert [(one["found"], one["why"] is not None) for one in found] == [judged.get(k, (None, True)) for k in kinds]
+    assert not any("stands in the record" in str(one["why"]) for one in found)
+
+
+@pytest.mark.parametrize("error", [ConnectionError, TimeoutError, MemoryError, ImportError])
+def test_errors_of_the_system_are_nobodys_bad_record(error: type[Exception]) -> None:
+    def function(data: bytes) -> Any:
+        raise error
+
+    with pytest.raises(error):
+        _decode([b"x"], "f", function, TYPE)
+
+
+@pytest.mark.parametrize("reference", ["no.such.module:f", "json:no_such_function", "json:__name__"])
+def test_a_function_that_isnt_there_is_refused(reference: str) -> None:
+    with pytest.raises(InvalidPipeline, match="value: "):
+        load_function("value", reference)
