@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from psycopg2 import sql
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Interval, Position, RunKey
+from lockstep.epoch import Epoch, Interval, Position, RunKey
 from lockstep.errors import (
     EpochBusy,
     Fenced,
@@ -32,6 +33,7 @@ from lockstep.errors import (
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
+from lockstep.roles.recover import LONGEST, recover
 from lockstep.sources import OpenSource, SourceContext
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
@@ -95,6 +97,54 @@ def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
     world.require_exactly_once(day)
     assert world.state_of(day) == "cleaned"
+
+
+def test_rounds_of_recovery_may_be_at_it_at_once(world: World) -> None:
+    decided, abandoned = next(world.days), next(world.days)
+    world.run_until(_run(decided), decided, "commit")
+    world.run_until(_run(abandoned), abandoned, "prepare.files")
+    world.expire_leases()
+    children = [_fork(partial(_stubbornly, world.recover)) for _ in range(3)]
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    assert world.recover().problems == []
+    world.require_exactly_once(decided)
+    world.require_nothing_shown(abandoned)
+    assert world.prepared() == []
+    world.run(_run(abandoned, "next"), abandoned)
+    world.require_exactly_once(abandoned)
+    world.require_tidy()
+
+
+def test_recovery_leaves_alone_what_is_still_to_come_and_not_for_ever(world: World) -> None:
+    day = next(world.days)
+    world.run_until(_run(day), day, "prepare.files")
+    world.expire_leases()
+    waiting = world.epoch_of(day)
+    asked: list[int] = []
+
+    def coming(epoch: Epoch) -> str:
+        asked.append(epoch.id)
+        return "a task that waits for a slot"
+
+    def recovered() -> list[int]:
+        return recover(world.runtime(), timedelta(0), coming).voided
+
+    assert recovered() == [] and asked == [waiting.id]
+    assert world.epoch_of(day) == waiting
+    _let_pass(world, LONGEST)
+    assert recovered() == [waiting.id] and asked == [waiting.id], "nothing waits so long"
+    world.run(_run(day, "next"), day)
+    world.require_exactly_once(day)
+
+
+def _let_pass(world: World, time: timedelta) -> None:
+    """Since the last sign of life of every attempt."""
+    world.execute(
+        world.ledger_dsn,
+        "SET session_replication_role = replica; UPDATE lockstep.epoch SET attempted_at = attempted_at - %(time)s,"
+        " changed_at = changed_at - %(time)s, lease_until = lease_until - %(time)s",
+        {"time": time},
+    )
 
 
 def test_an_epoch_that_is_cleaned_up_while_it_is_verified_raises_no_alarm(world: World) -> None:

@@ -371,7 +371,7 @@ class World:
         return {name: participant.publication for name, participant in found.items()}
 
     @staticmethod
-    def execute(dsn: str, sql: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+    def execute(dsn: str, sql: str, parameters: tuple[Any, ...] | dict[str, Any] = ()) -> list[Any]:
         connection = psycopg2.connect(dsn)
         try:
             with connection, connection.cursor() as cursor:

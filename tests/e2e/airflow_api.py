@@ -85,6 +85,12 @@ class AirflowApi:
         wait_for(lambda: bool(self._call("GET", f"/backfills/{number}")["completed_at"]), f"backfill {number}")
         return number
 
+    def set_pool(self, name: str, slots: int) -> None:
+        """Make a pool, or make it as large."""
+        known = {pool["name"] for pool in self._call("GET", "/pools?limit=100")["pools"]}
+        where = ("PATCH", f"/pools/{name}") if name in known else ("POST", "/pools")
+        self._call(*where, {"name": name, "slots": slots, "description": "of a test", "include_deferred": False})
+
     # --- tasks ---
 
     def tasks(self, dag_id: str, run_id: str) -> dict[str, dict[str, Any]]:

@@ -107,7 +107,11 @@ def test_a_run_marked_failed_in_mid_stage_is_taken_over_by_the_next_run(world: W
     world.require_published_once("held", "2024-02-07", landed)
 
 
-def test_recovery_voids_the_attempt_of_a_deleted_run(world: World) -> None:
+def test_recovery_voids_the_attempt_of_a_deleted_run_and_leaves_one_alone_that_waits_for_a_slot(world: World) -> None:
+    """Whatever hold it is asked for: to the ledger both look dead."""
+    world.api.set_pool("narrow", 0)
+    waits = world.land("held", "2024-02-15")
+    waiting_run = world.trigger("held", "2024-02-15", dag_id="narrow")
     landed = world.land("held", "2024-02-08")
     world.close_gate("2024-02-08")
     run_id = world.trigger("held", "2024-02-08")
@@ -117,9 +121,16 @@ def test_recovery_voids_the_attempt_of_a_deleted_run(world: World) -> None:
     world.api.delete_run("held", run_id)
     world.wait_lease_out("held", "2024-02-08")
     world.open_gate("2024-02-08")
+    world.api.wait_task("narrow", waiting_run, "prepare.warehouse", {"scheduled"})
+    world.wait_lease_out("held", "2024-02-15")
+    waiting = world.epoch("held", "2024-02-15")
     world.recover(hold_minutes=0)
     after = world.epoch("held", "2024-02-08")
     assert before is not None and after is not None and after.attempt > before.attempt
+    assert world.epoch("held", "2024-02-15") == waiting
+    world.api.set_pool("narrow", 2)
+    world.require_success("narrow", waiting_run)
+    world.require_published_once("held", "2024-02-15", waits)
     world.run("held", "2024-02-08")
     world.require_published_once("held", "2024-02-08", landed)
 
@@ -144,7 +155,9 @@ def test_recovery_is_red_while_an_epoch_waits_for_a_person_and_says_what_moves_i
     assert "pipeline refused: an epoch is stuck" not in told, "of days that it has no epoch of the log may tell"
 
 
-def test_recovery_finishes_a_decided_epoch_whose_run_is_gone(world: World) -> None:
+def test_recovery_finishes_a_decided_epoch_whose_run_is_gone_and_meanwhile_other_rounds_do_the_others(
+    world: World,
+) -> None:
     landed = world.land("held", "2024-02-09")
     world.close_gate("2024-02-09")
     run_id = world.trigger("held", "2024-02-09")
@@ -155,6 +168,11 @@ def test_recovery_finishes_a_decided_epoch_whose_run_is_gone(world: World) -> No
     assert world.state("held", "2024-02-09") == "committed"
     assert not world.in_warehouse("held", "2024-02-09")
     world.api.delete_run("held", run_id)
+    with world.recovering("held"):
+        states = world.api.states("lockstep_recovery", world.round())
+    done = [state for task, state in states.items() if task.startswith("recover")]
+    assert done.count("skipped") == 1 and set(done) == {"skipped", "success"}, states
+    assert world.state("held", "2024-02-09") == "committed"
     world.recover()
     world.require_published_once("held", "2024-02-09", landed)
     world.recover()

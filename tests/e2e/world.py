@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -60,11 +60,12 @@ class World:
 
     # --- runs ---
 
-    def trigger(self, pipeline: str, day: str, last: str | None = None) -> str:
-        """A run of one day, or of all until `last`, by the params of the trigger form."""
+    def trigger(self, pipeline: str, day: str, last: str | None = None, *, dag_id: str | None = None) -> str:
+        """A run of one day, or of all until `last`, by the params of the trigger form. `dag_id`: the pipeline's, unless
+        given."""
         start, end = interval(day).start, interval(last or day).end
-        self.api.unpause(pipeline)
-        return self.api.trigger(pipeline, interval_start=start.isoformat(), interval_end=end.isoformat())
+        self.api.unpause(dag_id or pipeline)
+        return self.api.trigger(dag_id or pipeline, interval_start=start.isoformat(), interval_end=end.isoformat())
 
     def run(self, pipeline: str, day: str) -> str:
         """A run of one day that ends green."""
@@ -87,6 +88,10 @@ class World:
         run_id = self.api.trigger("lockstep_recovery", **conf)
         self.api.wait_run("lockstep_recovery", run_id)
         return run_id
+
+    def recovering(self, pipeline: str) -> AbstractContextManager[bool]:
+        """As a round that takes long: until the block ends scheduled rounds leave the pipeline to it."""
+        return self.ledger.recovering(pipeline)
 
     def command(self, *arguments: str) -> None:
         """What a person types: `lockstep …`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -47,12 +47,19 @@ class LedgerReader:
         """The same ledger on a connection of its own, for another thread."""
         return type(self)(self._connection.dsn, self.actor)
 
+    def compacting(self, pipeline: str, sink: str) -> AbstractContextManager[bool]:
+        """Whether nobody else compacts this sink's table; until the block ends nobody else gets to."""
+        return self._alone(f"lockstep compaction {pipeline} {sink}")
+
+    def recovering(self, pipeline: str) -> AbstractContextManager[bool]:
+        """The same of who recovers the pipeline."""
+        return self._alone(f"lockstep recovery {pipeline}")
+
     @contextmanager
-    def compacting(self, pipeline: str, sink: str) -> Iterator[bool]:
-        """Whether nobody else compacts this sink's table; until the block ends nobody else gets to. Nothing safe rests
-        on it: a link that breaks ends it."""
+    def _alone(self, key: str) -> Iterator[bool]:
+        """Nothing safe rests on it: a link that breaks ends it."""
         with closing(self.clone()) as beside:
-            held = beside._find_one("lock_compaction", key=f"lockstep compaction {pipeline} {sink}")
+            held = beside._find_one("lock_work", key=key)
             yield bool(held and held["held"])
 
     def close(self) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         AirflowFailException,
         AirflowNotFoundException,
         AirflowRescheduleException,
+        AirflowRuntimeError,
         AirflowSkipException,
     )
 
@@ -57,6 +58,7 @@ else:
             AirflowFailException,
             AirflowNotFoundException,
             AirflowRescheduleException,
+            AirflowRuntimeError,
             AirflowSkipException,
         )
 
@@ -69,6 +71,7 @@ else:
             AirflowRescheduleException,
             AirflowSkipException,
         )
+        from airflow.sdk.exceptions import AirflowRuntimeError
         from airflow.timetables.interval import CronDataIntervalTimetable
         from airflow.timetables.simple import AssetTriggeredTimetable
         from airflow.timetables.trigger import CronTriggerTimetable, DeltaTriggerTimetable
@@ -88,6 +91,7 @@ __all__ = [
     "AirflowFailException",
     "AirflowNotFoundException",
     "AirflowRescheduleException",
+    "AirflowRuntimeError",
     "AirflowSkipException",
     "AssetTriggeredTimetable",
     "CronDataIntervalTimetable",

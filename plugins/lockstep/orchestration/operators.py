@@ -36,7 +36,9 @@ from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
 from lockstep.operations.replan import replan_for
 from lockstep.operations.resolve import NothingAsked, resolve_as_asked
+from lockstep.orchestration._actors import actor_of
 from lockstep.orchestration._airflow import AirflowSkipException
+from lockstep.orchestration._coming import what_comes
 from lockstep.orchestration._conf import asked_of
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
@@ -46,7 +48,7 @@ from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_o
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
-from lockstep.orchestration.resolving import HOLD, PIPELINE, asked_to_resolve
+from lockstep.orchestration.resolving import PIPELINE, asked_to_hold, asked_to_resolve
 from lockstep.orchestration.restating import refuse_to_restore, with_wish
 from lockstep.pack import move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
@@ -67,10 +69,7 @@ from lockstep.wal.staging import Staging
 @contextmanager
 def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
-    task = context["ti"]
-    instance = f"[{task.map_index}]" if task.map_index is not None and task.map_index >= 0 else ""
-    actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}{instance}#{task.try_number}"
-    with closing(Ledger(dsn_of(connection(LEDGER)), actor)) as ledger:
+    with closing(Ledger(dsn_of(connection(LEDGER)), actor_of(context["ti"]))) as ledger:
         yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
 
 
@@ -377,22 +376,26 @@ class ListPipelinesOperator(TellingOperator):
 
 class RecoverOperator(TellingOperator):
     """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
-    asked for of a decided epoch in a sink. Raises `RecoveryIncomplete` with what is left."""
+    asked for of a decided epoch in a sink. A scheduled round leaves the pipeline to one that is at it. Raises
+    `RecoveryIncomplete` with what is left."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        minutes = asked_of(context).get(HOLD)
-        asked = asked_to_resolve(self.pipeline, context)
-        with open_runtime(self.pipeline, None, context) as runtime:
-            if asked is not None:
+        hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
+        by_schedule = hold is None and asked_of(context).get(PIPELINE) is None
+        with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
+            if by_schedule and not alone:
+                raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
+            if word is not None:
                 try:
-                    resolve_as_asked(runtime, *asked)
+                    resolve_as_asked(runtime, *word)
                 except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
                     self.log.warning("%s", done)
-            report = recover(runtime, timedelta(minutes=minutes) if minutes is not None else None)
+            with closing(Report(dsn_of(connection(LEDGER)))) as history:
+                report = recover(runtime, hold, lambda epoch: what_comes(epoch, history, context))
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
@@ -451,9 +454,7 @@ class TellOperator(TellingOperator):
     """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell."""
 
     def perform(self, context: Context) -> list[str]:
-        task = context["ti"]
-        actor = f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}#{task.try_number}"
-        with closing(Ledger(dsn_of(connection(LEDGER)), actor)) as ledger:
+        with closing(Ledger(dsn_of(connection(LEDGER)), actor_of(context["ti"]))) as ledger:
             return Teller(ledger, Role.RECOVER).tell_left(self, context)
 
 

@@ -12,6 +12,7 @@ from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
 from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator, TellOperator
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 
+ROUNDS_AT_ONCE = 4  #: so that one pipeline that takes long doesn't hold the others up
 RECOVERY_TAG = "lockstep recovery"  #: by it the pages find the DAG, whatever it is called
 
 _PIPELINE = Param(
@@ -22,7 +23,8 @@ _HOLD = Param(
     type=["null", "integer"],
     minimum=0,
     title="Hold, in minutes",
-    description="Void undecided attempts that began longer ago than this. Empty: two hours.",
+    description="Void undecided attempts that gave no sign of life for longer, and have no task of Airflow's to come. "
+    "Empty: as long as the pipeline says, or two hours.",
 )
 _EPOCH = Param(
     None,
@@ -38,10 +40,11 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
     """List the pipelines that the ledger knows, then recover each in a task of its own. `dag_args` are Airflow's.
 
     A `recover` fails with the problems that it is left with, `nothing_stuck` with what waits for a person. `tell` has
-    assets know what nobody else got to tell them. There are no retries: the next run is one.
+    assets know what nobody else got to tell them. There are no retries: the next run is one. While a `recover` takes
+    long, later runs leave its pipeline to it and do the others.
     """
     require_no_dag_around("recovery_dag")
-    defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "is_paused_upon_creation": False}
+    defaults: dict[str, Any] = {"max_active_runs": ROUNDS_AT_ONCE, "catchup": False, "is_paused_upon_creation": False}
     with DAG(
         dag_id,
         schedule=CronTriggerTimetable(schedule, timezone="UTC"),
@@ -63,6 +66,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             doc_md="Tells assets of what sinks show, where whoever has shown it didn't get to: recovery itself, a "
             "worker that died, a pack of which one epoch was given up.",
             trigger_rule=TriggerRule.ALL_DONE,
+            max_active_tis_per_dag=1,  # or two rounds that look at the same moment would both tell
         )
         recovered >> NothingStuckOperator(
             task_id="nothing_stuck",

@@ -20,6 +20,7 @@ from lockstep.steps.compactions import sweep_compactions
 from lockstep.steps.kept_wals import expire_wals
 from lockstep.steps.sweep import kept_epochs, sweep_folders, sweep_sink
 
+LONGEST = timedelta(days=1)  #: an attempt without a sign of life is left alone, whatever may still be to come
 _log = logging.getLogger(__name__)
 
 
@@ -53,14 +54,30 @@ class RecoveryReport:
         return not self.problems and not self.busy
 
 
-def recover(runtime: Runtime, hold: timedelta | None = None) -> RecoveryReport:
-    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's own)."""
+def recover(
+    runtime: Runtime, hold: timedelta | None = None, coming: Callable[[Epoch], str | None] = lambda epoch: None
+) -> RecoveryReport:
+    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's own), and for LONGEST (a longer
+    hold of the pipeline's) while `coming` says what of it is still to come."""
     report = finish_decided(runtime)
-    patience = hold if hold is not None else runtime.ledger.hold(runtime.pipeline)
-    for epoch in runtime.ledger.abandoned_epochs(runtime.pipeline, patience):
+    for epoch in _abandoned(runtime, hold, coming):
         _guard(report, partial(_void, runtime, epoch, report), epoch.id)
     _sweep(runtime, report)
     return report
+
+
+def _abandoned(runtime: Runtime, hold: timedelta | None, coming: Callable[[Epoch], str | None]) -> list[Epoch]:
+    ledger, usual = runtime.ledger, runtime.ledger.hold(runtime.pipeline)
+    silent = ledger.abandoned_epochs(runtime.pipeline, hold if hold is not None else usual)
+    forsaken = {one.id for one in ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST))} if silent else ()
+    found = []
+    for epoch in silent:
+        ahead = coming(epoch) if epoch.id not in forsaken else None
+        if ahead is None:
+            found.append(epoch)
+        else:
+            _log.info("%s is left alone: nobody is at it, and still to come is %s", epoch, ahead)
+    return found
 
 
 def finish_decided(runtime: Runtime) -> RecoveryReport:

@@ -257,7 +257,10 @@ def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch])
             told.append(f"{_epochs(ids)} {'are' if len(ids) > 1 else 'is'} {does}, in order.")
     if abandoned:
         ids = [one.id for one in abandoned]
-        told.append(f"The attempts of {_epochs(ids)} are void: nobody has been at them for the pipeline's hold.")
+        told.append(
+            f"The attempts of {_epochs(ids)} are void: nobody has been at them for the pipeline's hold. One whose run "
+            "has a task still to come is left alone."
+        )
     return [*told, "Transactions, files and folders that nobody owns any more are taken away."]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from markupsafe import Markup, escape
 from lockstep.brevity import short_age, short_interval
 from lockstep.epoch import Json, RunKey
 from lockstep.ledger.report import LineEntry
+from lockstep.orchestration._actors import TaskActor
 from lockstep.orchestration.page import MOUNT
 from lockstep.remedies import OF_NO_DAG
 
@@ -27,9 +27,6 @@ _SLOTS = 60  #: of a time line at least: a few epochs don't become walls
 _HEIGHT = 40
 _GAP = 0.08  #: beside a bar, of its column
 _MANY = 100  #: items of a list, before it is cut
-
-#: as `operators.open_runtime` has the ledger call a try of a task
-_TASK = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
 
 _environment = Environment(
     loader=PackageLoader("lockstep.ui"),
@@ -85,12 +82,12 @@ class Links:
 
     def task(self, actor: str) -> str | None:
         """Of the task that the history names, where a task did it."""
-        found = _TASK.fullmatch(actor)
+        found = TaskActor.named(actor)
         if found is None:
             return None
-        run = f"{self.dag(found['dag'])}/runs/{quote(found['run'], safe='')}"
-        mapped = f"/mapped/{found['map']}" if found["map"] else ""
-        return f"{run}/tasks/{quote(found['task'], safe='')}{mapped}"
+        run = f"{self.dag(found.dag_id)}/runs/{quote(found.run_id, safe='')}"
+        mapped = f"/mapped/{found.map_index}" if found.map_index is not None else ""
+        return f"{run}/tasks/{quote(found.task_id, safe='')}{mapped}"
 
     @property
     def _airflow(self) -> str:

@@ -30,6 +30,7 @@ YEAR: dict[str, Any] = {
 
 orders_dag = epoch_dag(orders, **YEAR)
 held_dag = epoch_dag(held, **YEAR)
+narrow_dag = epoch_dag(held, dag_id="narrow", task_args={"prepare": {"pool": "narrow"}}, **YEAR)
 refused_dag = epoch_dag(refused, **YEAR)
 submitted_dag = epoch_dag(submitted, spark_conn_id="spark_local", **YEAR)
 mistaken_dag = epoch_dag(mistaken, **YEAR)
