@@ -116,11 +116,20 @@ def tell_refusal(request: Request, refused: FormRefused) -> Response:
 
 @app.exception_handler(AnyHTTPException)
 def tell_status(request: Request, error: AnyHTTPException) -> Response:
-    """Without a login Airflow's page for it, if this is a page that somebody opens."""
+    """Without a login Airflow's page for it, if this is a page that somebody opens. A form that somebody had open when
+    the login ended has a page that leads there: what a redirect would lead to after it isn't what was sent."""
     if error.status_code == 401 and request.method == "GET" and "hx-request" not in request.headers:
-        here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
-        return RedirectResponse(f"{request.state.root.removesuffix(MOUNT)}/api/v2/auth/login?next={here}", 303)
+        return RedirectResponse(_login(request), 303)
+    if error.status_code == 401 and request.method == "POST":
+        told = "You are not logged in, or not any more. Log in, and the form opens again."
+        return render(request, "told.html", 401, title="Nothing was done", told=told, login=_login(request))
     return render(request, "told.html", error.status_code, title="Lockstep", told=str(error.detail))
+
+
+def _login(request: Request) -> str:
+    """Airflow's page for it, which leads back here."""
+    here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
+    return f"{request.state.root.removesuffix(MOUNT)}/api/v2/auth/login?next={here}"
 
 
 # --- what is asked of the ledger ---
@@ -566,6 +575,7 @@ def _ask(
         request,
         "action.html",
         pipeline=question.pipeline,
+        epoch=question.epoch,
         title=title,
         refused=refused,
         effects=effects,

@@ -1,4 +1,5 @@
-// Airflow's theme, links out of the frame that its UI shows these pages in, and what a time line is asked by pointing.
+// Airflow's theme, links out of the frame that its UI shows these pages in, what a time line is asked by pointing, and
+// whether a list is what it was a moment ago.
 (function () {
   "use strict";
   function follow() {
@@ -18,6 +19,12 @@
     outside.href = link.href;
     outside.click();
   });
+  // A list that renews itself says when it doesn't: the login has ended, the ledger is down, the server doesn't answer.
+  function tellStale(is) { document.getElementById("stale").hidden = !is; }
+  ["htmx:responseError", "htmx:sendError", "htmx:timeout"].forEach(function (failed) {
+    addEventListener(failed, function () { tellStale(true); });
+  });
+  addEventListener("htmx:afterSwap", function () { tellStale(false); });
   // A time line is one element: which epoch is meant is told by the place, and its lines stand in the order of the bars.
   function pointed(event) {
     var line = event.target.closest && event.target.closest("svg.timeline");
