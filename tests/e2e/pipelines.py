@@ -79,7 +79,12 @@ crash.observe(hold_publisher)
 
 
 def pipeline_of(
-    name: str, transform: Transform = unchanged, *, files: str = DAILY, audits: Sequence[Audit] = ()
+    name: str,
+    transform: Transform = unchanged,
+    *,
+    files: str = DAILY,
+    audits: Sequence[Audit] = (),
+    keep_wal: int | None = None,
 ) -> Pipeline:
     return Pipeline(
         name=name,
@@ -90,6 +95,7 @@ def pipeline_of(
             FileSink("archive", output="orders", path=f"out/{name}", format="parquet"),
         ],
         audits=audits,
+        keep_wal=keep_wal,
     )
 
 
@@ -102,7 +108,7 @@ mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")
 packed = pipeline_of("packed", gated)
-audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)])
+audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)], keep_wal=10)
 sharded = Pipeline(
     name="sharded",
     sources={"orders": FileSource(f"landing/sharded/{DAILY}", format="csv", schema=SCHEMA)},

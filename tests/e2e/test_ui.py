@@ -8,32 +8,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import FrameLocator, Locator, Page, expect, sync_playwright
+from playwright.sync_api import FrameLocator, Locator, Page, expect
 
 from lockstep.ledger.report import Report
 from stack.airflow import ADMIN
+from tests.chromium import chromium, needs_chromium
 from tests.e2e.conftest import TestedStack
 from tests.e2e.world import World
 
-CHROMIUM = os.environ.get("LOCKSTEP_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-QUIETLY = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
-QUIETLY += ["--disable-component-update", *(["--no-sandbox"] if os.getuid() == 0 else [])]
 expect.set_options(timeout=30_000)  # Airflow's frame takes its time where other tests want the processor, too
 DAYS = {"2024-06-01": 20, "2024-06-02": 300, "2024-06-03": 90}
 
-pytestmark = [
-    pytest.mark.airflow,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium: Debian's package chromium, or LOCKSTEP_CHROMIUM=/its/path"
-    ),
-]
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900), needs_chromium]
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +43,7 @@ def runs(world: World) -> dict[str, str]:
 def page(stack: TestedStack, runs: dict[str, str]) -> Iterator[Page]:
     """Logged in as the admin, after having asked for a page of Lockstep's."""
     password = json.loads(stack.airflow.passwords.read_text())[ADMIN]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIETLY)
+    with chromium() as browser:
         page = browser.new_context(viewport={"width": 1180, "height": 660}).new_page()
         page.set_default_timeout(60_000)
         page.goto(f"{stack.airflow.url}/lockstep/")
@@ -62,7 +52,6 @@ def page(stack: TestedStack, runs: dict[str, str]) -> Iterator[Page]:
         page.keyboard.press("Enter")
         page.wait_for_url(f"{stack.airflow.url}/lockstep/")
         yield page
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -200,10 +189,13 @@ def held(world: World) -> int:
     return epoch.id
 
 
-def ask_for(page: Page, deed: str, why: str) -> str:
-    """Press the button, say why, and follow the link to the run: its id."""
-    page.get_by_role("link", name=f"{deed}…").click()
+def ask_for(page: Page, deed: str, why: str, picture: str | None = None) -> str:
+    """Press the button, say why, and follow the link to the run: its id. `picture`: of what is told before."""
+    page.get_by_role("link", name=f"{deed}…").first.click()
+    expect(page.get_by_role("heading", name="What it would do")).to_be_visible()
     page.get_by_label("Why?").fill(why)
+    if picture:
+        take_picture(page, picture)
     page.get_by_role("button", name=deed).click()
     page.get_by_role("link", name="To the run").click()
     page.wait_for_url(re.compile(r"/runs/[^/]+$"))
@@ -214,7 +206,7 @@ def test_what_audits_hold_is_planned_anew_with_the_corrected_file_by_a_run(
     page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
 ) -> None:
     page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{held}")
-    expect(page.get_by_text("Held:")).to_be_visible()
+    expect(page.get_by_text("Held by row_count_orders").first).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("^row_count_orders"))).to_contain_text("holds")
     take_picture(page, "ui-held")
     rows = world.land("audited", "2024-06-01", 30)
@@ -229,13 +221,53 @@ def test_a_day_is_restated_by_a_run_and_both_generations_tell_of_each_other(
     assert old is not None
     rows = world.land("audited", "2024-06-01", 40)
     page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
-    world.require_success("audited", ask_for(page, "Restate", "ten more rows came"))
+    world.require_success("audited", ask_for(page, "Restate", "ten more rows came", "ui-restate"))
     world.require_published_once("audited", "2024-06-01", rows)
     page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
     expect(page.get_by_text("Its rows are shown no more")).to_contain_text("ten more rows came")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 1 of its range")).to_be_visible()
+
+
+def test_an_earlier_generation_is_shown_again_by_a_run_from_its_kept_rows(
+    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
+) -> None:
+    current = world.epoch("audited", "2024-06-01")
+    assert current is not None and current.generation is not None
+    rows = world.land("audited", "2024-06-01", 30)
+    world.land("audited", "2024-06-01", 50)
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{current.generation.replaces}")
+    world.require_success("audited", ask_for(page, "Restore", "the ten rows were another day's", "ui-restore"))
+    world.require_published_once("audited", "2024-06-01", rows)
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{current.id}")
+    expect(page.get_by_text("Its rows are shown no more")).to_contain_text("the ten rows were another day's")
+    page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
+    expect(page.get_by_text("Generation 2 of its range")).to_be_visible()
     take_picture(page, "ui-generations")
+
+
+def test_a_range_of_days_is_restated_by_a_run_for_each(
+    page: Page, stack: TestedStack, world: World, runs: dict[str, str], refused: list[str]
+) -> None:
+    days = {day: world.land("orders", day, rows) for day, rows in {"2024-06-01": 25, "2024-06-02": 310}.items()}
+    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
+    page.get_by_role("link", name="Restate…").click()
+    page.get_by_label("From (UTC)").fill("2024-06-01T00:00")
+    page.get_by_label("To (UTC), not included").fill("2024-06-03T00:00")
+    page.get_by_role("button", name="Show what it would do").click()
+    page.get_by_label("Why?").fill("the shop sent corrected files")
+    take_picture(page, "ui-range")
+    page.get_by_role("button", name="Restate 2 epochs").dblclick()
+    asked = page.get_by_role("row").filter(has_text="asked for by admin").get_by_role("link", name="lockstep_restate__")
+    expect(asked).to_have_count(2)
+    for to in [str(one.get_attribute("href")) for one in asked.all()]:
+        world.require_success("orders", unquote(to.rpartition("/")[2]))
+    for day, rows in days.items():
+        world.require_published_once("orders", day, rows)
+        current = world.epoch("orders", day)
+        assert current is not None and current.generation is not None and current.generation.number == 1
+        page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/epochs/{current.id}")
+        expect(page.get_by_text("Generation 1 of its range")).to_contain_text("the shop sent corrected files")
 
 
 def test_recovery_is_a_run_of_its_dag_that_ends_well(
