@@ -385,6 +385,8 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
         {"topics": "a", "value": "my.module:decode"},
         {"topics": "a", "value": "my.module:", "value_schema": "id INT"},
         {"topics": "a", "value": "module:function"},
+        {"topics": "a", "registry": "schemas"},
+        {"topics": "a", "value": "avro", "value_schema": '"long"', "subjects": "b"},
         {"topics": "a", "start": "group:"},
         {"topics": "a", "start": "group:g", "offset_reset": "newest"},
         {"topics": "a", "start": "earliest", "offset_reset": "latest"},

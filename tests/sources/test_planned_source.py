@@ -37,6 +37,7 @@ SOURCES = [
     KafkaSource("a", connection="kafka", start="group:g", offset_reset="latest", end={"a": {0: 7, 12: 0}}),
     KafkaSource("a", connection="kafka", start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)),
     KafkaSource("a", connection="kafka", key=json.loads, key_schema="id INT", value="m.n:C.f", value_schema="id INT"),
+    KafkaSource("a", connection="kafka", value="avro", value_schema='"int"', registry="r", subjects=("a", "b")),
     KafkaSource("a", connection="kafka", by_interval=True, settle=timedelta(seconds=1.5)),
 ]
 

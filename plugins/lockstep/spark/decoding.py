@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from math import isfinite
+from math import inf
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, cast
@@ -185,7 +185,7 @@ def _judge_value(kind: pa.DataType) -> _Fits:
         fits = _judge(kind.value_type)
         return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
     if pa.types.is_float32(kind):
-        return lambda value: _is_number(value, Real) and (not isfinite(value) or abs(value) < _MOST_FLOAT)
+        return lambda value: _is_number(value, Real) and (not abs(value) >= _MOST_FLOAT or abs(value) == inf)
     if pa.types.is_integer(kind):
         return lambda value: _is_number(value, Integral)
     if pa.types.is_floating(kind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -20,6 +20,7 @@ _END = "_lockstep_end"
 #: Gives what stands in the bytes, a mapping by column, or raises.
 Function = Callable[[bytes], Any]
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_PREFIX = 5  #: bytes
 _VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
 
 
@@ -29,19 +30,21 @@ class Encoding(StrEnum):
     BYTES = "bytes"
     STRING = "string"  #: UTF-8
     JSON = "json"  #: one object
-    AVRO = "avro"  #: binary, without a container and without a schema registry's prefix
+    AVRO = "avro"  #: binary, without a container; with a schema registry's prefix where there is one
     FUNCTION = "module:function"  #: whatever a Python function makes of them
 
 
 @dataclass(frozen=True)
 class Decoding:
     """One of a record's two parts. `schema`: Spark DDL for JSON and what a function gives, the writer's Avro schema as
-    JSON for Avro. `function`: its `module:name`."""
+    JSON for Avro. `function`: its `module:name`. `writers`: of Avro in a schema registry's wire format, its schemas by
+    id; `schema` is the reader's then."""
 
     column: str
     encoding: Encoding
     schema: str
     function: str = ""
+    writers: Mapping[int, str] | None = None
 
     @classmethod
     def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
@@ -85,9 +88,11 @@ class Decoding:
             case Encoding.JSON:
                 options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
                 return f"from_json({self._text}, {literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
-            case Encoding.AVRO:
+            case Encoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
+            case Encoding.AVRO:
+                return self._registered_sql(self.writers or {})
             case Encoding.FUNCTION:
                 return f"{self.given}.found"
 
@@ -107,6 +112,33 @@ class Decoding:
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
             case Encoding.FUNCTION:
                 return f"({self.given}.why IS NOT NULL)"
+
+    def _registered_sql(self, writers: Mapping[int, str]) -> str:
+        """By the writer's schema, which the prefix names, as the reader's schema has it."""
+        reader = literal(_ended(self.schema))
+        options = f"map('mode', 'PERMISSIVE', 'avroSchema', {reader})"
+        body = f"concat(substring({self.column}, {_PREFIX + 1}), unhex({self._hash}))"
+        cases = "".join(
+            f"WHEN '{_prefix(id)}' THEN from_avro({body}, {literal(_ended(writer))}, {options}) "
+            for id, writer in sorted(writers.items())
+        )
+        nothing = f"from_avro(CAST(NULL AS BINARY), {reader}, map('mode', 'PERMISSIVE'))"
+        return f"CASE {self._found_prefix} {cases}ELSE {nothing} END" if cases else nothing
+
+    @property
+    def why_sql(self) -> str | None:
+        """What is wrong with the bytes, in words, where that can be told; null where they are no bytes."""
+        if self.function:
+            return f"{self.given}.why"
+        if self.writers is None:
+            return None
+        known = ", ".join(f"'{_prefix(id)}'" for id in sorted(self.writers)) or "''"
+        told = f"the {self.column} names no schema that the registry has for it"
+        return f"CASE WHEN {self._found_prefix} NOT IN ({known}) THEN '{told}' END"
+
+    @property
+    def _found_prefix(self) -> str:
+        return f"hex(substring({self.column}, 1, {_PREFIX}))"
 
     @property
     def given(self) -> str:
@@ -178,6 +210,11 @@ def _require_avro(where: str, name: str, schema: str) -> None:
         raise InvalidPipeline(
             f"{what} is to be one type, not a union: a record without a key or a value has null there"
         )
+
+
+def _prefix(id: int) -> str:
+    """The bytes in front of what was written by a registry's schema: 0, and its id."""
+    return f"{id:0{2 * _PREFIX}X}"
 
 
 def _is_record(schema: Any) -> bool:

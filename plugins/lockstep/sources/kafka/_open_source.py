@@ -6,7 +6,7 @@ import logging
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from lockstep.errors import IntervalMissing, SourceChanged, SourceRefused
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.java_client import java_settings
 from lockstep.kafka.redaction import hide_login
-from lockstep.sources.kafka._decoding import Decoding
+from lockstep.sources.kafka._decoding import Decoding, Encoding
 from lockstep.sources.kafka._end_offsets import Bound, Ending, is_finished
 from lockstep.sources.kafka._intervals import range_of_interval
 from lockstep.sources.kafka._losses import require_same_topic, require_whole, resume_offsets
@@ -27,6 +27,8 @@ from lockstep.sources.records import OpenRecordSource, Records
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lockstep.kafka.schema_registry import SchemaRegistry
+
 _RECORD_BYTES = 200  #: of a record whose size nobody knows
 _log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ _log = logging.getLogger(__name__)
 class OpenKafkaSource(OpenRecordSource):
     """What epochs of offsets and epochs of intervals have in common.
 
-    `topics`, or what has a name that `pattern` matches whole. `accept_loss`: topics that may lack records.
+    `topics`, or what has a name that `pattern` matches whole. `accept_loss`: topics that may lack records. `subjects`:
+    of the registry; empty: a topic's own, for its keys and for its values.
     """
 
     cluster: Cluster
@@ -47,6 +50,8 @@ class OpenKafkaSource(OpenRecordSource):
     headers: bool
     on_bad_records: str
     group: str | None
+    registry: SchemaRegistry | None
+    subjects: tuple[str, ...]
 
     def close(self) -> None:
         self.cluster.close()
@@ -100,7 +105,16 @@ class OpenKafkaSource(OpenRecordSource):
         """Every record of the frozen ranges, with those that can't be decoded marked."""
         settings = java_settings(self.cluster.settings, self.cluster.who.name)
         hide_login(spark, settings)
-        return read_ranges(spark, ranges_of(end), settings, self.key, self.value, headers=self.headers)
+        ranges = ranges_of(end)
+        key, value = (self._with_writers(part, ranges) for part in (self.key, self.value))
+        return read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+
+    def _with_writers(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> Decoding:
+        """With the schemas by which the ranges' records may have been written: they were registered before that."""
+        if self.registry is None or part.encoding is not Encoding.AVRO:
+            return part
+        named = [f"{name}-{part.column}" for name, range in ranges.items() if range.offsets]
+        return replace(part, writers=self.registry.schemas_of(self.subjects or named if named else ()))
 
     def report_published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""

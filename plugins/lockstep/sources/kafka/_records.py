@@ -39,7 +39,7 @@ def read_ranges(
     """Exactly the committed records of the ranges: key, value, topic, partition, offset, timestamp[, headers].
 
     A record that isn't what `key` or `value` say has BAD: a JSON object of its `key` and `value`, or `key_base64` and
-    `value_base64` where they are no text; and where a function decodes one of them WHY. Raises `InvalidPipeline` for a
+    `value_base64` where they are no text; and WHY where functions or registries tell it. Raises `InvalidPipeline` for a
     function that can't be imported.
     """
     columns = ("key", "value", *OTHERS, *(["headers"] if headers else []))
@@ -78,8 +78,8 @@ def _given(raw: DataFrame, *parts: Decoding) -> DataFrame:
 
 
 def _why(*parts: Decoding) -> list[str]:
-    """What functions say of malformed bytes, if any decodes some."""
-    told = [f"{part.given}.why" for part in parts if part.function]
+    """What is told of malformed bytes, if that may be something."""
+    told = [part.why_sql for part in parts if part.why_sql]
     return [f"coalesce({', '.join(told)}) AS {WHY}"] if told else []
 
 

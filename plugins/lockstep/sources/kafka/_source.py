@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
+from lockstep.extras import naming_extra
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, settings_of
 from lockstep.sources.base import Source, SourceContext
@@ -31,7 +32,9 @@ class KafkaSource(Source):
     {partition: offset behind the last record}} (Flink: setBounded). `key`, `value`: "bytes", "string", "json" (with
     `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema), or a function of the bytes, as it is or as
     "module:name", that gives a mapping by the columns of `…_schema` (Spark DDL) or raises (Flink:
-    DeserializationSchema). `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch` counts
+    DeserializationSchema). `registry`: the id of a connection to a schema registry, whose wire format Avro has then;
+    `…_schema` is the reader's, and `subjects` are those of writers, where they aren't "<topic>-value" and
+    "<topic>-key". `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch` counts
     offsets. `headers`: read them too. `group`: a consumer group whose offsets follow what is published, for lag
     monitors.
 
@@ -57,6 +60,8 @@ class KafkaSource(Source):
     value_schema: str | None = None
     on_bad_records: str = "fail"
     max_rows_per_epoch: int | None = None
+    registry: str | None = None
+    subjects: str | tuple[str, ...] = ()
     headers: bool = False
     group: str | None = None
     by_interval: bool = False
@@ -66,13 +71,15 @@ class KafkaSource(Source):
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("start", "offset_reset", "end", "settle", "max_rows_per_epoch", "accept_loss"),
-            *("key", "key_schema", "value", "value_schema", "on_bad_records", "headers", "group"),
+            *("key", "key_schema", "value", "value_schema", "on_bad_records", "registry", "subjects"),
+            *("headers", "group"),
         }
     )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "topics", _tuple_of(self.topics))
         object.__setattr__(self, "accept_loss", _tuple_of(self.accept_loss))
+        object.__setattr__(self, "subjects", _tuple_of(self.subjects))
         object.__setattr__(self, "identity", Identity.INTERVAL if self.by_interval else Identity.CURSOR)
         object.__setattr__(self, "start", start_from_json(self.start))
         object.__setattr__(self, "end", start_from_json(self.end))
@@ -89,6 +96,10 @@ class KafkaSource(Source):
             raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
             raise InvalidPipeline(f"{where}: max_rows_per_epoch must be at least 1")
+        if self.registry is not None and "avro" not in (self.key, self.value):
+            raise InvalidPipeline(f"{where}: registry goes with key='avro' or value='avro'")
+        if self.subjects and self.registry is None:
+            raise InvalidPipeline(f"{where}: subjects are those of a registry")
         check_start(where, self.start, self.offset_reset, self.topics)
         if self.by_interval and group_of(self.start):
             raise InvalidPipeline(f"{where}: with by_interval an epoch starts where its interval does, not at a group")
@@ -116,16 +127,24 @@ class KafkaSource(Source):
 
     @property
     def connections(self) -> tuple[str, ...]:
-        return (self.connection,)
+        return (self.connection,) if self.registry is None else (self.connection, self.registry)
 
     def open(self, context: SourceContext) -> OpenKafkaSource:
         """Raises `InvalidPipeline` for a connection that isn't given, or no good."""
         where = f"source {context.source}"
         settings = settings_of(context.dsn(self.connection), where)
         key, value = self._decodings(where)
-        cluster = Cluster(settings, Asker(where, SourceUnavailable, SourceRefused))
+        who = Asker(where, SourceUnavailable, SourceRefused)
+        registry = None
+        if self.registry is not None:
+            with naming_extra("a schema registry"):
+                from lockstep.kafka.schema_registry import SchemaRegistry
+            registry = SchemaRegistry(self.registry, who, context.dsn(self.registry))
         topics, accept_loss = _tuple_of(self.topics), _tuple_of(self.accept_loss)
-        always = cluster, topics, self.pattern, accept_loss, key, value, self.headers, self.on_bad_records, self.group
+        always = (
+            *(Cluster(settings, who), topics, self.pattern, accept_loss, key, value, self.headers),
+            *(self.on_bad_records, self.group, registry, _tuple_of(self.subjects)),
+        )
         if self.by_interval:
             return IntervalKafkaSource(*always, self.settle)
         selection = {"pattern": self.pattern} if self.pattern is not None else {"topics": sorted(topics)}

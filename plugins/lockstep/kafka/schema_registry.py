@@ -1,0 +1,132 @@
+"""A schema registry, as Confluent's API has it: the Avro schemas of subjects, by the ids that stand in records."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import tenacity
+
+from lockstep.errors import InvalidPipeline
+from lockstep.kafka.connection import Asker
+
+_TYPES = "application/vnd.schemaregistry.v1+json, application/json"
+_SECONDS = 30.0
+_NO_SUBJECT = 40401  #: a registry's own number; a 404 without it is somebody else's
+_TRIES = 4
+_log = logging.getLogger(__name__)
+_requests = logging.getLogger("httpx")  # it logs the URL of every request
+
+
+class _Passing(Exception):
+    """Another try may be answered."""
+
+
+@dataclass(frozen=True)
+class SchemaRegistry:
+    """`connection`: its id. `dsn`: https://login:password@host/path, or https://:token@host/path for a bearer token;
+    nothing of it is ever told. Errors are the asker's."""
+
+    connection: str
+    who: Asker
+    dsn: str = field(repr=False)
+
+    def schemas_of(self, subjects: Iterable[str]) -> dict[int, str]:
+        """Every schema that was ever registered under these subjects, by id: as JSON. An id means one schema for good.
+
+        Left out, with a warning: those that are no Avro, and those that refer to other subjects. Raises the asker's
+        `refused` for a subject that isn't there, `unavailable`, `InvalidPipeline` for a connection that is no URL.
+        """
+        found: dict[int, str] = {}
+        with self._client() as client:
+            for subject in subjects:
+                for version in self._ask(client, subject, "versions"):
+                    one = self._ask(client, subject, f"versions/{int(version)}")
+                    if self._is_readable(subject, one):
+                        found[int(one["id"])] = one["schema"]
+        return found
+
+    def _is_readable(self, subject: str, found: Any) -> bool:
+        kind, references = found.get("schemaType", "AVRO"), found.get("references", [])
+        why = f"it is {kind}" if kind != "AVRO" else "it refers to other subjects" if references else ""
+        if why:
+            _log.warning("%s: schema %s of subject %s isn't used: %s", self.who.name, found["id"], subject, why)
+        return not why
+
+    @contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        try:
+            url = httpx.URL(self.dsn)
+        except (httpx.InvalidURL, ValueError, TypeError):
+            url = httpx.URL()
+        if url.scheme not in ("http", "https") or not url.host:
+            raise InvalidPipeline(
+                f"{self.who.name}: connection {self.connection} is no http(s) URL: give "
+                "https://login:password@host/path with special characters percent-encoded, or https://:token@host/path"
+            )
+        if not url.username and url.password and not re.fullmatch(r"[!-~]+", url.password):
+            raise InvalidPipeline(f"{self.who.name}: connection {self.connection}: its token isn't printable ASCII")
+        bearer = {"Authorization": f"Bearer {url.password}"} if url.password and not url.username else {}
+        base = url.copy_with(username=None, password=None, query=None, fragment=None)
+        login = (url.username, url.password) if url.username else None
+
+        def may_be_logged(record: logging.LogRecord) -> bool:
+            return not str(record.args).count(base.host)
+
+        _requests.addFilter(may_be_logged)
+        try:
+            with httpx.Client(
+                base_url=base,
+                auth=login,
+                headers={"Accept": _TYPES, **bearer},
+                timeout=_SECONDS,
+                follow_redirects=False,
+            ) as client:
+                yield client
+        finally:
+            _requests.removeFilter(may_be_logged)
+
+    def _ask(self, client: httpx.Client, subject: str, what: str) -> Any:
+        asked = f"{self.who.name}: the schema registry of connection {self.connection}"
+        tries = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(_TRIES),
+            wait=tenacity.wait_random_exponential(0.1, max=2),
+            retry=tenacity.retry_if_exception_type(_Passing),
+            reraise=True,
+        )
+        try:
+            answer = tries(_get, client, f"subjects/{quote(subject, safe='')}/{what}?deleted=true")
+        except _Passing as error:
+            raise self.who.unavailable(f"{asked} doesn't answer: {error}") from None
+        told = _json(answer)
+        if answer.status_code == 200 and told is not None:
+            return told
+        if isinstance(told, dict) and told.get("error_code") == _NO_SUBJECT:
+            raise self.who.refused(f"{asked} has no subject {subject}: say by `subjects` under which its schemas are")
+        raise self.who.refused(
+            f"{asked} answers {answer.status_code} for subject {subject}: is it one, and does the login read there?"
+        )
+
+
+def _get(client: httpx.Client, path: str) -> httpx.Response:
+    try:
+        answer = client.get(path)
+    except httpx.HTTPError as error:
+        raise _Passing(type(error).__name__) from None  # its text may have the URL
+    if answer.status_code >= 500 or answer.status_code in (408, 429):
+        raise _Passing(str(answer.status_code))
+    return answer
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return json.loads(answer.content)
+    except ValueError:
+        return None

@@ -1,0 +1,88 @@
+"""A schema registry on loopback that speaks as much of Confluent's API as readers need. The real one isn't on Maven
+Central, it comes from its maker's own repository."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+HOST = "127.0.0.1"
+
+
+@dataclass
+class Registry:
+    """`subjects`: subject → version → what is told of it. `login`: what the header Authorization has to be."""
+
+    subjects: dict[str, dict[int, Mapping[str, Any]]] = field(default_factory=dict)
+    login: str | None = None
+    failing: int = 0  #: so many of the next requests get a 503
+    asked: list[str] = field(default_factory=list)
+    headers: list[str | None] = field(default_factory=list)  #: Authorization, of each request
+    moved: str | None = None  #: where every request is sent to
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    def register(self, subject: str, id: int, schema: Any, **more: Any) -> None:
+        versions = self.subjects.setdefault(subject, {})
+        number = len(versions) + 1
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        versions[number] = {"subject": subject, "version": number, "id": id, "schema": text, **more}
+
+    def answer(self, path: str, authorization: str | None) -> tuple[int, Any]:
+        self.asked.append(path)
+        self.headers.append(authorization)
+        if self.failing:
+            self.failing -= 1
+            return 503, None
+        if self.login is not None and authorization != self.login:
+            return 401, {"error_code": 40101, "message": "Unauthorized"}
+        match urlsplit(path).path.strip("/").split("/"):
+            case ["subjects", subject, "versions", *version]:
+                versions = self.subjects.get(unquote(subject))
+            case _:
+                return 404, None
+        if versions is None:
+            return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+        return 200, versions[int(version[0])] if version else sorted(versions)
+
+
+@contextmanager
+def serving(registry: Registry) -> Iterator[Registry]:
+    """On a free port, until the block is left."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if registry.moved is not None:
+                self.send_response(307)
+                self.send_header("Location", registry.moved + self.path)
+                self.end_headers()
+                return
+            status, told = registry.answer(self.path, self.headers.get("Authorization"))
+            body = b"<html>nothing here</html>" if told is None else json.dumps(told).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing is logged."""
+
+    server = ThreadingHTTPServer((HOST, 0), Handler)
+    registry.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,108 @@
+"""What is asked of a schema registry, and what is told where it doesn't answer as one."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Iterator
+
+import pytest
+
+from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
+from lockstep.kafka.connection import Asker
+from lockstep.kafka.schema_registry import SchemaRegistry
+from tests.sources.schema_registry import Registry, serving
+
+SECRET = "s3cr3t"
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with serving(Registry()) as found:
+        yield found
+
+
+def asking(url: str) -> SchemaRegistry:
+    return SchemaRegistry("schemas", Asker("source events", SourceUnavailable, SourceRefused), url)
+
+
+def with_login(registry: Registry, login: str) -> str:
+    return registry.url.replace("://", f"://{login}@")
+
+
+def test_every_schema_of_the_subjects_is_known_by_its_id(registry: Registry) -> None:
+    registry.register("orders-value", 7, "long", references=[])
+    registry.register("orders-value", 300, "int", schemaType="AVRO")
+    registry.register("a/b value", 8, "int")
+    registry.register("others-value", 9, "int")
+    found = asking(f"{registry.url}/").schemas_of(["orders-value", "a/b value"])
+    assert found == {7: "long", 300: "int", 8: "int"}
+    assert all(path.endswith("?deleted=true") for path in registry.asked)  # records of deleted versions are still there
+
+
+@pytest.mark.parametrize(
+    ("login", "header"),
+    [("reader:s3cr3t", f"Basic {b64encode(b'reader:s3cr3t').decode()}"), (":s3cr3t", "Bearer s3cr3t")],
+    ids=["login", "token"],
+)
+def test_the_login_is_that_of_the_connection_and_nothing_tells_it(
+    registry: Registry, login: str, header: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.login = header
+    registry.register("orders-value", 7, "long")
+    caplog.set_level(logging.DEBUG)
+    found = asking(with_login(registry, login))
+    assert found.schemas_of(["orders-value"]) == {7: "long"}
+    with pytest.raises(SourceRefused, match="connection schemas answers 401 for subject orders-value") as failure:
+        asking(with_login(registry, f"{login}0")).schemas_of(["orders-value"])
+    told = f"{failure.value} {found!r} {caplog.text}"
+    assert not [secret for secret in (SECRET, header.split()[1], registry.url) if secret in told]
+
+
+def test_a_redirection_gets_no_login(registry: Registry) -> None:
+    with serving(Registry()) as elsewhere:
+        elsewhere.register("orders-value", 7, "long")
+        registry.moved = elsewhere.url
+        with pytest.raises(SourceRefused, match="answers 307"):
+            asking(with_login(registry, "reader:s3cr3t")).schemas_of(["orders-value"])
+        assert elsewhere.asked == []
+
+
+def test_a_subject_that_isnt_there_is_refused_and_so_is_who_is_no_registry(registry: Registry) -> None:
+    with pytest.raises(SourceRefused, match="has no subject orders-value: say by `subjects`"):
+        asking(registry.url).schemas_of(["orders-value"])
+    registry.register("orders-value", 7, "long")
+    with pytest.raises(SourceRefused, match="answers 404 for subject orders-value"):
+        asking(f"{registry.url}/elsewhere").schemas_of(["orders-value"])
+
+
+def test_a_registry_that_fails_is_asked_again_and_not_for_ever(registry: Registry) -> None:
+    registry.register("orders-value", 7, "long")
+    registry.failing = 2
+    assert asking(registry.url).schemas_of(["orders-value"]) == {7: "long"}
+    registry.failing = 100
+    with pytest.raises(SourceUnavailable, match="doesn't answer: 503"):
+        asking(registry.url).schemas_of(["orders-value"])
+    with pytest.raises(SourceUnavailable, match="doesn't answer: ConnectError"):
+        asking("http://127.0.0.1:1").schemas_of(["orders-value"])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"schemaType": "PROTOBUF"}, {"references": [{"name": "a", "subject": "b", "version": 1}]}],
+    ids=["protobuf", "references"],
+)
+def test_a_schema_that_cant_be_read_is_left_out_and_told(
+    registry: Registry, more: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.register("orders-value", 7, "long")
+    registry.register("orders-value", 8, "int", **more)
+    assert asking(registry.url).schemas_of(["orders-value"]) == {7: "long"}
+    assert "schema 8 of subject orders-value isn't used" in caplog.text
+
+
+@pytest.mark.parametrize("dsn", ["s3cr3t", "ftp://s3cr3t", "http://", "http://:ä@host"])
+def test_what_is_no_url_is_refused_and_not_repeated(dsn: str) -> None:
+    with pytest.raises(InvalidPipeline, match="connection schemas") as failure:
+        asking(dsn).schemas_of(["orders-value"])
+    assert SECRET not in str(failure.value)
