@@ -20,6 +20,7 @@ _EXTRAS = {
     "httpx": "http",
     "obstore": "s3",
     "pandas": "spark",
+    "prometheus_client": "metrics",
     "pyiceberg": "iceberg",
     "pymysql": "mariadb",
     "pyspark": "spark",

@@ -75,6 +75,7 @@ HOT = [
     "list_transitions",
     "list_epochs",
     "list_line",
+    "list_shown_epochs",
     "find_last_word",
     "find_verified",
     "list_dags",

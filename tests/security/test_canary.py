@@ -54,6 +54,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("restate",): ("numbers", "--epoch", "1", "--plan", *REASON),
     ("restore",): ("numbers", "--epoch", "1", "--plan", *REASON),
     ("doctor",): (),
+    ("exporter",): ("--once",),
     ("migrate",): (),
     ("env",): (),
 }

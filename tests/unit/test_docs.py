@@ -18,6 +18,8 @@ import yaml
 
 import lockstep.sinks
 from lockstep.crash import CrashPoint
+from lockstep.ledger.measures import GAUGES
+from lockstep.operations.exporter import LEDGER_UP, SCRAPE_SECONDS
 from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Transition
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -179,6 +181,25 @@ def test_every_extra_says_what_it_brings() -> None:
     assert {extra: told.get(extra) for extra in extras} == {
         extra: [re.split(r"[\[><=]", wanted)[0] for wanted in brought] for extra, brought in extras.items()
     }
+
+
+def test_every_metric_stands_in_the_table_and_alerts_are_of_such() -> None:
+    told = {
+        name for row in _rows(_section(DOCS / "monitoring.md", "## What is measured")) for name in _metrics_in(row[0])
+    }
+    assert told == {LEDGER_UP, SCRAPE_SECONDS, *(gauge.name for gauge in GAUGES)}
+    [group] = yaml.safe_load((DOCS / "lockstep.rules.yaml").read_text())["groups"]
+    explained = [row[0].strip("`") for row in _rows(_section(DOCS / "monitoring.md", "## Alerts"))]
+    assert [rule["alert"] for rule in group["rules"]] == explained
+    for rule in group["rules"]:
+        used = _metrics_in(rule["expr"])
+        assert used and used <= told, rule["alert"]
+        assert rule["labels"]["severity"] in ("page", "ticket") and rule["for"]
+        assert rule["annotations"].keys() == {"summary", "todo"}
+
+
+def _metrics_in(text: str) -> set[str]:
+    return set(re.findall(r"\blockstep_\w+", text))
 
 
 def test_every_sink_stands_in_the_table_of_guarantees() -> None:

@@ -81,6 +81,17 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class ShownEpoch:
+    """An epoch that every sink shows, with its rows by output. `came`: when it came to each state for the last time, to
+    `planned` for the first; only what the history still has."""
+
+    epoch: int
+    rows: Mapping[str, int]
+    sinks: tuple[str, ...]
+    came: Mapping[EpochState, datetime]
+
+
+@dataclass(frozen=True)
 class PipelineStatus:
     """One pipeline: how many epochs are in each state, what is missing between intervals, the youngest epochs.
 
@@ -239,6 +250,11 @@ class Report(LedgerReader):
         shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
         return shown[0] - begun[0] if begun and shown else None
 
+    def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
+        """By pipeline, of epochs that are each one's newest that every sink shows: {pipeline: number of the epoch}."""
+        rows = self._find_all("list_shown_epochs", pipelines=list(epochs), epochs=list(epochs.values()))
+        return {row["pipeline"]: _shown_epoch(row) for row in rows}
+
     def _pipelines(
         self,
         rows: Sequence[Row],
@@ -299,6 +315,11 @@ class Report(LedgerReader):
 
 def _shown(row: Row | None) -> Shown | None:
     return Shown(row["epoch"], row["lag"]) if row else None
+
+
+def _shown_epoch(row: Row) -> ShownEpoch:
+    came = {state: row[state] for state in EpochState if row.get(state) is not None}
+    return ShownEpoch(row["epoch"], row["rows"] or {}, tuple(row["sinks"] or ()), came)
 
 
 def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
