@@ -20,6 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from stack.errors import StackError
 from stack.home import CHECKOUT, import_path
 from stack.postgres import HOST, SUPERUSER, free_port
@@ -94,6 +96,20 @@ class Airflow:
         """Start every component. Raises PortInUse."""
         free_port(self._port)
         return [self._launch(name, arguments) for name, arguments in COMPONENTS.items()]
+
+    def kill(self, component: str) -> None:
+        """SIGKILL it and what it has started, wherever they are in their work."""
+        for one in self._processes.started:
+            if one.name == f"airflow-{component}" and one.lives:
+                family = psutil.Process(one.pid).children(recursive=True)
+                one.kill()
+                for process in family:
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
+
+    def start(self, component: str) -> None:
+        """In place of one that was killed."""
+        self._launch(component, COMPONENTS[component])
 
     def wait(self, started: list[Started]) -> None:
         """Wait until every component says that it is healthy."""

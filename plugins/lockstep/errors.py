@@ -6,6 +6,7 @@ what was found, what was expected and what to do. Neither ever carries a secret.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -30,7 +31,12 @@ class EpochBusy(Retryable):
 
 
 class SourceNotReady(Retryable):
-    """Input that the interval expects is not there yet."""
+    """Input that the interval expects is not there yet. `places`: absolute paths, or patterns of them, where a file
+    makes it worth while to look again; none where nobody can tell."""
+
+    def __init__(self, message: str, places: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.places = tuple(places)
 
 
 class SourceUnavailable(Retryable):

@@ -1,11 +1,14 @@
-"""How a task waits for what others have to do first: rescheduled, with growing pauses, and not for ever."""
+"""How a task waits for what others have to do first: rescheduled or deferred, with growing pauses, and not for ever."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,8 +33,12 @@ from tests.dags.pipelines import ORDERS
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from lockstep.orchestration._airflow import TaskDeferred
     from lockstep.orchestration.operators import EpochOperator
+    from lockstep.orchestration.triggers import FilesTrigger
 
+FILE = "/landing/2013-01-05.csv"
+MISSING_FILE = SourceNotReady(f"{FILE} is expected, and there is no such file yet", [FILE])
 MISSING = SourceNotReady("landing/2013-01-05.csv is expected, and there is no such file yet")
 HOURS = timedelta(hours=2)
 
@@ -114,12 +121,12 @@ def test_the_log_says_in_one_line_what_is_waited_for_and_until_when(
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
-    from lockstep.orchestration._waiting import pause_after
+    from lockstep.orchestration._waiting import wait_after
 
     task = missing(MISSING)
 
     def pause(waited: timedelta) -> int:
-        return round(pause_after(MISSING, task, waiting_for(waited), HOURS).total_seconds())
+        return round(wait_after(MISSING, task, waiting_for(waited), HOURS).pause.total_seconds())
 
     spans = [0, 10, 60, 3600, 7100]
     assert [pause(timedelta(seconds=span)) for span in spans] == [5, 5, 30, 300, 100]
@@ -131,3 +138,116 @@ def test_at_the_end_of_its_patience_a_task_fails_for_good_and_says_for_what_it_w
     task = missing(MISSING, at_begin=True, patience=HOURS)
     with pytest.raises(WaitedInVain, match=r"waited 2:00:00 in vain: landing/.* from begin .*patience="):
         task.execute(waiting_for(HOURS))
+
+
+@contextmanager
+def deferred() -> Iterator[list[TaskDeferred]]:
+    """The list gets what the task leaves to Airflow."""
+    from lockstep.orchestration._airflow import TaskDeferred
+
+    caught: list[TaskDeferred] = []
+    with pytest.raises(TaskDeferred) as raised:
+        yield caught
+    caught.append(raised.value)
+
+
+def wake(task: EpochOperator, left: TaskDeferred, found: Sequence[str] = ()) -> None:
+    """What Airflow does when the trigger has fired; it keeps arguments as JSON."""
+    kwargs = json.loads(json.dumps({**(left.kwargs or {}), "event": list(found)}))
+    task.resume_execution(left.method_name, kwargs, waiting_for(timedelta()))
+
+
+def test_a_deferrable_task_leaves_looking_for_its_files_to_the_triggerer(no_ledger: list[timedelta]) -> None:
+    with deferred() as left:
+        missing(MISSING_FILE, at_begin=True, deferrable=True).execute(waiting_for(timedelta()))
+    path, arguments = left[0].trigger.serialize()
+    assert path == "lockstep.orchestration.triggers.FilesTrigger"
+    assert (arguments["places"], arguments["every"]) == ([FILE], 5.0)
+    assert json.loads(json.dumps(arguments)) == arguments
+    ends = datetime.fromisoformat(arguments["until"]) - datetime.fromisoformat(arguments["since"])
+    assert timedelta(minutes=5) <= ends < timedelta(minutes=6)  # the longest pause, whatever the triggerer finds
+    assert left[0].timeout is not None  # and without any triggerer the scheduler wakes it
+
+
+@pytest.mark.parametrize("error", [MISSING, EpochBusy("busy"), TooManyInFlight("two"), OutOfOrder("not yet")])
+def test_what_no_triggerer_can_look_for_is_waited_for_rescheduled(error: Retryable, no_ledger: list[timedelta]) -> None:
+    with rescheduled():
+        missing(error, at_begin=True, deferrable=True).execute(waiting_for(timedelta()))
+
+
+def test_without_being_deferrable_a_task_needs_no_triggerer(no_ledger: list[timedelta]) -> None:
+    with rescheduled():
+        missing(MISSING_FILE, at_begin=True).execute(waiting_for(timedelta()))
+
+
+def test_airflows_default_for_deferrable_operators_counts_unless_a_task_is_told_otherwise(
+    no_ledger: list[timedelta], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "True")
+    with deferred():
+        missing(MISSING_FILE, at_begin=True).execute(waiting_for(timedelta()))
+    with rescheduled():
+        missing(MISSING_FILE, at_begin=True, deferrable=False).execute(waiting_for(timedelta()))
+
+
+def test_a_task_that_is_woken_counts_its_patience_from_the_first_look(no_ledger: list[timedelta]) -> None:
+    task = missing(MISSING_FILE, at_begin=True, deferrable=True)
+    with deferred() as left:
+        task.execute(waiting_for(timedelta()))
+    assert left[0].kwargs is not None
+    left[0].kwargs["since"] = (datetime.now(UTC) - HOURS).isoformat()
+    with pytest.raises(WaitedInVain, match="waited 2:00:00 in vain"):
+        wake(task, left[0])
+
+
+def test_a_triggerer_that_sees_what_the_task_does_not_wakes_it_once_and_not_for_ever(
+    no_ledger: list[timedelta],
+) -> None:
+    other = "/landing/other.csv"
+    task = missing(SourceNotReady("both are missing", [FILE, other]), at_begin=True, deferrable=True)
+    with deferred() as left:
+        task.execute(waiting_for(timedelta()))
+    with deferred() as again:
+        wake(task, left[0], [FILE])
+    assert again[0].trigger.serialize()[1]["places"] == [other]
+    with rescheduled():
+        wake(task, again[0], [other])
+
+
+def test_a_triggerer_that_fails_or_is_away_costs_no_try(no_ledger: list[timedelta]) -> None:
+    task = missing(MISSING_FILE, at_begin=True, deferrable=True)
+    for told in ({"error": "Trigger timeout"}, {"error": "Trigger failure", "traceback": ["ModuleNotFoundError"]}):
+        with rescheduled():
+            task.resume_execution("__fail__", dict(told), waiting_for(timedelta()))
+
+
+def trigger_at(place: str, lasts: timedelta) -> FilesTrigger:
+    """As a triggerer makes it, from what was kept of one that another process made."""
+    from lockstep.orchestration.triggers import FilesTrigger
+
+    now = datetime.now(UTC)
+    _, arguments = FilesTrigger([place], now.isoformat(), (now + lasts).isoformat(), 0.01).serialize()
+    return FilesTrigger(**json.loads(json.dumps(arguments)))
+
+
+async def first_event(trigger: FilesTrigger) -> object:
+    return (await anext(trigger.run())).payload
+
+
+@pytest.mark.parametrize("name", ["2013-01-05.csv", "2013-*.csv"])
+def test_the_trigger_fires_when_the_file_is_there(tmp_path: Path, name: str) -> None:
+    async def land() -> object:
+        looking = asyncio.ensure_future(first_event(trigger_at(str(tmp_path / name), HOURS)))
+        (tmp_path / "2013-01-05.csv.tmp").touch()
+        done, _ = await asyncio.wait([looking], timeout=0.1)
+        assert not done  # it is being written
+        (tmp_path / "2013-01-05.csv.tmp").rename(tmp_path / "2013-01-05.csv")
+        return await asyncio.wait_for(looking, 60)
+
+    assert asyncio.run(land()) == [str(tmp_path / name)]
+
+
+@pytest.mark.parametrize("place", ["nowhere/2013-01-05.csv", "ftp://what/is/that.csv"])
+def test_a_trigger_that_sees_nothing_or_cannot_look_fires_when_its_time_is_over(tmp_path: Path, place: str) -> None:
+    whole = place if "://" in place else str(tmp_path / place)
+    assert asyncio.run(first_event(trigger_at(whole, timedelta(seconds=0.1)))) == []

@@ -121,6 +121,19 @@ class AirflowApi:
         }
         self._call("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
+    def make_pool(self, name: str, slots: int) -> None:
+        self._call("POST", "/pools", {"name": name, "slots": slots})
+
+    def pool(self, name: str) -> dict[str, Any]:
+        """How many slots it has, and how many task instances there are in each state."""
+        found: dict[str, Any] = self._call("GET", f"/pools/{name}")
+        return found
+
+    def all_states(self, dag_id: str, task_id: str) -> dict[str, str | None]:
+        """{run id: state} of a task in all runs, up to 100."""
+        found = self._call("GET", f"/dags/{dag_id}/dagRuns/~/taskInstances?task_id={task_id}&limit=100")
+        return {task["dag_run_id"]: task["state"] for task in found["task_instances"]}
+
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """The log of the task's last try, as text."""
         return json.dumps(self.log_entries(dag_id, run_id, task_id), ensure_ascii=False)

@@ -35,7 +35,9 @@ class TestedStack(Stack):
             "AIRFLOW_CONN_SPARK_LOCAL": json.dumps({"conn_type": "spark", "host": "local[1]"}),
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # other tests want the processor, too
             "AIRFLOW_CONN_KAFKA": json.dumps({"conn_type": "kafka", "host": HOST, "port": self.home.ports.kafka}),
-            "LOCKSTEP_TESTING": "1",  # publishers may be held up
+            "LOCKSTEP_TESTING": "1",  # tasks may be held up
+            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",  # whose triggerer is dead are soon another's
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
         }
         return Airflow(
             self._processes,

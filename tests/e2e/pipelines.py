@@ -56,12 +56,17 @@ def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     return hold
 
 
-GATES = {CrashPoint.PUBLISH_AFTER_WRITE: "publisher", CrashPoint.PUBLISH_AFTER_RECORD: "recorded"}
+GATES = {
+    CrashPoint.BEGIN_AFTER_OPEN: "beginner",
+    CrashPoint.PUBLISH_AFTER_WRITE: "publisher",
+    CrashPoint.PUBLISH_AFTER_RECORD: "recorded",
+}
 
 
 def hold_publisher(point: CrashPoint) -> None:
     """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists, or of whom
-    the ledger knows that they are shown while gates/recorded does. Say which process that is."""
+    the ledger knows that they are shown while gates/recorded does, or who has opened an attempt while gates/beginner
+    does. Say which process that is."""
     gate = Path(absolute("gates"), GATES.get(point, ""))
     if point not in GATES or not gate.exists():
         return
@@ -108,6 +113,7 @@ mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")
 packed = pipeline_of("packed", gated)
+deferred = pipeline_of("deferred")
 audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)], keep_wal=10)
 sharded = Pipeline(
     name="sharded",

@@ -170,7 +170,8 @@ class World:
         (self.home / "gates" / day).unlink(missing_ok=True)
 
     def hold_publisher(self, gate: str = "publisher") -> None:
-        """Hold the next publisher up that has rows in an open transaction, or (`recorded`) that the ledger knows of."""
+        """Hold the next publisher up that has rows in an open transaction, or (`recorded`) that the ledger knows of; as
+        `beginner` the next one that has opened its attempt."""
         (self.home / "gates").mkdir(exist_ok=True)
         (self.home / "gates" / gate).touch()
 

@@ -17,6 +17,7 @@ from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files._paths import files_at
 from lockstep.sources.files._schemes import file_system_of
+from lockstep.sources.files.looking import is_anything_at
 from lockstep.sources.files.open_source import OpenFileSource
 from stack.hdfs import HdfsServer
 from tests.s3_proxy import S3Proxy
@@ -82,6 +83,19 @@ def test_a_file_is_known_by_its_name_as_it_is(landing: Landing, name: str) -> No
     position = source.latest(None, None)
     assert paths(position) == [landed]
     source.check(None, position)
+
+
+def test_where_an_interval_misses_its_file_somebody_without_the_source_can_look(landing: Landing) -> None:
+    source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}-*.csv")
+    with pytest.raises(SourceNotReady) as caught:
+        source.latest(None, DAY)
+    [place] = caught.value.places
+    landing.land("2013-01-03-a.csv")
+    landing.land("2013-01-02-a.csv.tmp")
+    assert not is_anything_at(place)
+    landing.land("2013-01-02-a.csv")
+    assert is_anything_at(place)
+    source.latest(None, DAY)
 
 
 def test_an_interval_takes_its_files_and_a_watched_folder_those_that_nobody_has(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RetryAction,
         RetryRule,
     )
+    from airflow.sdk.configuration import conf
     from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable
     from airflow.sdk.exceptions import (
         AirflowException,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         AirflowRescheduleException,
         AirflowRuntimeError,
         AirflowSkipException,
+        TaskDeferred,
     )
 
     TWOFOLD: float
@@ -60,6 +62,7 @@ else:
             AirflowRescheduleException,
             AirflowRuntimeError,
             AirflowSkipException,
+            TaskDeferred,
         )
 
         TWOFOLD = 2.0
@@ -70,6 +73,7 @@ else:
             AirflowNotFoundException,
             AirflowRescheduleException,
             AirflowSkipException,
+            TaskDeferred,
         )
         from airflow.sdk.exceptions import AirflowRuntimeError
         from airflow.timetables.interval import CronDataIntervalTimetable
@@ -83,6 +87,10 @@ else:
         HAS_RETRY_POLICIES = True
     except ImportError:  # 3.1 and 3.2
         HAS_RETRY_POLICIES = False
+    try:
+        from airflow.sdk.configuration import conf
+    except ImportError:  # 3.1
+        from airflow.configuration import conf
 
 __all__ = [
     "HAS_PARTITIONS",
@@ -98,7 +106,9 @@ __all__ = [
     "CronTriggerTimetable",
     "DeltaTriggerTimetable",
     "Event",
+    "TaskDeferred",
     "as_raised",
+    "defers_by_default",
     "documentation_of_group",
     "events_of",
     "growth_of",
@@ -130,6 +140,11 @@ def as_raised(error: LockstepError) -> Exception:
         kind = type(error)
         error.__class__ = type(kind.__name__, (kind, AirflowFailException), {"__module__": kind.__module__})
     return error
+
+
+def defers_by_default() -> bool:
+    """Whether operators that can wait without a worker do, unless they are told otherwise."""
+    return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
 def growth_of(task: Any) -> float:

@@ -18,6 +18,10 @@ class TellingOperator(BaseOperator):
     """Airflow logs what is raised with every frame and every cause: of Lockstep's errors only the sentence is left."""
 
     def execute(self, context: Context) -> Any:
+        return self.tell(context)
+
+    def tell(self, context: Context) -> Any:
+        """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
         try:
             return self.perform(context)
         except LockstepError as error:

@@ -1,45 +1,115 @@
 """Waiting for what comes by itself (a file, another run, the epoch before): no failed try, no slot, no trace.
 
 The task is rescheduled: it looks again after a pause, in the same try and the same log, and until then it is
-`up_for_reschedule`. That needs no triggerer, and all that Airflow keeps of it is a date.
+`up_for_reschedule`. That needs no triggerer, and all that Airflow keeps of it is a date. A task that is `deferrable`
+leaves looking for files to the triggerer, which starts no process for it; nothing rests on what that sees.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.epoch import RunKey
-from lockstep.errors import Retryable, WaitedInVain
-from lockstep.orchestration._airflow import AirflowRescheduleException
+from lockstep.errors import Retryable, SourceNotReady, WaitedInVain
+from lockstep.orchestration._airflow import AirflowRescheduleException, TaskDeferred, defers_by_default
+from lockstep.orchestration._telling import TellingOperator
 from lockstep.runtime import Runtime
 from lockstep.states import Role
 
 PATIENCE = timedelta(hours=2)
+_GRACE = timedelta(minutes=1)  #: how much later than a triggerer the scheduler wakes a task, if no triggerer has
+_PLACES = 20  #: for which a triggerer looks at once
 _log = logging.getLogger(__name__)
 
 
-def pause_after(error: Retryable, task: BaseOperator, context: Context, patience: timedelta) -> timedelta:
+@dataclass(frozen=True)
+class Wait:
+    """`places`: where a triggerer looks for files meanwhile; without any nobody looks before the pause is over."""
+
+    since: datetime
+    pause: timedelta
+    every: timedelta
+    places: tuple[str, ...] = ()
+
+
+class WaitingOperator(TellingOperator):
+    """`patience`: how long it waits at most. `deferrable`: whether it may leave looking for files to the triggerer;
+    unless said, what `[operators] default_deferrable` says."""
+
+    def __init__(self, *, patience: timedelta = PATIENCE, deferrable: bool | None = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.patience = patience
+        self.deferrable = defers_by_default() if deferrable is None else deferrable
+        self._since: datetime | None = None
+        self._misled: frozenset[str] = frozenset()
+
+    def wait_for(self, missing: Sequence[Retryable], told: Retryable, context: Context) -> Wait:
+        """How to wait for all of `missing`, of which `told` speaks. Raises `WaitedInVain`."""
+        places = [place for place in _places_of(missing) if place not in self._misled] if self.deferrable else []
+        return wait_after(told, self, context, self.patience, places=places[:_PLACES], since=self._since)
+
+    def away(self, wait: Wait) -> BaseException:
+        """What a task raises to be run again when there is reason to look again."""
+        until = datetime.now(UTC) + wait.pause
+        if not wait.places:
+            return AirflowRescheduleException(until)  # type: ignore[no-untyped-call]
+        from lockstep.orchestration.triggers import FilesTrigger
+
+        every = wait.every.total_seconds()
+        return TaskDeferred(
+            trigger=FilesTrigger(wait.places, wait.since.isoformat(), until.isoformat(), every),
+            method_name=self.look_again.__name__,
+            kwargs={"since": wait.since.isoformat(), "misled": sorted(self._misled)},
+            timeout=wait.pause + _GRACE,
+        )
+
+    def look_again(self, context: Context, since: str, misled: Sequence[str], event: Sequence[str] = ()) -> Any:
+        """Where the triggerer has seen files, at the places `event`, a task that misses them all the same doesn't have
+        it look there again: it would be woken at once, and again, and again."""
+        self._since, self._misled = datetime.fromisoformat(since), frozenset(misled) | frozenset(event or ())
+        return self.tell(context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """A triggerer that lacks Lockstep, or is away, costs no try: the task looks, and waits on without it."""
+        if next_method == self.look_again.__name__:
+            return super().resume_execution(next_method, next_kwargs, context)
+        _log.warning("no triggerer has looked for files (%s): waiting without", (next_kwargs or {}).get("error"))
+        self.deferrable = False
+        return self.tell(context)
+
+
+def wait_after(
+    error: Retryable,
+    task: BaseOperator,
+    context: Context,
+    patience: timedelta,
+    *,
+    places: Sequence[str] = (),
+    since: datetime | None = None,
+) -> Wait:
     """How long to wait for what `error` says is missing: half as long as this took so far, within the task's retry
-    delays. Raises `WaitedInVain` at the end of `patience`, which counts from the first look of this try."""
-    waited = datetime.now(UTC) - _first_look(context)
+    delays; with `places`, for which somebody else looks, not shorter than the longest of these. Raises `WaitedInVain`
+    at the end of `patience`, which counts from the first look of this try, or `since`."""
+    began = min(filter(None, [since, _first_look(context)]))
+    waited = datetime.now(UTC) - began
     if waited >= patience:
         raise WaitedInVain(
             f"waited {_rounded(waited)} in vain: {error}. Clear the run from begin to wait again; "
             f"epoch_dag(…, patience=timedelta(…)) waits longer"
         ) from error
-    longest = task.max_retry_delay or task.retry_delay
-    pause = min(max(waited / 2, _delta(task.retry_delay)), _delta(longest), patience - waited)
+    least, most = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
+    pause = max(waited / 2, most) if places else min(max(waited / 2, least), most)
+    pause = min(pause, patience - waited)
+    looks = "the triggerer looks for it, and this task again" if places else "looks again"
     ends = f"gives up in {_rounded(patience - waited)}"
-    _log.info("waiting, %s: %s; looks again in %s, %s", type(error).__name__, error, _rounded(pause), ends)
-    return pause
-
-
-def later(pause: timedelta) -> AirflowRescheduleException:
-    """What a task raises to be run again after `pause`."""
-    return AirflowRescheduleException(datetime.now(UTC) + pause)  # type: ignore[no-untyped-call]
+    _log.info("waiting, %s: %s; %s in %s, %s", type(error).__name__, error, looks, _rounded(pause), ends)
+    return Wait(began, pause, least, tuple(places))
 
 
 def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
@@ -47,6 +117,13 @@ def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
     attempt = runtime.ledger.find_run(run)
     if attempt is not None:
         runtime.ledger.renew_lease(attempt, Role.BEGIN, meanwhile=pause)
+
+
+def _places_of(missing: Sequence[Retryable]) -> list[str]:
+    """Where files are missing; nothing if one of `missing` is another matter, for which nobody can look."""
+    if not all(isinstance(error, SourceNotReady) and error.places for error in missing):
+        return []
+    return list(dict.fromkeys(place for one in missing if isinstance(one, SourceNotReady) for place in one.places))
 
 
 def _first_look(context: Context) -> datetime:

@@ -49,7 +49,8 @@ def epoch_dag(
     and no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
-    `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before.
+    `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before; for files
+    deferred, if `default_args` or Airflow's configuration say so.
     `pack`: for catching up and backfills. A run of an interval pipeline takes the intervals of the schedule that its
     data interval is made of; one of a cursor pipeline goes on until there is nothing left to read. What fails is one
     epoch, the others go on.

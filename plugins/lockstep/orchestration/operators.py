@@ -43,7 +43,7 @@ from lockstep.orchestration._conf import asked_of
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.orchestration._telling import TellingOperator
-from lockstep.orchestration._waiting import PATIENCE, hold_meanwhile, later, pause_after
+from lockstep.orchestration._waiting import WaitingOperator, hold_meanwhile
 from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
 from lockstep.orchestration.page import EpochLink
@@ -73,20 +73,17 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
         yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
 
 
-class EpochOperator(TellingOperator):
+class EpochOperator(WaitingOperator):
     """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
 
     operator_extra_links = (EpochLink(),)
     #: What passes when others have done their part: waited for, and no failure.
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
 
-    def __init__(
-        self, *, pipeline: Pipeline, patience: timedelta = PATIENCE, part: bool = False, **arguments: Any
-    ) -> None:
+    def __init__(self, *, pipeline: Pipeline, part: bool = False, **arguments: Any) -> None:
         """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
         super().__init__(**arguments)
         self.pipeline = pipeline
-        self.patience = patience
         self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -95,13 +92,13 @@ class EpochOperator(TellingOperator):
             try:
                 return self.act(runtime, run, context)
             except self.awaited as missing:
-                pause = pause_after(missing, self, context, self.patience)
-                hold_meanwhile(runtime, run, pause)
+                wait = self.wait_for([missing], missing, context)
+                hold_meanwhile(runtime, run, wait.pause)
             except UnknownEpoch:
                 if runtime.ledger.find_run(run) is None and self._left_out(context):
                     raise AirflowSkipException("begin was skipped, as what comes before it was") from None
                 raise
-        raise later(pause)
+        raise self.away(wait)
 
     def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
@@ -291,10 +288,11 @@ class PackOperator(EpochOperator):
             try:
                 require_all_moved(members)
             except PackUnfinished as unfinished:
-                missing = [member.error for member in members if member.error is not None]
-                if not all(isinstance(error, self.awaited) for error in missing):
+                errors = [member.error for member in members if member.error is not None]
+                awaited = [error for error in errors if isinstance(error, self.awaited)]
+                if len(awaited) < len(errors):
                     raise
-                raise later(pause_after(unfinished, self, context, self.patience)) from None
+                raise self.away(self.wait_for(awaited, unfinished, context)) from None
             epochs = [member.epoch for member in members if member.epoch]
             self._teller(runtime).tell_pack(self, context, epochs, _names_of_sinks(self.pipeline))
         return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}

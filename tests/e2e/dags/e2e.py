@@ -8,6 +8,7 @@ from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration.recovery import recovery_dag
 from tests.e2e.pipelines import (
     audited,
+    deferred,
     held,
     mistaken,
     mistaken_submitted,
@@ -38,6 +39,12 @@ mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_loca
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
 packed_dag = epoch_dag(packed, pack=3, **YEAR)
+deferred_dag = epoch_dag(
+    deferred,
+    max_active_runs=60,
+    default_args={"deferrable": True, "retry_delay": timedelta(seconds=1)},
+    task_args={"begin": {"pool": "landing"}},
+)
 audited_dag = epoch_dag(audited, **YEAR)
 sharded_dag = epoch_dag(sharded, map_shards=True, **YEAR)
 recovery = recovery_dag(schedule="0 0 1 1 *")

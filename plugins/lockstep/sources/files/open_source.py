@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady
+from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
 from lockstep.sources.files._frozen_file import FrozenFile
@@ -57,7 +58,9 @@ class OpenFileSource(OpenRecordSource):
         places = Places.of(self._file_system, everywhere)
         found = places.files_at(expected)
         if not found and self._source.missing == "error":
-            raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet")
+            # the options of a store's path say how to get there
+            where = pattern_of(path, interval) if is_object_store(path) else expected
+            raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet", [where])
         files = [self._look(path, name) for name, path in found.items()]
         require_one_name(files, places, everywhere)
         for file in files:
