@@ -3,17 +3,19 @@ there are."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.plan import LogicalPlan
 
-from lockstep.compute import _inputs
+from lockstep.compute import _whole_files
+from lockstep.compute._inputs import Input
 from lockstep.errors import StageFailed
 from lockstep.sources import FileSource
 from lockstep.sources.records import Listing, Reading, Records
@@ -44,66 +46,6 @@ def parquet(folder: Path, rows: int) -> FileSource:
     return FileSource(f"{folder}/{{interval_start:%Y-%m-%d}}.parquet", format="parquet")
 
 
-@pytest.fixture
-def forgetful(spark_connect: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
-    """A session that answers a request to read as it answered an equal one, whatever has become of the files."""
-    with session_at(spark_connect) as found:
-        found.conf.set("spark.connect.session.planCache.enabled", "true")
-        yield found
-
-
-def corrected(spark: SparkSession, folder: Path, kind: Format, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows are staged of a file, and of the longer one that takes its place, each by a new process."""
-    found = []
-    for rows in (2, 50):
-        monkeypatch.setattr(LogicalPlan, "_nextPlanId", 0)  # a process numbers its plans from 0
-        found.append(len(stage(spark, folder, pipeline_of(lines(folder, kind, rows))).rows()))
-    return found
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
-    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Listing, "digest", "the same")
-    with pytest.raises(StageFailed, match=r"source input: Spark read a file as one of \d+ bytes.*nothing was sealed"):
-        corrected(forgetful, tmp_path, kind, monkeypatch)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_nobody_takes_a_request_for_a_corrected_file_for_the_one_before(
-    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert corrected(forgetful, tmp_path, kind, monkeypatch) == [2, 50]
-
-
-def test_of_very_many_sizes_the_least_and_the_largest_count(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_inputs, "_MOST_SIZES", 1)
-    for rows in (1, 2, 3):
-        (tmp_path / f"{rows}.txt").write_text("x\n" * rows)
-    source = FileSource(f"{tmp_path}/*.txt", format="text")
-    assert stage(session, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(6)}
-    monkeypatch.setattr(Listing, "sizes", frozenset({2, 4}))
-    with pytest.raises(StageFailed, match="one of 6 bytes"):
-        stage(session, tmp_path, pipeline_of(source))
-
-
-def test_fewer_rows_than_the_footers_say_fail_the_execution(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = Reading.read
-
-    def losing(reading: Reading, spark: SparkSession, found: Listing) -> Records:
-        records = read(reading, spark, found)
-        return replace(records, frame=records.frame.where("id <> 7"))
-
-    monkeypatch.setattr(Reading, "read", losing)
-    with pytest.raises(StageFailed, match="footers of its files say 20 rows, and Spark read 19; nothing was sealed"):
-        stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
-
-
 def few(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": inputs["input"].limit(3)}
 
@@ -126,6 +68,117 @@ def first_batches(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 
 def filtered(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": inputs["input"].where("id = 5").selectExpr("1 AS one")}
+
+
+@pytest.fixture
+def forgetful(spark_connect: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """A session that answers a request to read as it answered an equal one, whatever has become of the files."""
+    with session_at(spark_connect) as found:
+        found.conf.set("spark.connect.session.planCache.enabled", "true")
+        yield found
+
+
+def corrected(
+    spark: SparkSession, folder: Path, kind: Format, monkeypatch: pytest.MonkeyPatch, of: tuple[int, int] = (2, 50)
+) -> list[int]:
+    """How many rows are staged of a file, and of the longer one that takes its place, each by a new process."""
+    found = []
+    for rows in of:
+        monkeypatch.setattr(LogicalPlan, "_nextPlanId", 0)  # a process numbers its plans from 0
+        found.append(len(stage(spark, folder, pipeline_of(lines(folder, kind, rows))).rows()))
+    return found
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
+    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Listing, "digest", "the same")
+    with pytest.raises(StageFailed, match=r"source input: Spark read files in blocks of \d+ to.*nothing was sealed"):
+        corrected(forgetful, tmp_path, kind, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nobody_takes_a_request_for_a_corrected_file_for_the_one_before(
+    forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert corrected(forgetful, tmp_path, kind, monkeypatch) == [2, 50]
+
+
+@pytest.fixture
+def cutting(spark_connect: str) -> Iterator[SparkSession]:
+    """A session that cuts files into blocks of a few records."""
+    with session_at(spark_connect) as found:
+        found.conf.set("spark.sql.files.maxPartitionBytes", "1000")
+        yield found
+
+
+def never(*_: object) -> NoReturn:
+    raise AssertionError("the files were read once more")
+
+
+def test_files_in_blocks_are_read_once(cutting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Input, "_read_again", never)
+    for name, rows in (("a", 2000), ("b", 10), ("c", 1000), ("d", 0)):
+        (tmp_path / f"{name}.csv").write_text("id\n" + "".join(f"{n}\n" for n in range(rows)))
+    source = FileSource(f"{tmp_path}/*.csv", format="csv", schema="id BIGINT")
+    assert stage(cutting, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(3010)}
+
+
+@pytest.mark.parametrize("transform", [few, looked_at])
+def test_blocks_that_were_not_all_read_alarm_nobody(
+    cutting: SparkSession, tmp_path: Path, transform: Transform
+) -> None:
+    staged = stage(cutting, tmp_path, pipeline_of(lines(tmp_path, "csv", 2000), transform))
+    assert staged.result.rows["rows"] == len(staged.rows()) == 3
+
+
+def test_a_compressed_file_beside_blocks_and_a_last_block_without_a_record_alarm_nobody(
+    cutting: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,x\n" + "".join(f"{n},{'x' * 900}\n" for n in range(3)) + f"3,{'x' * 1500}\n")
+    (tmp_path / "b.csv.gz").write_bytes(
+        gzip.compress("".join(["id,x\n", *(f"{n},{n**9}\n" for n in range(500))]).encode())
+    )
+    source = FileSource(f"{tmp_path}/*", format="csv", schema="id BIGINT, x STRING")
+    assert stage(cutting, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(504)}
+
+
+@pytest.mark.parametrize("rows", [(300, 1000), (700, 710)])
+def test_a_file_in_blocks_that_is_read_as_a_shorter_one_fails_the_execution(
+    forgetful: SparkSession, tmp_path: Path, rows: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgetful.conf.set("spark.sql.files.maxPartitionBytes", "1000")
+    monkeypatch.setattr(Listing, "digest", "the same")
+    with pytest.raises(StageFailed, match="nothing was sealed"):
+        corrected(forgetful, tmp_path, "csv", monkeypatch, rows)
+
+
+def test_of_very_many_sizes_the_least_and_the_largest_count(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_whole_files, "_MOST_SIZES", 1)
+    for rows in (1, 2, 3):
+        (tmp_path / f"{rows}.txt").write_text("x\n" * rows)
+    source = FileSource(f"{tmp_path}/*.txt", format="text")
+    assert stage(session, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(6)}
+    monkeypatch.setattr(Listing, "sizes", frozenset({2, 4}))
+    with pytest.raises(StageFailed, match="one of 6 bytes"):
+        stage(session, tmp_path, pipeline_of(source))
+
+
+def test_fewer_rows_than_the_footers_say_fail_the_execution(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Reading.read
+
+    def losing(reading: Reading, spark: SparkSession, found: Listing) -> Records:
+        records = read(reading, spark, found)
+        return replace(records, frame=records.frame.where("id <> 7"))
+
+    monkeypatch.setattr(Reading, "read", losing)
+    with pytest.raises(StageFailed, match="footers of its files say 20 rows, and Spark read 19; nothing was sealed"):
+        stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

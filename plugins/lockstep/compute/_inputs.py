@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lockstep.compute._conservation_sql import counts_of_source
+from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, unknown_size
 from lockstep.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
@@ -19,8 +20,6 @@ from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
 from lockstep.spark.session import active, is_remote
 
-_SIZE = "size"  #: what is counted of files that aren't the plan's
-_MOST_SIZES = 1000  #: that are told one by one
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
 
@@ -185,33 +184,41 @@ class Input:
 
     def counts(self, spark: SparkSession) -> dict[str, int]:
         """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
-        now if the optimizer found no need to, or the transform stopped before its end. Raises `StageFailed` if Spark
-        hasn't read the files to their end."""
+        now if the optimizer found no need to, or the transform stopped before its end, or it has to be told from one
+        whose file was read short. Raises `StageFailed` if Spark hasn't read the files to their end."""
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
         held = self.source.rows_held(self.range.start, self.range.end) or 0
-        counts = self._counted(self.observed)
-        if counts and counts["rows"] >= held:
+        counts = self.observed.counts()
+        blocks = Blocks.taken_from(counts)
+        if counts and counts["rows"] >= held and blocks.are_whole(self.records.sizes):
             return counts
-        again = _observe(_records(spark, self.source, self.range), self.name, self.declared)
-        again.read()
-        counts = self._counted(again)
-        if counts["rows"] < held:
+        again, whole = self._read_again(spark)
+        if again["rows"] < held:
             raise StageFailed(
-                f"source {self.name}: the footers of its files say {held} rows, and Spark read {counts['rows']}; "
+                f"source {self.name}: the footers of its files say {held} rows, and Spark read {again['rows']}; "
                 "nothing was sealed"
             )
-        return counts
+        if not blocks.are_whole(self.records.sizes) and not blocks.are_cut_as(whole):
+            raise StageFailed(self._told_of(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes"))
+        return counts if counts and counts["rows"] >= held else again
 
-    def _counted(self, observed: ObservedFrame) -> dict[str, int]:
-        """Raises `StageFailed` if Spark took some file for another one than the plan's."""
-        counts = observed.counts()
-        if (size := counts.pop(_SIZE, None)) is not None:
-            raise StageFailed(
-                f"source {self.name}: Spark read a file as one of {size} bytes, and no file that the plan froze has as "
-                "many: it goes by what it knew of an earlier one; nothing was sealed"
-            )
-        return counts
+    def _read_again(self, spark: SparkSession) -> tuple[dict[str, int], Blocks]:
+        """By a job that asks for each file's size, too."""
+        records = _records(spark, self.source, self.range)
+        again = _observe(records, self.name, self.declared, count_of_sizes(records))
+        again.read()
+        counts = again.counts()
+        blocks = Blocks.taken_from(counts)
+        if (size := unknown_size(counts)) is not None:
+            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
+        return counts, blocks
+
+    def _told_of(self, what: str) -> str:
+        return (
+            f"source {self.name}: Spark read {what}, and no file that the plan froze is so: it goes by what it knew of "
+            "an earlier one; nothing was sealed"
+        )
 
 
 def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
@@ -226,8 +233,11 @@ def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) 
     return source.read_sound(spark, found.start, found.end)
 
 
-def _observe(records: Records, source: str, declared: Sequence[Conservation]) -> ObservedFrame:
-    more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None) | _unknown_size(records)
+def _observe(
+    records: Records, source: str, declared: Sequence[Conservation], sizes: Mapping[str, str] | None = None
+) -> ObservedFrame:
+    more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None)
+    more |= counts_of_blocks(records) | dict(sizes or {})
     if records.sound:
         empty = f"count(CASE WHEN {records.no_value} THEN 1 END)"  # or columns that nobody asks for aren't parsed
         return ObservedFrame.of(records.frame, rows="count(1)", bad="count_if(false)", empty=empty, **more)
@@ -236,13 +246,3 @@ def _observe(records: Records, source: str, declared: Sequence[Conservation]) ->
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
     return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)
-
-
-def _unknown_size(records: Records) -> dict[str, str]:
-    """The size of a file, as Spark planned to read it, that none of the frozen ones has: null, as it should be."""
-    if not records.sizes or "_metadata" in map(str.casefold, records.columns):
-        return {}
-    size, known = "_metadata.file_size", f"IN ({', '.join(f'{one}L' for one in sorted(records.sizes))})"
-    if len(records.sizes) > _MOST_SIZES:
-        known = f"BETWEEN {min(records.sizes)}L AND {max(records.sizes)}L"
-    return {_SIZE: f"max(CASE WHEN {size} NOT {known} THEN {size} END)"}
