@@ -59,6 +59,10 @@ class SinkUnavailable(Retryable):
     """A sink can't be reached, or is locked by somebody else for too long."""
 
 
+class LoginUnavailable(LedgerUnavailable, SinkUnavailable, SourceUnavailable):
+    """Whoever gives the login away, a token service say, can't be asked now: so what it is for can't be reached."""
+
+
 class KeysHeld(SinkUnavailable):
     """An epoch that is not yet published holds keys that this one has, or may have, until it is shown or aborted."""
 

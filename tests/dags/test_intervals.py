@@ -98,8 +98,7 @@ def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[RunKey] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
     monkeypatch.setattr(operators, "migrate", lambda _: None)
-    monkeypatch.setattr(operators, "connection", lambda _: None)
-    monkeypatch.setattr(operators, "dsn_of", lambda _: "")
+    monkeypatch.setattr(operators, "login", lambda _: "")
     monkeypatch.setattr(operators, "_summarize", lambda _: {})
     monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
@@ -191,9 +190,9 @@ def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> N
 
     seen: list[Any] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
-    for name in ("migrate", "connection", "_summarize"):
+    for name in ("migrate", "_summarize"):
         monkeypatch.setattr(operators, name, lambda _: {})
-    monkeypatch.setattr(operators, "dsn_of", lambda _: "")
+    monkeypatch.setattr(operators, "login", lambda _: "")
     monkeypatch.setattr(operators, "begin", lambda *_: seen.append("begin"))
     monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: seen.append((run.interval, why, number)))
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")

@@ -144,14 +144,33 @@ def test_no_command_tells_a_password(
 
 
 PIPELINE = """
+import json
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg2
 
 from lockstep import Pipeline
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import PostgresTableSource
 
 
+# while the task runs, the ledger's password is rotated, and whoever is connected is sent away
 def copied(inputs):
+    secrets = Path(os.environ["LOCKSTEP_HOME"], "secrets.json")
+    known = json.loads(secrets.read_text())
+    found = known["lockstep_ledger"]
+    if "rotated" not in found["password"]:
+        where = {"host": found["host"], "port": found["port"], "dbname": found["schema"], "user": found["login"]}
+        with psycopg2.connect(**where, password=found["password"]) as connection, connection.cursor() as cursor:
+            found["password"] += "rotated"
+            cursor.execute("ALTER ROLE canary PASSWORD %s", (found["password"],))
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE usename = 'canary' AND pid <> pg_backend_pid()"
+            )
+        secrets.write_text(json.dumps(known))
     return {"events": inputs["events"]}
 
 
@@ -168,7 +187,9 @@ pipeline = Pipeline(
 DAG = """
 # an Airflow DAG
 import os
+import sys
 from datetime import UTC, datetime
+from types import ModuleType, SimpleNamespace
 
 import psycopg2
 
@@ -176,6 +197,19 @@ from lockstep import epoch_dag
 from canary_pipeline import pipeline
 
 dag = epoch_dag(pipeline, start_date=datetime(2026, 1, 1, tzinfo=UTC), default_args={"retries": 0})
+
+
+
+# stands for what signs the tokens of RDS: the warehouse's is the role's password
+class AwsBaseHook:
+    def __init__(self, aws_conn_id, client_type):
+        signed = psycopg2.extensions.parse_dsn(os.environ["AIRFLOW_CONN_SHOP"])["password"]
+        self.conn = SimpleNamespace(generate_db_auth_token=lambda *asked: signed)
+
+
+cloud = ModuleType("airflow.providers.amazon.aws.hooks.base_aws")
+cloud.AwsBaseHook = AwsBaseHook
+sys.modules[cloud.__name__] = cloud
 
 if __name__ == "__main__":
     print("first ended", dag.test().state)
@@ -202,6 +236,8 @@ class Airflow:
             "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
             "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "lockstep=DEBUG",  # Airflow's own DEBUG tells what it masks
+            "AIRFLOW__SECRETS__BACKEND": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
+            "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(folder / "secrets.json")}),
             "LOCKSTEP_HOME": str(folder),
             "LOCKSTEP_STAGING": str(folder / "staging"),
             "PYTHONPATH": os.pathsep.join([str(folder), import_path()]),
@@ -231,15 +267,23 @@ def shop(logins: None, warehouse_dsn: str) -> str:
     return warehouse_dsn
 
 
+def connection_of(dsn: str) -> dict[str, object]:
+    """An Airflow Connection without a password."""
+    parts = psycopg2.extensions.parse_dsn(dsn)
+    where = {"host": parts["host"], "port": int(parts["port"]), "schema": parts["dbname"]}
+    return {"conn_type": "postgres", "login": "canary", **where}
+
+
 @pytest.mark.slow
 def test_no_password_is_told_anywhere(canary: Canary, shop: str, ledger_dsn: str, tmp_path: Path) -> None:
-    warehouse = canary.uri(shop, "canary")
+    """A password that a secrets backend gives and that is rotated meanwhile, one that is a token, and one in a URI."""
+    ledger = {**connection_of(ledger_dsn), "password": canary.password}
+    (tmp_path / "secrets.json").write_text(json.dumps({"lockstep_ledger": ledger}))
     airflow = Airflow(
         tmp_path,
         {
-            "lockstep_ledger": canary.uri(ledger_dsn, "canary"),
-            "warehouse": warehouse,
-            "shop": warehouse,
+            "warehouse": json.dumps({**connection_of(shop), "extra": {"iam": True}}),
+            "shop": canary.uri(shop, "canary"),
             "spark": json.dumps({"conn_type": "spark", "host": "local[1]"}),
         },
     )
@@ -249,6 +293,8 @@ def test_no_password_is_told_anywhere(canary: Canary, shop: str, ledger_dsn: str
     assert "first ended success" in airflow.said, airflow.said[-5000:]
     assert "second ended failed" in airflow.said, airflow.said[-5000:]
     assert any("stage_epoch.py" in line for line in arguments), "no driver was seen"
+    assert "rotated" in (tmp_path / "secrets.json").read_text(), "nothing was rotated"
+    (tmp_path / "secrets.json").unlink()
     assert list((tmp_path / "staging").rglob("_manifest.json")), "no manifest was left to look at"
     told = {
         "logs": canary.told(airflow.said),

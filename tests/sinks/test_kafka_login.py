@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from lockstep.errors import InvalidPipeline, LockstepError
+from lockstep.errors import InvalidPipeline, SinkUnavailable
 from lockstep.kafka.connection import settings_of
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka._open_sink import OpenKafkaSink
 from lockstep.sinks.values import SinkContext
+from lockstep.sources import KafkaSource
+from lockstep.sources.base import SourceContext
+from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.testing._under_test import DEPLOYMENT
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import asking_for
@@ -34,11 +37,12 @@ def connection(broker: KafkaBroker, password: str = PASSWORD) -> str:
     return json.dumps({**fields, "extra": BY_PASSWORD})
 
 
-def look(broker: KafkaBroker) -> object:
+def look(broker: KafkaBroker, connections: Mapping[str, str] | None = None) -> object:
     from lockstep.orchestration.connections import AirflowConnections
 
     sink = KafkaSink("rows", output="rows", topic="nothing", connection="kafka")
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", AirflowConnections())) as opened:
+    found = AirflowConnections() if connections is None else connections
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", found)) as opened:
         assert isinstance(opened, OpenKafkaSink)
         return opened.cluster.id()
 
@@ -54,10 +58,29 @@ def test_a_wrong_password_is_refused_and_not_shown(
     guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded, "hunter2hunter2"))
-    monkeypatch.setattr("lockstep.kafka.cluster.SECONDS", 3.0)
-    with caplog.at_level(logging.DEBUG), pytest.raises(LockstepError) as refused:
+    says = "the brokers refuse the login"
+    with caplog.at_level(logging.DEBUG), pytest.raises(SinkUnavailable, match=says) as refused:
         look(guarded)
     assert "hunter2" not in str(refused.value) + caplog.text
+
+
+def test_a_login_that_is_refused_is_asked_for_again(guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration.connections import AirflowConnections
+
+    class Rotating(AirflowConnections):
+        """The Connection has another password by the time that its old one is tried."""
+
+        def __getitem__(self, conn_id: str) -> str:
+            monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded, "hunter2hunter2"))
+            found = super().__getitem__(conn_id)
+            monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded))
+            return found
+
+    assert look(guarded, Rotating())
+    source = KafkaSource("rows", connection="kafka")
+    with source.opened(SourceContext("pipe", "rows", lambda paths: set(), Rotating())) as opened:
+        assert isinstance(opened, OpenKafkaSource)
+        assert opened.cluster.settings["sasl.password"] == PASSWORD
 
 
 def uri_of(**extra: str) -> str:

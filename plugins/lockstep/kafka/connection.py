@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
+from lockstep.login import Login, entered
 
 BOOTSTRAP = "bootstrap.servers"
 USERNAME, PASSWORD = "sasl.username", "sasl.password"
@@ -159,3 +162,42 @@ _NOT_ALLOWED = frozenset(
         KafkaError._AUTHENTICATION,
     }
 )
+
+
+#: Seconds for the answer to a login. Who gets none by then finds out why elsewhere.
+_KNOCKING = 10.0
+_NO_LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+
+
+class _LoginRefused(Exception):
+    """By the brokers."""
+
+
+def entered_settings(dsn: str, who: Asker) -> Settings:
+    """As `settings_of`. Those of a `Login` are tried: a client whose login is refused goes on trying, and says nothing.
+
+    Raises `InvalidPipeline`, and the asker's `unavailable` where the login is refused, by what is known now, too.
+    """
+
+    def tried(told: str) -> Settings:
+        settings = settings_of(told, who.name)
+        if isinstance(dsn, Login) and USERNAME in settings:
+            _knock(settings)
+        return settings
+
+    try:
+        return entered(dsn, tried, lambda error: isinstance(error, _LoginRefused))
+    except _LoginRefused as refused:
+        raise who.unavailable(f"{who.name}: the brokers refuse the login of its connection: {refused}") from None
+
+
+def _knock(settings: Settings) -> None:
+    refusals: list[KafkaError] = []
+    admin = AdminClient({**client(settings), "error_cb": refusals.append})
+    asked = admin.describe_cluster(request_timeout=_KNOCKING)
+    deadline = time.monotonic() + _KNOCKING
+    while not asked.done() and time.monotonic() < deadline:
+        admin.poll(0.01)
+        for refusal in refusals:
+            if refusal.code() in _NO_LOGIN:
+                raise _LoginRefused(refusal.str())

@@ -14,8 +14,9 @@ import pymysql
 
 from lockstep.disclosure import cause
 from lockstep.errors import ErrorClasses, Failure, InvalidPipeline, LockstepError
-from lockstep.mariadb.dsn import parse_dsn, scrub
-from lockstep.mariadb.errors import LOCKED, classify, code_of, is_lost, quotes_row
+from lockstep.login import entered
+from lockstep.mariadb.dsn import parse_dsn, scrub_login
+from lockstep.mariadb.errors import LOCKED, classify, code_of, is_lost, is_refused_login, quotes_row
 from lockstep.mariadb.refusals import describe
 from lockstep.mariadb.wire import Cursor, Loader, close_quietly
 
@@ -40,6 +41,17 @@ _GUARD = """
 _LACKS = re.compile(r"(?P<rights>[A-Z][A-Z, ]*) command denied to user .* for table (?P<table>`[^`]+`\.`[^`]+`)")
 
 
+def dial(connection_id: str, dsn: str, *, autocommit: bool = True) -> tuple[Loader, dict[str, Any]]:
+    """A new connection, and the arguments of the driver's that it was made with; of a `Login` with what is good now.
+    Raises `InvalidPipeline`, and the driver's errors, which may quote what it was given."""
+
+    def connect(told: str) -> tuple[Loader, dict[str, Any]]:
+        arguments = parse_dsn(connection_id, told)
+        return Loader(arguments, autocommit=autocommit), arguments
+
+    return entered(dsn, connect, is_refused_login)
+
+
 @dataclass
 class Database:
     """A database and who asks it. One connection is kept for short transactions; `connect` opens others."""
@@ -50,20 +62,16 @@ class Database:
     lock_timeout: float  #: seconds
     errors: ErrorClasses
     account: str | None = None  #: the user's name and host as the server has granted them, quoted; once it was asked
+    name: str = field(init=False)  #: of the database that the DSN names
     _short: Loader | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self._arguments = parse_dsn(self.connection_id, self.dsn)
-
-    @property
-    def name(self) -> str:
-        """The database that the DSN names."""
-        return str(self._arguments["database"])
+        self.name = str(parse_dsn(self.connection_id, self.dsn)["database"])
 
     def connect(self) -> Loader:
         """A new connection: autocommit, READ COMMITTED, strict, in UTC. Raises `errors.unavailable`."""
         try:
-            connection = Loader(self._arguments)
+            connection, _ = dial(self.connection_id, self.dsn)
         except (pymysql.MySQLError, OSError) as error:
             # from None: the original may quote what it was given
             text = f"{self.where}: connection {self.connection_id}: {self._describe(error)}"
@@ -177,7 +185,7 @@ class Database:
         return error.__cause__ is not None and code_of(error.__cause__) in LOCKED
 
     def _describe(self, error: BaseException) -> str:
-        return scrub(describe(error), self._arguments).replace(self.dsn, "***")
+        return scrub_login(describe(error), self.connection_id, self.dsn)
 
 
 def weaknesses(

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from lockstep.errors import InvalidPipeline
+from lockstep.login import given
 
 _SCHEMES = ("mysql", "mariadb", "mysql+pymysql")
 _TLS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_verify_cert", "ssl_verify_identity", "ssl_disabled")
@@ -80,6 +81,13 @@ def _malformed(connection_id: str) -> InvalidPipeline:
         f"connection {connection_id} is not a URI of a MariaDB database: give mysql://user@host:port/database with "
         "special characters of the password percent-encoded"
     )
+
+
+def scrub_login(text: str, connection_id: str, dsn: str) -> str:
+    """`text` without a secret of the DSN, or of what it was before."""
+    for one in given(dsn):
+        text = scrub(text.replace(one, "***"), parse_dsn(connection_id, one))
+    return text
 
 
 def scrub(text: str, arguments: Mapping[str, Any]) -> str:

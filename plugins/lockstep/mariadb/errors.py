@@ -8,6 +8,7 @@ from pymysql.constants import ER
 from lockstep.errors import Failure
 
 _KILLED = 1927  # ER_CONNECTION_KILLED, which only MariaDB has
+_LOGIN = frozenset({ER.ACCESS_DENIED_ERROR, 1698})  # 1698: without a password
 LOCKED = frozenset({ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK, 1969})  # 1969: max_statement_time
 _LOST = frozenset({*range(2000, 2100), ER.SERVER_SHUTDOWN, _KILLED, *range(1158, 1162), ER.NEW_ABORTING_CONNECTION})
 _FULL = frozenset({ER.DISK_FULL, ER.RECORD_FILE_FULL})
@@ -15,7 +16,7 @@ _DENIED = frozenset(
     {1044, 1142, 1143, 1227, 1370, 1419}  # missing grants
     | {1148, 4166}  # LOAD DATA LOCAL is off
 )
-_PASSING = LOCKED | {1040, 1041, 1129, 1203, 1226, 1290, 1317, 1836}
+_PASSING = LOCKED | _LOGIN | {1040, 1041, 1129, 1203, 1226, 1290, 1317, 1836}
 #: numbers of what is about a row's content; 1642 to 1644 are a person's own words, raised by a trigger
 _OF_ROWS = frozenset(
     {1048, 1062, 1136, 1169, 1210, 1216, 1217, 1263, 1264, 1265, 1292, 1300, 1364}
@@ -42,6 +43,10 @@ def is_lost(error: BaseException) -> bool:
     """Whether the connection broke: what the last statement did is not known."""
     code = code_of(error)
     return code in _LOST or (code == 0 and isinstance(error, pymysql.err.InterfaceError | pymysql.err.InternalError))
+
+
+def is_refused_login(error: BaseException) -> bool:
+    return isinstance(error, pymysql.MySQLError) and code_of(error) in _LOGIN
 
 
 def classify(error: BaseException) -> Failure:

@@ -198,7 +198,7 @@ class SubmitLauncher:
         environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
         for name, planned in ranges.items():
             source = planned_source(name, planned.spec, self._sources.get(name))
-            environment |= {variable_of(id): AirflowConnections()[id] for id in source.connections}
+            environment |= {variable_of(id): str(AirflowConnections()[id]) for id in source.connections}
         if self.is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment

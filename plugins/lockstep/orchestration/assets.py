@@ -24,7 +24,7 @@ from lockstep.epoch import Epoch, Interval, Json, RunKey, Untold
 from lockstep.errors import LockstepError
 from lockstep.ledger import Ledger
 from lockstep.orchestration._airflow import HAS_PARTITIONS, Event, events_of, is_over, tell
-from lockstep.orchestration.connections import LEDGER, connection, dsn_of
+from lockstep.orchestration.connections import LEDGER, login
 from lockstep.sinks.base import Sink
 from lockstep.states import SHOWN, EpochState, Role
 
@@ -87,7 +87,7 @@ def missing_intervals(
     bounds in UTC, by time; empty: all of it is there. For tasks and sensors of other DAGs, in any version of Airflow:
     asks the ledger, by Airflow's Connection. Raises `IntervalMissing` for bounds that are none."""
     interval = Interval(start, end)
-    with closing(Ledger(dsn_of(connection(LEDGER)))) as ledger:
+    with closing(Ledger(login(LEDGER))) as ledger:
         shown = [
             epoch.interval
             for epoch in ledger.current_epochs(pipeline, interval)

@@ -10,6 +10,8 @@ from urllib.parse import quote
 from airflow.sdk import Connection
 
 from lockstep.errors import NotConfigured
+from lockstep.login import Known, Login
+from lockstep.orchestration import _tokens as tokens
 from lockstep.orchestration._airflow import AirflowNotFoundException
 
 LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
@@ -23,6 +25,11 @@ _OWN_TYPES = {
     "lockstep_mariadb": "mysql",
     "lockstep_s3": "aws",
 }
+_SAME_TYPES = {"postgresql": "postgres", "mariadb": "mysql"}
+#: Of Connections that are asked for again where their login is refused: who connects there knows that it was.
+_ROTATED = frozenset({"postgres", "mysql", "kafka"})
+#: What of an extra says where a Connection leads, and not who comes.
+_PLACES = ("bootstrap.servers", "service", "target_session_attrs", "unix_socket")
 _URL_TYPES = ("http", "https", "tcp")  #: of Connections that are a URL
 
 #: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
@@ -33,16 +40,36 @@ _LIBPQ_EXTRAS = frozenset(
 
 
 class AirflowConnections(Mapping[str, str]):
-    """{connection id: DSN}: each is looked up when it is first asked for. Raises `NotConfigured`."""
+    """{connection id: DSN}: each is looked up when it is asked for. Raises what `login` raises."""
 
     def __getitem__(self, conn_id: str) -> str:
-        return dsn_of(connection(conn_id))
+        return login(conn_id)
 
     def __iter__(self) -> Iterator[str]:
         raise TypeError("Airflow's Connections can be looked up by id, not listed")
 
     def __len__(self) -> int:
         raise TypeError("Airflow's Connections can be looked up by id, not counted")
+
+
+def login(conn_id: str) -> str:
+    """The DSN of a Connection, for databases and brokers a `Login`: a task that runs may outlive a password, or a token
+    that its provider's hook got. Raises `NotConfigured`, `LoginUnavailable`."""
+
+    def ask() -> Known:
+        return _known(connection(conn_id))  # a worker keeps none: Airflow asks the secrets backend each time
+
+    found = connection(conn_id)
+    known = _known(found)
+    return Login(known, ask) if _plain_type(found) in _ROTATED else known.dsn
+
+
+def _known(found: Connection) -> Known:
+    told = _plainly(found)
+    place = (told.conn_type, told.host, told.port, told.schema, *map(told.extra_dejson.get, _PLACES))
+    if tokens.asks_for_token(told):
+        return Known(dsn_of(tokens.with_token(told)), place, tokens.SECONDS)
+    return Known(dsn_of(told), place)
 
 
 def connection(conn_id: str) -> Connection:
@@ -59,11 +86,10 @@ def connection(conn_id: str) -> Connection:
 
 def dsn_of(found: Connection) -> str:
     """A libpq connection string for a Postgres Connection, a URL for a web or TCP one, else Airflow's own URI."""
-    if found.conn_type in _OWN_TYPES:
-        return dsn_of(_plainly(found, _OWN_TYPES[found.conn_type]))
+    found = tokens.without_extras(_plainly(found))
     if found.conn_type in _URL_TYPES:
         return _url_of(found)
-    if found.conn_type not in ("postgres", "postgresql"):
+    if found.conn_type != "postgres":
         return str(found.get_uri())
     parts = {
         "host": found.host,
@@ -93,19 +119,17 @@ def staging_of(found: Connection) -> str:
     return str(uri)
 
 
-def _plainly(found: Connection, conn_type: str) -> Connection:
-    """The same as another type, without the fields of the form that were left empty."""
+def _plain_type(found: Connection) -> str | None:
+    return _OWN_TYPES.get(str(found.conn_type)) or _SAME_TYPES.get(str(found.conn_type), found.conn_type)
+
+
+def _plainly(found: Connection) -> Connection:
+    """The same as the type that it is a form of, without the fields of the form that were left empty."""
+    conn_type = _plain_type(found)
+    if conn_type == found.conn_type:
+        return found
     extra = {name: value for name, value in found.extra_dejson.items() if value not in (None, "")}
-    return Connection(
-        conn_id=found.conn_id,
-        conn_type=conn_type,
-        host=found.host,
-        schema=found.schema,
-        login=found.login,
-        password=found.password,
-        port=found.port,
-        extra=json.dumps(extra) if extra else None,
-    )
+    return tokens.changed(found, conn_type=conn_type, extra=json.dumps(extra) if extra else None)
 
 
 def _url_of(found: Connection) -> str:

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 
 from lockstep.errors import LockstepError
 from lockstep.ledger.report import Report
-from lockstep.orchestration.connections import LEDGER, STAGING, connection, dsn_of, staging_of
+from lockstep.orchestration.connections import LEDGER, STAGING, connection, login, staging_of
 from lockstep.wal.staging import Staging
 
 
@@ -32,7 +32,7 @@ class LedgerHook(_Hook):
 
     def get_conn(self) -> Report:
         """What the ledger tells; close it. Raises `LedgerUnavailable`, `LedgerRefused`."""
-        return Report(dsn_of(connection(self.conn_id)))
+        return Report(login(self.conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
         try:

@@ -45,7 +45,7 @@ from lockstep.orchestration._launching import Launcher, PackLauncher, asking, la
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import WaitingOperator, hold_meanwhile
 from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of
-from lockstep.orchestration.connections import LEDGER, AirflowConnections, connection, dsn_of, staging_uri
+from lockstep.orchestration.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
 from lockstep.orchestration.resolving import PIPELINE, asked_to_hold, asked_to_resolve
@@ -69,7 +69,7 @@ from lockstep.wal.staging import Staging
 @contextmanager
 def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
-    with closing(Ledger(dsn_of(connection(LEDGER)), actor_of(context["ti"]))) as ledger:
+    with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
         yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
 
 
@@ -142,7 +142,7 @@ class BeginOperator(EpochOperator):
     awaited = (*EpochOperator.awaited, SourceNotReady, EpochBusy, TooManyInFlight, TargetFull)
 
     def perform(self, context: Context) -> dict[str, Any]:
-        migrate(dsn_of(connection(LEDGER)))
+        migrate(login(LEDGER))
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -280,7 +280,7 @@ class PackOperator(EpochOperator):
         self._launcher: PackLauncher | None = None
 
     def perform(self, context: Context) -> dict[str, Any]:
-        migrate(dsn_of(connection(LEDGER)))
+        migrate(login(LEDGER))
         runs = self._runs(context)
         self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
@@ -365,7 +365,7 @@ class ListPipelinesOperator(TellingOperator):
     asks for alone."""
 
     def perform(self, context: Context) -> list[str]:
-        dsn = dsn_of(connection(LEDGER))
+        dsn = login(LEDGER)
         migrate(dsn)
         only = asked_of(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
@@ -392,7 +392,7 @@ class RecoverOperator(TellingOperator):
                     resolve_as_asked(runtime, *word)
                 except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
                     self.log.warning("%s", done)
-            with closing(Report(dsn_of(connection(LEDGER)))) as history:
+            with closing(Report(login(LEDGER))) as history:
                 report = recover(runtime, hold, lambda epoch: what_comes(epoch, history, context))
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
@@ -403,7 +403,7 @@ class ListCompactableOperator(TellingOperator):
     """Pipeline and name of every sink whose table `lockstep compact` takes."""
 
     def perform(self, context: Context) -> list[dict[str, str]]:
-        with closing(Report(dsn_of(connection(LEDGER)))) as report:
+        with closing(Report(login(LEDGER))) as report:
             pipelines = report.recoverable()
         found = []
         for pipeline in pipelines:
@@ -452,7 +452,7 @@ class TellOperator(TellingOperator):
     """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell."""
 
     def perform(self, context: Context) -> list[str]:
-        with closing(Ledger(dsn_of(connection(LEDGER)), actor_of(context["ti"]))) as ledger:
+        with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
             return Teller(ledger, Role.RECOVER).tell_left(self, context)
 
 
@@ -461,7 +461,7 @@ class NothingStuckOperator(TellingOperator):
     intervals that have no epoch: somebody may have left them out on purpose."""
 
     def perform(self, context: Context) -> None:
-        with closing(Report(dsn_of(connection(LEDGER)))) as report:
+        with closing(Report(login(LEDGER))) as report:
             pipelines = report.pipelines(limit=0)
         for found in pipelines:
             if found.holes:

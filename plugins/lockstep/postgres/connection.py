@@ -13,6 +13,7 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.disclosure import cause
 from lockstep.errors import ErrorClasses, Failure, LockstepError
+from lockstep.login import entered
 from lockstep.postgres.dsn import require_dsn
 from lockstep.postgres.errors import classify, describe, is_lost
 from lockstep.postgres.refusals import quotes_row
@@ -62,13 +63,18 @@ def dial(
 ) -> Connection:
     """A new connection to a primary, in UTF-8, on which both sides notice when the other one is gone.
 
-    `dsn`: one that `parse_dsn` reads. `settings`: run before any transaction. `session`: more arguments for libpq.
-    Raises `replica` if the server is one, and the driver's errors: `describe` them and don't chain them, they may quote
-    the DSN.
+    `dsn`: one that `parse_dsn` reads; of a `Login` what is good now. `settings`: run before any transaction. `session`:
+    more arguments for libpq. Raises `replica` if the server is one, and the driver's errors: `describe` them and
+    don't chain them, they may quote the DSN.
     """
-    connection: Connection = psycopg2.connect(
-        dsn, application_name=application[:_LONGEST_NAME], client_encoding="UTF8", **{**_TCP, **session}
-    )
+
+    def connect(told: str) -> Connection:
+        made: Connection = psycopg2.connect(
+            told, application_name=application[:_LONGEST_NAME], client_encoding="UTF8", **{**_TCP, **session}
+        )
+        return made
+
+    connection = entered(dsn, connect, _may_be_refused)
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:
@@ -191,6 +197,11 @@ class Database:
     def is_locked_out(self, error: LockstepError) -> bool:
         """Whether `error` says that somebody else held a lock for too long."""
         return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
+
+
+def _may_be_refused(error: Exception) -> bool:
+    """Of what fails while connecting libpq tells no SQLSTATE, and the server's text is in a language of its own."""
+    return isinstance(error, psycopg2.OperationalError)
 
 
 def close_quietly(connection: Connection) -> None:

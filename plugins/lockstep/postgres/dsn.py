@@ -8,6 +8,7 @@ import psycopg2
 from psycopg2 import extensions
 
 from lockstep.errors import InvalidPipeline
+from lockstep.login import given
 
 _SECRETS = ("password", "sslpassword")
 _URI = re.compile(r"postgres(?:ql)?://([^/?]*)([^?]*)", re.DOTALL)
@@ -46,8 +47,9 @@ def complete_dsn(connection: extensions.connection) -> str:
 
 
 def scrub(text: str, dsn: str) -> str:
-    """`text` without a secret of the DSN."""
-    parts = parse_dsn(dsn) or {}
-    for secret in (dsn, *(parts.get(name) for name in _SECRETS)):
-        text = text.replace(secret, "***") if secret else text
+    """`text` without a secret of the DSN, or of what it was before."""
+    for one in given(dsn):
+        parts = parse_dsn(one) or {}
+        for secret in (one, *(parts.get(name) for name in _SECRETS)):
+            text = text.replace(secret, "***") if secret else text
     return text

@@ -126,7 +126,7 @@ class OpenDataSource(OpenSource):
     def _hidden(self) -> dict[str, str]:
         """The options whose values are in no plan."""
         options = self._source.connection_options
-        return {option: self._context.dsn(connection) for option, connection in options.items()}
+        return {option: str(self._context.dsn(connection)) for option, connection in options.items()}
 
     @property
     def _options(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, Not
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report
 from lockstep.operations.resolve import RESOLUTIONS, Resolution, ask
-from lockstep.orchestration.connections import LEDGER, connection, dsn_of
+from lockstep.orchestration.connections import LEDGER, login
 from lockstep.orchestration.page import MOUNT
 from lockstep.states import EpochState
 from lockstep.steps.generations import current_life
@@ -137,7 +137,7 @@ def _login(request: Request) -> str:
 
 @contextmanager
 def open_report() -> Iterator[Report]:
-    with _one_of_a_few(), closing(Report(dsn_of(connection(LEDGER)))) as report:
+    with _one_of_a_few(), closing(Report(login(LEDGER))) as report:
         yield report
 
 
@@ -155,7 +155,7 @@ def _one_of_a_few() -> Iterator[None]:
 @contextmanager
 def open_ledger(user: BaseUser) -> Iterator[Ledger]:
     """In whose name the history tells it."""
-    with closing(Ledger(dsn_of(connection(LEDGER)), f"airflow-ui:{user.get_name()}")) as ledger:
+    with closing(Ledger(login(LEDGER), f"airflow-ui:{user.get_name()}")) as ledger:
         yield ledger
 
 

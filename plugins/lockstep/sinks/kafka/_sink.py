@@ -8,7 +8,7 @@ from typing import ClassVar
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, settings_of
+from lockstep.kafka.connection import Asker, entered_settings
 from lockstep.kafka.producers import Route
 from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
@@ -106,7 +106,7 @@ class KafkaSink(Sink):
 
     def _route(self, context: SinkContext) -> Route:
         return Route(
-            settings_of(context.dsn(self.connection, self.name), self._who),
+            entered_settings(context.dsn(self.connection, self.name), Asker(self._who)),
             self._who,
             self.topic,
             HEADER,

@@ -11,7 +11,7 @@ from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.extras import naming_extra
 from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, settings_of
+from lockstep.kafka.connection import Asker, entered_settings
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
 from lockstep.sources.kafka._end_offsets import End, Ending, check_end
@@ -132,9 +132,9 @@ class KafkaSource(Source):
     def open(self, context: SourceContext) -> OpenKafkaSource:
         """Raises `InvalidPipeline` for a connection that isn't given, or no good."""
         where = f"source {context.source}"
-        settings = settings_of(context.dsn(self.connection), where)
-        key, value = self._decodings(where)
         who = Asker(where, SourceUnavailable, SourceRefused)
+        settings = entered_settings(context.dsn(self.connection), who)
+        key, value = self._decodings(where)
         registry = None
         if self.registry is not None:
             with naming_extra("a schema registry"):

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pymysql
 
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
-from lockstep.mariadb.dsn import parse_dsn, scrub
+from lockstep.mariadb.connection import dial
+from lockstep.mariadb.dsn import scrub_login
 from lockstep.mariadb.errors import classify
 from lockstep.mariadb.refusals import describe
-from lockstep.mariadb.wire import Loader
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut
@@ -62,10 +62,10 @@ class MariaDbTableSource(TableSource):
 def _session(source: TableSource, context: SourceContext, *, durable: bool = False) -> Iterator[TableSession]:
     """`durable` changes nothing: the server has written what is older than a second, and `settle` is longer."""
     where = f"source {context.source}: connection {source.connection}"
-    arguments = parse_dsn(source.connection, context.dsn(source.connection))
+    dsn = context.dsn(source.connection)
     connection = None
     try:
-        connection = Loader(arguments, autocommit=False)
+        connection, arguments = dial(source.connection, dsn, autocommit=False)
         with connection.cursor() as cursor:
             cursor.execute(SETTINGS)
             cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
@@ -73,7 +73,8 @@ def _session(source: TableSource, context: SourceContext, *, durable: bool = Fal
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         yield _Session(source, context.source, connection, arguments, now)
     except (pymysql.MySQLError, OSError) as error:
-        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {scrub(describe(error), arguments)}") from None
+        told = scrub_login(describe(error), source.connection, dsn)
+        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {told}") from None
     finally:
         if connection is not None:
             connection.close()

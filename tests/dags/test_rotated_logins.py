@@ -1,0 +1,423 @@
+"""Logins that change while a task runs: a rotated password is asked for again where the old one is refused, and a token
+is got by the provider's hook whenever a connection is opened. The servers are real; of the cloud only what signs tokens
+is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import psycopg2
+import pytest
+from psycopg2 import sql
+from psycopg2.extensions import parse_dsn
+
+from lockstep.errors import SINK_ERRORS, LoginUnavailable, NotConfigured, SinkUnavailable
+from lockstep.ledger import Ledger, migrate
+from lockstep.mariadb.connection import Database as MariaDb
+from lockstep.postgres.asking import read_rows
+from lockstep.postgres.connection import Database as Postgres
+from lockstep.sources import MariaDbTableSource, PostgresTableSource
+from lockstep.sources.base import SourceContext
+from stack.mariadb import MariaDbServer
+from stack.postgres import PostgresServer
+
+if TYPE_CHECKING:
+    from lockstep.login import Login
+
+Environment = pytest.MonkeyPatch
+
+
+@dataclass
+class Account:
+    """A login of a real server, and the Connection `there` that leads to it."""
+
+    dsn: str  #: of an administrator
+    environment: Environment
+    fields: dict[str, Any]
+    user: str
+    asked: list[str] = field(default_factory=list)
+
+    def connection(self, **changed: Any) -> None:
+        """What Airflow's secrets backend says from now on."""
+        self.environment.setenv("AIRFLOW_CONN_THERE", json.dumps({**self.fields, "login": self.user, **changed}))
+
+    def login(self) -> Login:
+        from lockstep.login import Login
+        from lockstep.orchestration.connections import AirflowConnections
+
+        found = AirflowConnections()["there"]
+        assert isinstance(found, Login)
+        return found
+
+    def set_password(self, password: str) -> None:
+        """At the server, and whoever is connected is sent away."""
+        raise NotImplementedError
+
+    def rotate(self, password: str) -> None:
+        self.set_password(password)
+        self.connection(password=password)
+
+
+class PostgresAccount(Account):
+    def set_password(self, password: str) -> None:
+        with closing(psycopg2.connect(self.dsn)) as admin, admin, admin.cursor() as cursor:
+            role, secret = sql.Identifier(self.user), sql.Literal(password)
+            cursor.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, secret))
+            cursor.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (self.user,))
+
+
+class MariaDbAccount(Account):
+    server: MariaDbServer
+
+    def set_password(self, password: str) -> None:
+        self.server.execute(f"ALTER USER {self.user}@'127.0.0.1' IDENTIFIED BY %s", password)
+        self.server.execute(f"KILL USER {self.user}@'127.0.0.1'")
+
+
+@contextmanager
+def postgres_account(server: PostgresServer, dsn: str, environment: Environment) -> Iterator[PostgresAccount]:
+    parts = parse_dsn(dsn)
+    role = sql.Identifier("clerk")
+    with closing(psycopg2.connect(dsn)) as admin, admin, admin.cursor() as cursor:
+        cursor.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN").format(role))
+        cursor.execute("CREATE TABLE shop (id bigint PRIMARY KEY)")
+    fields = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"]), "schema": parts["dbname"]}
+    account = PostgresAccount(dsn, environment, fields, "clerk")
+    account.rotate("hunter1")
+    try:
+        yield account
+    finally:
+        account.set_password("gone")
+        with closing(psycopg2.connect(dsn)) as admin, admin, admin.cursor() as cursor:
+            cursor.execute(sql.SQL("REASSIGN OWNED BY {0} TO CURRENT_USER; DROP ROLE {0}").format(role))
+
+
+@pytest.fixture
+def account(warehouse_server: PostgresServer, warehouse_dsn: str, monkeypatch: Environment) -> Iterator[Account]:
+    with postgres_account(warehouse_server, warehouse_dsn, monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture
+def maria(mariadb_server: MariaDbServer, mariadb_dsn: str, monkeypatch: Environment) -> Iterator[MariaDbAccount]:
+    parts = urlsplit(mariadb_dsn)
+    database = parts.path.strip("/")
+    mariadb_server.execute("CREATE USER clerk@'127.0.0.1'")
+    mariadb_server.execute(f"GRANT ALL ON `{database}`.* TO clerk@'127.0.0.1'")
+    mariadb_server.execute(f"CREATE TABLE `{database}`.shop (id bigint PRIMARY KEY) ENGINE=InnoDB")
+    fields = {"conn_type": "mysql", "host": "127.0.0.1", "port": parts.port, "schema": database}
+    account = MariaDbAccount(mariadb_dsn, monkeypatch, fields, "clerk")
+    account.server = mariadb_server
+    account.rotate("hunter1")
+    yield account
+    mariadb_server.execute("DROP USER clerk@'127.0.0.1'")
+
+
+# --- passwords that are rotated ---
+
+
+def of_ledger(login: str) -> Callable[[], object]:
+    migrate(login)
+    return Ledger(login).deployment
+
+
+def of_sink(login: str) -> Callable[[], object]:
+    return asking_postgres(Postgres("sink there", "there", login, 5.0, SINK_ERRORS))
+
+
+def of_source(login: str) -> Callable[[], object]:
+    source = PostgresTableSource("shop", connection="there", order_by="id", settle=timedelta(0))
+    context = SourceContext("pipe", "shop", lambda paths: set(), {"there": login})
+
+    def ask() -> object:
+        with source.opened(context) as opened:
+            return opened.latest(None, None)
+
+    return ask
+
+
+def of_audit(login: str) -> Callable[[], object]:
+    return lambda: read_rows("audit", login, "SELECT count(*) FROM shop", {}, most=1, within=timedelta(minutes=1))
+
+
+def asking_postgres(database: Postgres) -> Callable[[], object]:
+    def ask() -> object:
+        with database.transaction("asking who this is") as cursor:
+            cursor.execute("SELECT current_user")
+            return cursor.fetchone()
+
+    return ask
+
+
+def asking_mariadb(database: MariaDb) -> Callable[[], object]:
+    def ask() -> object:
+        with database.transaction("asking who this is") as cursor:
+            cursor.execute("SELECT CURRENT_USER()")
+            return cursor.fetchone()
+
+    return ask
+
+
+@pytest.mark.parametrize("room", [of_ledger, of_sink, of_source, of_audit])
+def test_a_password_that_is_rotated_while_a_task_runs_is_asked_for_again(
+    room: Callable[[str], Callable[[], object]], account: Account
+) -> None:
+    ask = room(account.login())
+    before = ask()
+    account.rotate("hunter2")
+    assert ask() == before
+    account.rotate("hunter3")
+    assert ask() == before
+
+
+def test_of_mariadb_too(maria: MariaDbAccount) -> None:
+    login = maria.login()
+    sink = asking_mariadb(MariaDb("sink there", "there", login, 5.0, SINK_ERRORS))
+    source = MariaDbTableSource("shop", connection="there", order_by="id", settle=timedelta(0))
+    context = SourceContext("pipe", "shop", lambda paths: set(), {"there": login})
+    for password in ("hunter2", "hunter3"):
+        sink()
+        maria.rotate(password)
+        assert sink() == ("clerk@127.0.0.1",)
+        with source.opened(context) as opened:
+            opened.latest(None, None)
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids that Airflow is asked for from now on."""
+    from airflow.sdk import Connection
+
+    asked: list[str] = []
+    get = Connection.get
+
+    def noting(conn_id: str) -> Any:
+        asked.append(conn_id)
+        return get(conn_id)
+
+    monkeypatch.setattr(Connection, "get", noting)
+    return asked
+
+
+def test_what_is_refused_as_it_stands_is_asked_for_once_more_and_told_without_the_password(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ask = of_sink(account.login())
+    account.set_password("nobody knows")
+    asked = looked_up(monkeypatch)
+    with caplog.at_level("DEBUG"), pytest.raises(SinkUnavailable, match="password authentication failed") as refused:
+        ask()
+    assert asked == ["there"]
+    account.connection(password="hunter9")
+    with pytest.raises(SinkUnavailable, match="password authentication failed") as again:
+        ask()
+    assert "hunter" not in f"{refused.value!r} {again.value!r} {refused.value.__cause__!r} {caplog.text}"
+
+
+def test_a_connection_that_is_gone_by_then_leaves_the_servers_own_word(account: Account) -> None:
+    ask = of_sink(account.login())
+    account.set_password("nobody knows")
+    account.environment.delenv("AIRFLOW_CONN_THERE")
+    with pytest.raises(SinkUnavailable, match="password authentication failed"):
+        ask()
+
+
+def test_one_that_leads_elsewhere_by_now_is_for_the_next_try_of_the_task(
+    account: Account, warehouse_server: PostgresServer
+) -> None:
+    """What an open sink has seen holds for one server."""
+    ask = of_sink(account.login())
+    account.set_password("hunter2")
+    account.connection(password="hunter2", schema="postgres")
+    with pytest.raises(SinkUnavailable, match="password authentication failed"):
+        ask()
+    assert of_sink(account.login())() == ("clerk",)
+
+
+# --- tokens ---
+
+
+@pytest.fixture
+def signed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+    """Of whom RDS was asked for a token. The stand-in's tokens are `token 1`, `token 2` …"""
+    asked: list[tuple[str, int, str]] = []
+
+    def generate(host: str, port: int, user: str) -> str:
+        asked.append((host, port, user))
+        return f"token {len(asked)}"
+
+    class AwsBaseHook:
+        def __init__(self, aws_conn_id: str, client_type: str) -> None:
+            assert (aws_conn_id, client_type) == ("cloud", "rds")
+            self.conn = SimpleNamespace(generate_db_auth_token=generate)
+
+    module = ModuleType("airflow.providers.amazon.aws.hooks.base_aws")
+    module.AwsBaseHook = AwsBaseHook  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return asked
+
+
+TOKENS = {"iam": True, "aws_conn_id": "cloud", "sslmode": "prefer"}
+
+
+@pytest.mark.parametrize("conn_type", ["postgres", "lockstep_ledger"])
+def test_a_connection_that_asks_for_a_token_gets_one_by_its_hook_whenever_it_is_opened(
+    conn_type: str, account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration import _tokens
+
+    monkeypatch.setattr(_tokens, "SECONDS", 0.0)
+    account.connection(conn_type=conn_type, extra=TOKENS)
+    login = account.login()
+    assert signed == [(account.fields["host"], account.fields["port"], "clerk")]
+    for number in (2, 3):
+        account.set_password(f"token {number}")  # the server takes no other one any more
+        assert of_sink(login)() == ("clerk",)
+    assert len(signed) == 3
+
+
+def test_a_token_serves_every_connection_of_a_minute_and_one_that_is_refused_is_replaced(
+    account: Account, signed: list[Any]
+) -> None:
+    account.connection(extra=TOKENS)
+    login = account.login()
+    account.set_password("token 1")
+    assert [of_sink(login)() for _ in range(3)] == [("clerk",)] * 3
+    assert len(signed) == 1
+    account.set_password("token 2")
+    assert of_sink(login)() == ("clerk",)
+    assert len(signed) == 2
+
+
+def test_mariadb_gets_its_token_by_its_own_hook(
+    maria: MariaDbAccount, signed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider of MySQL is not installed here, so its hook is a stand-in, too."""
+
+    class MySqlHook:
+        conn_name_attr = "mysql_conn_id"
+
+        def __init__(self, mysql_conn_id: str) -> None:
+            assert mysql_conn_id == "there"
+
+        def get_iam_token(self, found: Any) -> tuple[str, int]:
+            from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # type: ignore[import-not-found]
+
+            cloud = AwsBaseHook(found.extra_dejson["aws_conn_id"], client_type="rds")
+            return cloud.conn.generate_db_auth_token(found.host, found.port, found.login), found.port
+
+    module = ModuleType("airflow.providers.mysql.hooks.mysql")
+    module.MySqlHook = MySqlHook  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    maria.connection(extra={"iam": "true", "aws_conn_id": "cloud"})
+    database = MariaDb("sink there", "there", maria.login(), 5.0, SINK_ERRORS)
+    maria.set_password("token 1")
+    assert asking_mariadb(database)() == ("clerk@127.0.0.1",)
+    maria.set_password("token 2")
+    assert asking_mariadb(database)() == ("clerk@127.0.0.1",)
+
+
+def test_a_service_that_gives_no_token_is_waited_for_and_named(
+    account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.connection(extra={**TOKENS, "aws_conn_id": "another"})
+    with pytest.raises(LoginUnavailable, match="'there': no token was had: AssertionError"):
+        account.login()
+
+
+@pytest.mark.parametrize(
+    ("fields", "package"),
+    [
+        ({"conn_type": "postgres", "extra": {"iam": True}}, "apache-airflow-providers-amazon"),
+        ({"conn_type": "postgres", "extra": {"iam": "true", "redshift": True}}, "apache-airflow-providers-amazon"),
+        ({"conn_type": "lockstep_ledger", "extra": {"azure_conn_id": "a"}}, "apache-airflow-providers-microsoft-azure"),
+        ({"conn_type": "mysql", "extra": {"iam": True}}, "apache-airflow-providers-mysql"),
+        ({"conn_type": "lockstep_mariadb", "extra": {"iam": True}}, "apache-airflow-providers-mysql"),
+    ],
+)
+def test_a_provider_that_is_missing_is_named_with_its_package(
+    fields: dict[str, Any], package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration.connections import AirflowConnections
+
+    for module in ("amazon.aws.hooks.base_aws", "microsoft.azure.hooks.base_azure", "mysql.hooks.mysql"):
+        monkeypatch.setitem(sys.modules, f"airflow.providers.{module}", None)
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps({**fields, "host": "db", "login": "u", "schema": "s"}))
+    with pytest.raises(NotConfigured, match=f"'there' asks for a token.*pip install {package}$"):
+        AirflowConnections()["there"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "password"), [({"iam": False, "aws_conn_id": "a"}, "p"), ({"azure_conn_id": "a"}, "p"), ({}, None)]
+)
+@pytest.mark.parametrize("conn_type", ["postgres", "mysql"])
+def test_who_asks_for_no_token_gets_none_and_the_driver_nothing_that_is_for_the_hook(
+    conn_type: str, extra: dict[str, Any], password: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.mariadb.dsn import parse_dsn as parse_uri
+    from lockstep.orchestration.connections import AirflowConnections
+
+    fields = {"conn_type": conn_type, "host": "db", "schema": "s", "login": "u", "password": password, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(fields))
+    found = AirflowConnections()["there"]
+    parts = parse_dsn(found) if conn_type == "postgres" else parse_uri("there", found)
+    assert parts.get("password") == password
+    assert {"iam", "aws_conn_id", "azure_conn_id"}.isdisjoint(parts)
+
+
+def test_in_another_process_a_login_is_a_mere_text_and_no_trace_shows_it(account: Account) -> None:
+    login = account.login()
+    sent = pickle.loads(pickle.dumps(login))  # as Spark ships what its workers run
+    assert type(sent) is str and sent == login and "hunter1" in sent
+    assert "hunter1" not in repr(login)
+
+
+def test_messages_are_rid_of_every_password_that_a_login_had(account: Account, maria: MariaDbAccount) -> None:
+    """Both are of one Connection here, the later one's."""
+    from lockstep.mariadb.dsn import scrub_login
+    from lockstep.postgres.dsn import scrub
+
+    uri = maria.login()
+    account.rotate("hunter1")
+    dsn = account.login()
+    for login, change in ((dsn, account), (uri, maria)):
+        change.connection(password="hunter2")
+        assert login.again(login.now()[0])
+        text = f"hunter1, hunter2, {login} and {login.now()[0]}"
+        told = scrub(text, login) if login is dsn else scrub_login(text, "there", login)
+        assert "hunter" not in told and "clerk" not in told
+
+
+def test_two_users_in_turn_finish_each_other_s_branches_where_the_connection_names_one_role(account: Account) -> None:
+    """A branch is the role's that prepared it."""
+    other = f"{account.user}2"
+    with closing(psycopg2.connect(account.dsn)) as admin, admin, admin.cursor() as cursor:
+        cursor.execute("ALTER ROLE clerk NOSUPERUSER; CREATE ROLE clerk2 LOGIN PASSWORD 'hunter2'; CREATE ROLE writer")
+        cursor.execute("GRANT writer TO clerk, clerk2; GRANT INSERT, SELECT ON shop TO writer")
+    try:
+        account.connection(password="hunter1", extra={"options": "-c role=writer"})
+        login = account.login()
+        database = Postgres("sink there", "there", login, 5.0, SINK_ERRORS)
+        session = database.connect("preparing")
+        with closing(session), session.cursor() as cursor:
+            cursor.execute("INSERT INTO shop VALUES (1); PREPARE TRANSACTION 'in turn'")
+        account.set_password("gone")
+        account.user = other
+        account.connection(password="hunter2", extra={"options": "-c role=writer"})
+        with database.outside_transaction() as cursor:
+            cursor.execute("SELECT session_user")
+            assert cursor.fetchone() == (other,)
+            cursor.execute("COMMIT PREPARED 'in turn'")
+        database.close()
+    finally:
+        account.user = "clerk"
+        with closing(psycopg2.connect(account.dsn)) as admin, admin, admin.cursor() as cursor:
+            cursor.execute("DROP OWNED BY writer; DROP ROLE writer; DROP ROLE clerk2; ALTER ROLE clerk SUPERUSER")
