@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ from lockstep.audits import row_count
 from lockstep.epoch import Interval, RunKey
 from lockstep.errors import InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
-from tests.dags.airflow_parts import before_3_2, dag_bag, deserialized, serialized
+from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, deserialized, serialized
 from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
 
 if TYPE_CHECKING:
@@ -326,6 +327,71 @@ def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> Non
     assert list(pipelines_in(made)) == ["orders", "numbers"]
 
 
+def test_arguments_callbacks_and_notifiers_reach_every_instance_of_a_mapped_task() -> None:
+    from airflow.sdk import BaseNotifier
+
+    class Telling(BaseNotifier):
+        """Somebody's."""
+
+        template_fields = ("message",)
+
+        def __init__(self, message: str) -> None:
+            super().__init__()
+            self.message = message
+
+        def notify(self, context: Any) -> None: ...
+
+    def tell(context: Any) -> None: ...
+
+    told = Telling("{{ task.of }} failed")
+    pack = {"pool": "x", "queue": "big", "executor_config": {"cpu": 4}, "execution_timeout": timedelta(hours=1)}
+    pack |= {"max_active_tis_per_dagrun": 16, "patience": timedelta(hours=9), "on_failure_callback": told}
+    with dag_of(default_args={"on_success_callback": tell, "owner": "sales"}) as made:
+        mapped([ORDERS, RETURNS], group_id="all", task_args={"pack": pack}, default_args={"priority_weight": 7})
+    task: Any = made.get_task("all.pack")
+    for one in (task, *(task.unmap({"of": name}) for name in ("orders", "returns"))):
+        assert (one.pool, one.queue, one.executor_config, one.owner) == ("x", "big", {"cpu": 4}, "sales")
+        assert (one.execution_timeout, one.priority_weight) == (timedelta(hours=1), 7)
+        assert (one.on_failure_callback, one.on_success_callback) == ([told], [tell])
+        assert one.max_active_tis_per_dagrun == 16
+    assert task.unmap({"of": "returns"}).patience == timedelta(hours=9)
+    back: Any = as_airflow_has_it(made).get_task("all.pack")
+    assert back.has_on_failure_callback and back.has_on_success_callback
+    assert (back.pool, back.queue, back.max_active_tis_per_dagrun) == ("x", "big", 16)
+
+
+def test_what_a_mapped_group_gives_to_spark_submit_is_not_stored_with_the_dag() -> None:
+    conf = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
+    submit = {"conf": conf, "env_vars": {"TOKEN": "hunter2"}, "packages": "a:b"}
+    with dag_of() as made:
+        mapped([ORDERS, RETURNS], group_id="all", spark_submit=submit)
+        group(NUMBERS, spark_submit=submit)
+    stored = json.dumps(serialized(made))
+    assert "hunter2" not in stored and "a:b" not in stored
+    task: Any = made.get_task("all.pack")
+    assert task.unmap({"of": "orders"}).spark_submit == submit
+
+
+@pytest.mark.parametrize("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
+def test_a_dag_that_is_only_triggered_has_no_start_and_no_end_that_leave_out_its_tasks(make: Any) -> None:
+    """Airflow would end a run of an earlier interval green, and nothing would have moved."""
+    with dag_of(end_date=START + timedelta(days=2)) as made:
+        step("extract") >> make() >> step("report")
+    back = as_airflow_has_it(made)
+    assert {(task.start_date, task.end_date) for task in back.tasks} == {(None, None)}
+
+
+def test_dates_of_a_schedule_and_of_default_args_stay() -> None:
+    from lockstep.orchestration._airflow import CronDataIntervalTimetable
+
+    with dag_of(schedule=CronDataIntervalTimetable("@daily", timezone="UTC"), catchup=True) as scheduled:
+        step("extract") >> group(ORDERS)
+    with dag_of(default_args={"start_date": START}) as told:
+        step("extract") >> group(ORDERS)
+    for made in (scheduled, told):
+        assert {task.start_date for task in as_airflow_has_it(made).tasks} == {START}
+
+
 @pytest.mark.parametrize("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
 def test_a_dag_with_groups_survives_serialization_and_carries_nothing_of_its_pipelines(make: Any) -> None:
     def made() -> DAG:
@@ -356,8 +422,6 @@ def context_of(**params: Any) -> Any:
 
 
 def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_run_s(dag: DAG) -> None:
-    from types import SimpleNamespace
-
     from lockstep.orchestration.dag import epoch_dag
 
     context: Any = {"ti": SimpleNamespace(dag_id="mine", run_id="manual 1")}

@@ -10,8 +10,9 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +42,23 @@ _LOCAL_CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
 }
+
+
+@dataclass(frozen=True)
+class Submission(Mapping[str, Any]):
+    """Arguments of Airflow's SparkSubmitHook. Airflow stores the arguments of a mapped task with its DAG, where whoever
+    reads the DAG reads them: of what it can't serialise the text, and this one's has nothing in it."""
+
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.arguments)
+
+    def __len__(self) -> int:
+        return len(self.arguments)
 
 
 class Launcher(Protocol):

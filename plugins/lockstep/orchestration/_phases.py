@@ -18,6 +18,7 @@ from airflow.sdk import Asset, BaseOperator, Label, TaskGroup, TriggerRule, Weig
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
 from lockstep.orchestration._airflow import HAS_PARTITIONS
+from lockstep.orchestration._launching import Submission
 from lockstep.orchestration._retrying import longest_wait, require_hold
 from lockstep.orchestration._waiting import PATIENCE
 from lockstep.orchestration.assets import alias_of, inlets_of, partitions_of
@@ -179,7 +180,7 @@ def map_packs(
         most=1,
         schedule=None,
         spark_conn_id=spark_conn_id,
-        spark_submit=spark_submit,
+        spark_submit=Submission(spark_submit),
         part=True,
         map_index_template="{{ task.of }}",
         **_arguments("pack", patience, task_args),

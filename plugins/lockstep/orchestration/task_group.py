@@ -142,6 +142,8 @@ class EpochTaskGroup(TaskGroup):
         if dag is None:
             raise InvalidPipeline(f"EpochTaskGroup {group_id} stands in no DAG: make it inside `with DAG(…)` or `@dag`")
         _require_place(dag, around, pipelines)
+        if dag.schedule is None:
+            _unbind(dag)
         theirs = {*dag.default_args, *(around.default_args if around else ())}
         ours = {name: value for name, value in retry_arguments().items() if name not in theirs}
         defaults: Any = {**ours, **(default_args or {})}
@@ -156,6 +158,17 @@ def _moved() -> MovedOperator:
         "on_success_callback": None,
     }  # or it would be started
     return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.ALL_SUCCESS, **bare)
+
+
+def _unbind(dag: DAG) -> None:
+    """Take start and end from a DAG that is only triggered, where they bound nothing but its runs' tasks: Airflow would
+    leave all of them out of a run of an earlier interval, and end it green. Those of `default_args` stay."""
+    for bound in {"start_date", "end_date"} - dag.default_args.keys():
+        of_dag = getattr(dag, bound)
+        for task in dag.tasks:
+            if getattr(task, bound) == of_dag:
+                setattr(task, bound, None)
+        setattr(dag, bound, None)
 
 
 def _require_place(dag: DAG, around: TaskGroup | None, pipelines: Sequence[Pipeline]) -> None:
