@@ -243,6 +243,7 @@ def test_an_earlier_generation_is_shown_again_by_a_run_from_its_kept_rows(
     expect(page.get_by_text("Its rows are shown no more")).to_contain_text("the ten rows were another day's")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 2 of its range")).to_be_visible()
+    page.get_by_role("heading", name="Sinks").evaluate("heading => heading.scrollIntoView()")
     take_picture(page, "ui-generations")
 
 
