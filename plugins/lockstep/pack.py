@@ -28,7 +28,8 @@ from lockstep.errors import (
     Retryable,
     TargetFull,
 )
-from lockstep.roles.abort import abort
+from lockstep.remedies import COMMANDS
+from lockstep.roles.abort import abort, abort_epoch
 from lockstep.roles.audit import audit
 from lockstep.roles.begin import begin_unless_idle
 from lockstep.roles.cleanup import cleanup
@@ -333,9 +334,17 @@ class _Pack:
             with self._turn:  # whoever begins has the next epoch: this one is held until then
                 self._ended.set()
         try:
-            abort(runtime, member.run, f"{type(error).__name__}: {error}")
+            _abort_own(runtime, member, f"{type(error).__name__}: {error}")
         except LockstepError as late:
             _log.warning("%s: what its attempt left is still there, for `recover`: %s", member, late)
+
+
+def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
+    """What this pack has begun: another process that goes by the same run may have begun the epoch since."""
+    if member.epoch is not None:
+        abort_epoch(runtime, member.epoch.id, Role.ABORT, only=member.epoch.attempt, reason=reason)
+    elif member.run.dag_id not in COMMANDS:  # of a command the attempt may be that of another process, which is at it
+        abort(runtime, member.run, reason)
 
 
 def _has_read_nothing(member: Member) -> bool:

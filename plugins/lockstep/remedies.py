@@ -10,7 +10,8 @@ REPLAN, RESOLVE = "`lockstep replan`", "`lockstep resolve … applied`"  #: as t
 NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 COMMAND = "lockstep restate"  #: and where a person restates
 RESTORE = "lockstep restore"  #: and where one goes back to an earlier generation
-OF_NO_DAG = frozenset({NOTEBOOK, COMMAND, RESTORE})
+COMMANDS = frozenset({COMMAND, RESTORE})  #: whose run is what was asked for: it may be given twice at a time
+OF_NO_DAG = COMMANDS | {NOTEBOOK}
 
 
 def clear(dag_id: str | None, run_id: str | None) -> str:
@@ -19,7 +20,7 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
         return "trigger its DAG"
     if dag_id == NOTEBOOK:
         return "call `run_epoch` for it again"
-    if dag_id in (COMMAND, RESTORE):
+    if dag_id in COMMANDS:
         return f"run `{dag_id}` again with the same reason"
     run = RunKey(dag_id, run_id)
     whole = run.whole.run_id  # what moves a pack, or several pipelines, has an id for each

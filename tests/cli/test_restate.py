@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import SourceChanged, StageFailed
+from lockstep.errors import EpochBusy, SourceChanged, StageFailed
+from lockstep.operations.restate import find_restatable
+from lockstep.operations.restate import restate as restate_epochs
 from tests.cli.conftest import Lockstep
 from tests.crash.world import OpenNumbers, Rows, World, interval_of, rows_of_day, write_others, write_parquet
 
@@ -100,6 +102,53 @@ def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more
     again = lockstep("restate", "numbers", *bounds(day, day), *SAID, "--spark", "none")
     assert "restated before: nothing was read" in again.output and "--request" in again.output
     assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("request_name", [(), ("--request", "2026-11")])
+def test_a_command_that_is_given_twice_at_a_time_takes_nothing_from_the_first_one(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, request_name: tuple[str, ...]
+) -> None:
+    """Neither its lease, nor, as it ends in vain, its attempt."""
+    days = [publish_wrong(world) for _ in range(2)]
+    errors = list[Exception | None]()
+
+    def given_twice(request_uri: str) -> None:
+        named = request_name[1] if request_name else None
+        runtime = world.runtime()
+        found = find_restatable(runtime, 1)
+        members = restate_epochs(runtime, found, "the label was wrong", write_parquet, 1, named)
+        errors.extend(member.error for member in members)
+        write_parquet(request_uri)
+
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: given_twice)
+    [found] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none", *request_name)
+    assert (found["epoch"], found["already_published"]) == (3, False)
+    [error] = errors
+    assert isinstance(error, EpochBusy) and "is held by run numbers__" in str(error)
+    world.require_exactly_once(days[0])
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    [again] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none", *request_name)
+    assert (again["epoch"], again["already_published"]) == (3, True)
+
+
+def test_a_command_whose_process_died_goes_on_once_its_lease_has_run_out(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = publish_wrong(world)
+
+    def dies(request_uri: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: dies)
+    assert lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none").exit_code != 0
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    early = lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none")
+    assert early.exit_code == 75 and "is held by run" in early.output
+    world.expire_leases()
+    [found] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none")
+    assert found["epoch"] == 2
+    world.require_exactly_once(day)
+    world.require_tidy()
 
 
 def test_frozen_input_is_another_restatement(world: World, lockstep: Lockstep) -> None:

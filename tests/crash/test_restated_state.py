@@ -126,6 +126,23 @@ def test_what_was_restated_is_restated_again_from_an_earlier_epoch(states: Resta
     states.require_true()
 
 
+def test_a_request_that_has_restated_a_part_is_no_request_for_all_of_it(states: RestatedState) -> None:
+    states.go_on()
+    first, why = states.wrong_from(2), "each number was counted twice (request 2026-11)"
+    states.restate(states.asking(first + 1, why))
+    done = states.standing[-1]
+    states.restate(states.asking(first + 1, why))
+    assert states.standing[-1] == done, "it is done"
+    with pytest.raises(
+        RestateRefused, match=f"request '2026-11' has been done for a part of this: adding epoch {done.id} "
+    ):
+        states.restate(states.asking(first, why))
+    states.restate(states.asking(first, why.replace("11", "12")))
+    states.restate(states.asking(first + 1, why.replace("11", "12")))  # with the one before it
+    assert [one.id for one in states.standing][-1] == done.id + 1
+    states.require_true()
+
+
 def test_the_next_epoch_waits_for_the_state_and_none_is_read_twice(states: RestatedState) -> None:
     first = states.wrong_from(2)
     run, following = states.asking(first), RunKey("adding", f"following {next(_runs)}")

@@ -150,6 +150,116 @@ def test_a_run_that_says_what_it_replaces_replaces_nothing_younger(world: Restat
     assert world.lives(day) == ["replaced", "replaced", "cleaned"]
 
 
+# --- requests with a name of their own --------------------------------------------------------------------------------
+
+REASON = "the label was wrong (request 2026-11)"  #: as `require_reason` writes it
+
+
+def _asking(day: int, name: str, reason: str = REASON, **more: Any) -> RunKey:
+    return RunKey("restating", f"{name} asks {day}", restate=reason, **more)
+
+
+def _nobody_stages(request_uri: str) -> None:
+    raise AssertionError("a request that is done was staged once more")
+
+
+def _ask(world: RestatingWorld, day: int, run: RunKey, job: Callable[[str], None] = write_parquet) -> None:
+    for task in world.tasks():
+        world.run_task(task, run, day, job)
+
+
+def test_one_request_is_one_restatement_whoever_makes_it_again(world: RestatingWorld, day: int) -> None:
+    _ask(world, day, _asking(day, "first"))
+    for _ in range(2):
+        _ask(world, day, _asking(day, "second"), _nobody_stages)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    _ask(world, day, _asking(day, "third", "something else"))
+    _ask(world, day, _asking(day, "fourth"), _nobody_stages)  # it has been done, whatever came since
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    _ask(world, day, _asking(day, "fifth", REASON.replace("11", "12")))
+    assert world.lives(day) == ["replaced", "replaced", "replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize("until", ["begin", "prepare.archive", "commit", "publish.numbers"])
+def test_who_makes_a_request_again_while_it_is_under_way_takes_nothing_from_who_is_at_it(
+    world: RestatingWorld, day: int, until: str
+) -> None:
+    tasks, first, second = world.tasks(), _asking(day, "first"), _asking(day, "second")
+    for task in tasks[: tasks.index(until) + 1]:
+        world.run_task(task, first, day)
+    attempt = world._looking.generations(world.epoch_of(day))[-1].attempt
+    if until in ("commit", "publish.numbers"):
+        world.run_task("begin", second, day)
+    else:
+        with pytest.raises(EpochBusy, match="is held by run first"):
+            world.run_task("begin", second, day)
+    assert world._looking.generations(world.epoch_of(day))[-1].attempt == attempt
+    for task in tasks[tasks.index(until) + 1 :]:
+        world.run_task(task, first, day)
+    _ask(world, day, second, _nobody_stages)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
+def test_who_makes_a_request_again_goes_on_with_what_a_dead_run_left(world: RestatingWorld, day: int) -> None:
+    first, second = _asking(day, "first"), _asking(day, "second")
+    world.run_task("begin", first, day)
+    world.expire_leases()
+    _ask(world, day, second)
+    _ask(world, day, first, _nobody_stages)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_exactly_once(day)
+
+
+def test_a_request_that_was_given_up_may_be_made_again_by_another_run(world: RestatingWorld, day: int) -> None:
+    world.run_task("begin", _asking(day, "first"), day)
+    void(world.runtime(), world._looking.generations(world.epoch_of(day))[-1].id, "not now")
+    with pytest.raises(EpochVoid, match="not now"):
+        world.run_task("begin", _asking(day, "first"), day)
+    _ask(world, day, _asking(day, "second"))
+    _ask(world, day, _asking(day, "third"), _nobody_stages)
+    assert world.lives(day) == ["replaced", "void", "cleaned"]
+    world.require_exactly_once(day)
+
+
+def test_a_request_that_says_something_else_than_before_is_refused_and_the_first_one_named(
+    world: RestatingWorld, day: int
+) -> None:
+    world.run_task("begin", _asking(day, "first"), day)
+    other = _asking(day, "second", "for another reason (request 2026-11)")
+    frozen = _asking(day, "third", input=Input.FROZEN)
+    with pytest.raises(RestateRefused, match=r"request '2026-11' has been made before.*the label was wrong"):
+        world.run_task("begin", other, day)
+    _ask(world, day, _asking(day, "first"))
+    [_, new] = world._looking.generations(world.epoch_of(day))
+    for run in (other, frozen):
+        with pytest.raises(
+            RestateRefused, match=f"otherwise: numbers epoch {new.id} .*fresh input, the label was wrong"
+        ):
+            world.run_task("begin", run, day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+
+
+def test_a_request_is_one_restatement_of_each_range(world: RestatingWorld, day: int) -> None:
+    """A backfill has many runs with one conf, and so may a month."""
+    another = next(world.days)
+    world.publish_wrong(another)
+    for one in (day, another, day, another):
+        _ask(world, one, _asking(one, "backfill"))
+    for one in (day, another):
+        assert world.lives(one) == ["replaced", "cleaned"]
+        world.require_exactly_once(one)
+
+
+def test_a_run_that_has_got_what_another_had_begun_has_made_its_request(world: RestatingWorld, day: int) -> None:
+    world.run_task("begin", world.restating_run(day), day)
+    world.expire_leases()
+    _ask(world, day, _asking(day, "first"))
+    _ask(world, day, _asking(day, "second"), _nobody_stages)
+    assert world.lives(day) == ["replaced", "cleaned"]
+
+
 # --- from what was read ----------------------------------------------------------------------------------------------
 
 

@@ -87,8 +87,9 @@ def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> No
 
 
 def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
-    """Another run's lease must have run out; a run's own is no obstacle to its retry."""
-    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id)
+    """Another run's lease must have run out; a run's own is no obstacle to its retry. A command that is given twice is
+    one run, and no retry while the first one is at it."""
+    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id) and run.dag_id not in remedies.COMMANDS
     held = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
     if held and not own:
         raise EpochBusy(

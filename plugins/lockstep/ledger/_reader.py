@@ -136,6 +136,14 @@ class LedgerReader:
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return row["restate"] if row else None
 
+    def restated_for(self, life: Epoch) -> list[tuple[Epoch, str]]:
+        """Lives of a range with the reasons for which runs were to restate it when they got them, the first one first;
+        none that was given up."""
+        return [
+            (to_epoch(row), row["told"])
+            for row in self._find_all("list_restated", pipeline=life.pipeline, root=life.root)
+        ]
+
     def require_current(self, attempt: Attempt) -> None:
         """Raises `Fenced` unless it is its epoch's current attempt, `UnknownEpoch`."""
 

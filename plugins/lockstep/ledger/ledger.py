@@ -176,16 +176,22 @@ class Ledger(LedgerReader):
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
         """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
 
-        Raises `EpochBusy` while another run's lease lasts, `EpochVoid` for a range that was given up.
+        Raises `EpochBusy` while another run's lease lasts, or that of the same command, given before; `EpochVoid` for a
+        range that was given up.
         """
+        mine: set[int] = set()
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] == EpochState.VOID:
                 raise EpochVoid(f"{guards.epoch_name(row)} was given up: {row['reason']}")
             if row["state"] in UNDECIDED:
+                if row["attempt"] in mine:
+                    return to_epoch(row)
                 guards.require_lease(tx, row, run)
-                return to_epoch(attempts.open_attempt(tx, row, Role.BEGIN, run=run))
+                row = attempts.open_attempt(tx, row, Role.BEGIN, run=run)
+                mine.add(row["attempt"])
+                return to_epoch(row)
             attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             return to_epoch(row)
 

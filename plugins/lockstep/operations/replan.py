@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from lockstep import remedies
 from lockstep.epoch import Claim, Epoch, Identity, Input, Plan, RunKey
-from lockstep.errors import IllegalTransition, RestateRefused
+from lockstep.errors import IllegalTransition
 from lockstep.roles.begin import find_claims, make_plan
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
 from lockstep.steps.generations import find_current, plan_again
 from lockstep.steps.identity import require_same_pipeline
-from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.planned_sinks import require_shown_alike
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import roll_back
 
@@ -34,7 +34,8 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     Raises `IllegalTransition` for a decided one and one that somebody has begun meanwhile, `RestateRefused` where what
     it replaces was published with other sinks than today's."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    _require_same_sinks(runtime, old)
+    advice = f"put them back for as long, or give it up: {remedies.void(old.pipeline, old.id)}"
+    require_shown_alike(runtime, runtime.ledger.replaced(old), f"replan {old}", advice)
     claims: Mapping[str, Sequence[Claim]] = {}
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
         plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, old.restores))
@@ -47,17 +48,6 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run, only=old.attempt)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch
-
-
-def _require_same_sinks(runtime: Runtime, old: Epoch) -> None:
-    """One decision swaps the rows in every sink that shows them. Raises `RestateRefused`."""
-    for one in runtime.ledger.replaced(old):
-        if changed := find_changed_sinks(runtime, one):
-            raise RestateRefused(
-                f"can't replan {old}: {one}, whose place it takes, was published with other sinks (changed: "
-                f"{', '.join(changed)}), and what those show would stay; put them back for as long, or give it up: "
-                f"{remedies.void(old.pipeline, old.id)}"
-            )
 
 
 def _keeps_range(runtime: Runtime, old: Epoch) -> bool:

@@ -35,6 +35,7 @@ from lockstep.steps.generations import (
     find_together,
     plan_again,
     require_asked_for,
+    require_asked_once,
     require_range_said,
     require_replaceable,
     require_restatable,
@@ -243,6 +244,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
     if run.restore is not None:
         return _plan_restored(runtime, run, current, run.restore)
     replaced = find_together(runtime, current)
+    require_asked_once(run, replaced)
     require_restatable(runtime, replaced)
     _preflight(runtime, current.plan, replaced)
     if run.input is Input.FROZEN or current.interval is None:

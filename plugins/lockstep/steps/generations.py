@@ -16,9 +16,10 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sources.base import Source, planned_source
 from lockstep.states import DECIDED, FINISHED, UNDECIDED, EpochState
 from lockstep.steps.keyed_state import hands_on_state, require_state_kept
-from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.planned_sinks import require_shown_alike
 
 _LONGEST, _LONGEST_NAME = 1000, 100
+_BEFORE_REQUEST = " (request "
 _ANEW = "to restate the range anew say another reason, or give the request a name of its own"
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,13 @@ def require_reason(given: object, request: object = None) -> str | None:
         raise RestateRefused(
             f"a request's name is a word or two of at most {_LONGEST_NAME} letters, not {str(request)[:60]!a}"
         )
-    return f"{reason} (request {request.strip()})"
+    return f"{reason}{_BEFORE_REQUEST}{request.strip()})"
+
+
+def request_of(reason: str | None) -> str | None:
+    """The request that a reason names, as `require_reason` wrote it; None: none."""
+    _, before, named = (reason or "").rpartition(_BEFORE_REQUEST)
+    return named[:-1] if before and named.endswith(")") else None
 
 
 def _require_sentence(given: object) -> str:
@@ -109,9 +116,10 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     """The life of `found`'s range that `run` is to move, and whether that one is shown and to be replaced.
 
     A run that has been given an epoch for its reason, its own or one that another run had begun, asks for no other
-    however often it is run again; it does with another reason. Two runs with one reason at a time move one epoch.
-    Where the run says what it `replaces`, another run that has done just that for the same reason has done its part.
-    Raises `RestateRefused` where something else has been done.
+    however often it is run again; it does with another reason. Two runs with one reason at a time move one epoch, and
+    of those that name one request each gets the epoch that the first of them got, whenever they come. Where the run
+    says what it `replaces`, another run that has done just that for the same reason has done its part. Raises
+    `RestateRefused` where something else has been done.
     """
     if run.restate is None:
         return found, False
@@ -128,6 +136,8 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     if found.state not in DECIDED or own:
         return found, False
     found = find_current(runtime, found)
+    if (asked := _find_asked(runtime, run, found)) is not None:
+        return asked, False
     if run.replaces not in (None, found.id):
         _require_done(run, found)
         return found, False
@@ -140,6 +150,40 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
         return rival, False
     same = found.generation is not None and found.generation.because == run.restate and found.restores == run.restore
     return found, not (same and found.state not in FINISHED)
+
+
+def _find_asked(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
+    """The decided epoch that another run has got for the request that this one names, of `current`'s range. A life that
+    was given up counts for nothing. Raises `RestateRefused` where that run has said something else than this one."""
+    if (request := request_of(run.restate)) is None:
+        return None
+    for life, reason in runtime.ledger.restated_for(current):
+        if request_of(reason) != request:
+            continue
+        made = life.generation is not None and life.generation.because == reason
+        reads = Input.FROZEN if current.interval is None else run.input or Input.FRESH
+        other_rows = life.restores != run.restore or (life.restores is None and life.plan.input is not reads)
+        if reason != run.restate or (made and other_rows):
+            raise RestateRefused(
+                f"request {request!a} has been made before, and otherwise: {life}, {life.plan.input} input, {reason}. "
+                "Nothing was done: ask as then, or give this request a name of its own"
+            )
+        if life.state in DECIDED:
+            _log.info("request %s has %s, which is %s: nothing is read once more", request, life, life.state)
+            return life
+    return None
+
+
+def require_asked_once(run: RunKey, replaced: Sequence[Epoch]) -> None:
+    """Raise `RestateRefused` if one of these was made for the very request of `run`, by which a part of the range has
+    been restated."""
+    request = request_of(run.restate)
+    for one in replaced:
+        if request is not None and one.generation and request_of(one.generation.because) == request:
+            raise RestateRefused(
+                f"request {request!a} has been done for a part of this: {one} was made for it, and would be restated "
+                "once more. Nothing was done: give this request a name of its own"
+            )
 
 
 def _require_done(run: RunKey, current: Epoch) -> None:
@@ -277,12 +321,8 @@ def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
                 "restate from the first one on that had"
             )
         require_state_kept(runtime, epochs[0])
-    for one in epochs:
-        if changed := find_changed_sinks(runtime, one):
-            raise RestateRefused(
-                f"can't restate {one}: it was published with other sinks (changed: {', '.join(changed)}), and what "
-                "those show would stay; put them back, restate it, then change them again"
-            )
+    advice = "put them back, restate it, then change them again"
+    require_shown_alike(runtime, epochs, f"restate {epochs[0]}", advice)
     for one in epochs:
         if one.state is not EpochState.CLEANED:
             which = "it" if one.id == epochs[0].id else f"epoch {one.id}"

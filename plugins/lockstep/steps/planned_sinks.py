@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lockstep.epoch import Epoch
+from lockstep.errors import RestateRefused
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 
@@ -14,3 +17,14 @@ def find_changed_sinks(runtime: Runtime, epoch: Epoch) -> list[str]:
     planned = {name: Sink.from_spec(spec).spec() for name, spec in epoch.plan.sinks.items()}
     defined = runtime.defined.sink_specs()
     return sorted(name for name in planned.keys() | defined.keys() if planned.get(name) != defined.get(name))
+
+
+def require_shown_alike(runtime: Runtime, replaced: Iterable[Epoch], doing: str, advice: str) -> None:
+    """One decision swaps the rows in every sink that shows them. Raises `RestateRefused` where others do than are
+    defined; `doing`: what can't be done then, `advice`: what to do first."""
+    for one in replaced:
+        if changed := find_changed_sinks(runtime, one):
+            raise RestateRefused(
+                f"can't {doing}: {one} was published with other sinks (changed: {', '.join(changed)}), and what those "
+                f"show would stay; {advice}"
+            )
