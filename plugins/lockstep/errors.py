@@ -147,7 +147,8 @@ class EpochHeld(NotAudited):
 
 
 class AuditFailed(Terminal):
-    """An audit can't be asked: its SQL doesn't fit the output, or gives no number where one is compared."""
+    """An audit can't be asked: its SQL doesn't fit the output, or gives no number where one is compared; its function
+    fails, gives no rows of the output, or is another one than was planned."""
 
 
 class PlanMismatch(Terminal):

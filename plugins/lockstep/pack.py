@@ -18,6 +18,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from lockstep.audits.in_spark import AskSpark
 from lockstep.epoch import Attempt, Epoch, Identity, RunKey
 from lockstep.errors import (
     InvalidPipeline,
@@ -74,18 +75,23 @@ def jobs_side_by_side() -> int:
 
 
 def move_pack(
-    runtime: Runtime, runs: Iterable[RunKey], launch: Launch, reference: str = "", jobs: int | None = None
+    runtime: Runtime,
+    runs: Iterable[RunKey],
+    launch: Launch,
+    reference: str = "",
+    jobs: int | None = None,
+    ask_spark: AskSpark | None = None,
 ) -> list[Member]:
     """Move an epoch for each of `runs`, all of them `RunKey.member` of one run, from its source into every sink.
 
-    `jobs`: how many are staged side by side. A failure is its epoch's own: it is aborted if it is undecided, and the
-    others go on. Epochs of a cursor go in their order, so behind one that failed nothing more is begun, and none is
-    begun for nothing to read but the first; those of a pipeline with state are staged one by one, too. The members
-    that were begun, in the order of `runs`.
+    `jobs`: how many are staged side by side. `ask_spark`: where Spark is at hand for audits. A failure is its epoch's
+    own: it is aborted if it is undecided, and the others go on. Epochs of a cursor go in their order, so behind one
+    that failed nothing more is begun, and none is begun for nothing to read but the first; those of a pipeline with
+    state are staged one by one, too. The members that were begun, in the order of `runs`.
     """
     if jobs is not None and jobs < 1:
         raise InvalidPipeline(f"pipeline {runtime.pipeline}: a pack needs at least one job, not {jobs}")
-    return _Pack(runtime, iter(runs), launch, reference, jobs or jobs_side_by_side()).move()
+    return _Pack(runtime, iter(runs), launch, reference, jobs or jobs_side_by_side(), ask_spark).move()
 
 
 def require_all_moved(members: Sequence[Member]) -> None:
@@ -131,8 +137,17 @@ def require_size(epochs: Sized) -> Sized:
 class _Pack:
     """`_room`: how many may be between their begin and their end at a time."""
 
-    def __init__(self, runtime: Runtime, runs: Iterator[RunKey], launch: Launch, reference: str, jobs: int) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        runs: Iterator[RunKey],
+        launch: Launch,
+        reference: str,
+        jobs: int,
+        ask_spark: AskSpark | None,
+    ) -> None:
         pipeline = runtime.defined
+        self._ask_spark = ask_spark
         self._runtime, self._runs, self._launch, self._reference = runtime, runs, launch, reference
         self._in_order = pipeline.identity is Identity.CURSOR
         #: what one epoch has prepared may keep others from preparing, or they have to follow one another
@@ -231,7 +246,7 @@ class _Pack:
     def _stage(self, runtime: Runtime, member: Member) -> None:
         member.epoch = stage(runtime, member.run, self._launch, self._reference)
         if member.undecided and member.epoch.plan.audits:
-            audit(runtime, member.run)
+            audit(runtime, member.run, self._ask_spark)
 
     # --- who started it: everything after ---
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from lockstep.audits.audit import Audit, Conserved, require_sound
 from lockstep.conservation import Conservation, require_known
 from lockstep.epoch import Identity, Json, require_name
 from lockstep.errors import InvalidPipeline
+from lockstep.functions import hash_source
 from lockstep.keyed_state import KeyedState
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import Source
@@ -83,7 +82,7 @@ class Pipeline:
         require_known(self.name, self.conservation, list(self.sources), self.outputs)
         self._require_conserved()
         self._require_sound_state()
-        require_sound(self.name, self.audits, self.outputs)
+        require_sound(self.name, self.audits, self.outputs, adopted)
         holding = [sink.name for sink in self.sinks if sink.holds_keys]
         if self.identity is Identity.INTERVAL and len(holding) > 1:
             raise InvalidPipeline(
@@ -139,14 +138,7 @@ class Pipeline:
 
     def code_version(self) -> str:
         """The version given, or 12 hex digits of the sha256 of the transform's module."""
-        if self.version:
-            return self.version
-        try:
-            module = inspect.getmodule(self.transform)
-            source = inspect.getsource(module if module is not None else self.transform)
-        except (OSError, TypeError):
-            return "unknown"
-        return hashlib.sha256(source.encode()).hexdigest()[:12]
+        return self.version or hash_source(self.transform) or "unknown"
 
     def reference(self) -> str:
         """`module:name` by which another process imports this pipeline. Raises `InvalidPipeline` if there is none."""

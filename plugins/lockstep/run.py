@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from lockstep.audits.audit import Query
+from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
@@ -133,7 +133,8 @@ def run_epochs(
     run = RunKey(NOTEBOOK, run_id or f"run_epochs__{uuid.uuid4()}", restate=reason, input=reads)
     runs = _members(pipeline, run, intervals, most)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
-        members = move_pack(runtime, runs, in_process(pipeline, spark, connections), jobs=jobs)
+        launch = in_process(pipeline, spark, connections)
+        members = move_pack(runtime, runs, launch, jobs=jobs, ask_spark=asking(spark))
         require_all_moved(members)
         return [report_of(runtime, member.epoch, member.already) for member in members if member.epoch]
 
@@ -188,7 +189,7 @@ def asking(spark: SparkSession | str) -> AskSpark:
     """An `AskSpark` of this process; it is connected when there is something to ask."""
 
     def ask(
-        wal: SealedWal, output: str, audits: Sequence[Query], parameters: Mapping[str, object]
+        wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Mapping[str, object]
     ) -> Mapping[str, Found]:
         with naming_extra("Spark"):
             from lockstep.compute.auditing import ask_spark

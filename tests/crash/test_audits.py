@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.audits import Audit, in_range, not_null, row_count, sql, unique, volume
+from lockstep.audits import Audit, function, in_range, not_null, row_count, sql, unique, volume
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Outcome, RunKey, Verdict
 from lockstep.errors import (
@@ -163,6 +165,41 @@ def test_the_plan_s_audits_count_and_not_those_of_a_later_definition(offended: W
         now.run_task("audit", run_of(day), day)
     void(now.runtime(), offended.epoch_of(day).id, "given up")
     now.require_tidy()
+
+
+def test_an_epoch_whose_own_check_was_changed_meanwhile_shows_nothing_until_it_is_replanned(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def deploy(most: int) -> None:
+        (tmp_path / "deployed_checks.py").write_text(f"def strange(rows):\n    return rows.slice(0, {most})\n")
+        sys.modules.pop("deployed_checks", None)
+        importlib.invalidate_caches()
+
+    deploy(0)
+    own, day = auditing(world, function("numbers", "deployed_checks:strange")), next(world.days)
+    own.run(run_of(day), day)
+    own.require_exactly_once(day)
+    day = next(world.days)
+    own.run_until(run_of(day), day, "stage")
+    deploy(2)
+    for _ in range(2):
+        with pytest.raises(AuditFailed, match="planned with version"):
+            own.run_task("audit", run_of(day), day)
+    with pytest.raises(NotAudited):
+        own.run_task("prepare.warehouse", run_of(day), day)
+    own.run_task("abort", run_of(day), day)
+    own.require_nothing_shown(day)
+    assert verdict_of(own, day) is None
+    replan(own.runtime(), own.epoch_of(day).id, "the check was changed")
+    with pytest.raises(EpochHeld, match="strange_numbers"):
+        own.run(run_of(day), day)
+    assert samples(own, day) == {"strange_numbers"}
+    release(own.runtime(), own.epoch_of(day).id, "looked")
+    own.run(run_of(day), day)
+    own.require_exactly_once(day)
 
 
 def test_a_plan_without_audits_has_nothing_to_ask(sound: World) -> None:

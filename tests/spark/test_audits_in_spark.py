@@ -17,16 +17,28 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lockstep import run_epoch
-from lockstep.audits import Audit, accepted_values, fresh_until, in_range, none_where, not_null, row_count, sql, unique
+from lockstep import run_epoch, run_epochs
+from lockstep.audits import (
+    Audit,
+    accepted_values,
+    fresh_until,
+    function,
+    in_range,
+    none_where,
+    not_null,
+    row_count,
+    sql,
+    unique,
+)
 from lockstep.audits.asking import Answer, ask
-from lockstep.audits.audit import Query, audit_from_spec
+from lockstep.audits.audit import Function, Query, audit_from_spec
 from lockstep.audits.in_spark import VARIABLE, Found, is_alike
 from lockstep.compute import auditing
 from lockstep.compute.auditing import ask_spark
-from lockstep.errors import AuditFailed, EpochHeld, NotConfigured, WalCorrupt
+from lockstep.errors import AuditFailed, EpochHeld, InvalidPipeline, NotConfigured, PackFailed, StageFailed, WalCorrupt
 from lockstep.sinks import FileSink
 from lockstep.wal.reading import SealedWal
+from tests.audits import checks
 from tests.audits.test_asking import ANSWERS, ORDERS, Sealed, occasion
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import DAY, csv
@@ -96,7 +108,9 @@ class Asked:
         self._spark = spark
         self.names: set[str] = set()
 
-    def __call__(self, wal: SealedWal, output: str, audits: Sequence[Query], parameters: Any) -> dict[str, Found]:
+    def __call__(
+        self, wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Any
+    ) -> dict[str, Found]:
         found = ask_spark(self._spark, wal, output, audits, parameters)
         self.names |= found.keys()
         return found
@@ -176,7 +190,7 @@ def test_without_spark_the_task_asks(sealed: Sealed) -> None:
 def test_what_is_small_is_asked_in_the_task(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
     wal, asked = sealed(orders=ORDERS), list[str]()
 
-    def noting(wal: SealedWal, output: str, audits: Sequence[Query], parameters: Any) -> dict[str, Found]:
+    def noting(wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Any) -> dict[str, Found]:
         asked.append(output)
         return {}
 
@@ -205,6 +219,115 @@ def test_what_is_small_is_asked_in_the_task(sealed: Sealed, monkeypatch: pytest.
 )
 def test_what_two_engines_might_answer_otherwise_stays_in_the_task(audit: Any) -> None:
     assert not is_alike(audit.asked, ORDERS.schema)
+
+
+# --- functions over a DataFrame --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("check", "offending"),
+    [
+        (checks.many, 2),
+        (checks.all_of_them, 5),
+        (checks.by_a_function_of_python, 2),
+    ],
+)
+@pytest.mark.parametrize("most", ["0", "1000000000"])
+def test_what_a_function_makes_of_a_dataframe_offends_whatever_the_size(
+    session: SparkSession, sealed: Sealed, monkeypatch: pytest.MonkeyPatch, check: Any, offending: int, most: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, most)
+    asked = Asked(session)
+    audits = [function("orders", check, over="spark"), not_null("orders", "customer")]
+    [answer, other] = ask([audit_from_spec(one.spec()) for one in audits], occasion(), sealed(orders=ORDERS), asked)
+    assert (answer.result.offending, len(answer.sample), other.result.offending) == (offending, offending, 1)
+    assert asked.names == {audits[0].name} | ({audits[1].name} if most == "0" else set())
+    if check is checks.many:
+        assert sorted(answer.sample, key=str) == [{"customer": "o'hara", "ID": 2}, {"customer": None, "ID": 2}]
+    if check is checks.all_of_them:
+        assert sorted(map(str, (row["tags"] for row in answer.sample))) == sorted(map(str, ORDERS["tags"].to_pylist()))
+
+
+@pytest.mark.parametrize("outputs", [{"orders": ORDERS.slice(0, 0)}, {}])
+def test_an_output_without_rows_or_files_has_none_that_offend(
+    session: SparkSession, sealed: Sealed, outputs: dict[str, Any]
+) -> None:
+    wal = sealed(orders=ORDERS.slice(0, 0))
+    if not outputs:
+        manifest = wal.manifest.outputs["orders"]
+        none = {"orders": replace(manifest, files=())}
+        wal = replace(wal, manifest=replace(wal.manifest, outputs=none))
+    audit = audit_from_spec(function("orders", checks.all_of_them, over="spark").spec())
+    [answer] = ask([audit], occasion(), wal, Asked(session))
+    assert (answer.result.offending, answer.sample) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "said"),
+    [
+        (checks.asks_for_more, AuditFailed, r"asks_for_more fails: .*nope"),
+        (checks.asks_python_for_more, AuditFailed, "gives a Column: give a DataFrame"),
+        (checks.mentions, AuditFailed, r"mentions fails: .*checks\.py:\d+, in mentions"),
+        (checks.doubles, AuditFailed, "gives 10 rows, and the output has 5"),
+        (checks.adds_a_column, AuditFailed, r"doesn't have: why \(int\)"),
+        (checks.counts, AuditFailed, "gives a int: give a DataFrame"),
+        (checks.gives_nothing, AuditFailed, "gives None: give a DataFrame"),
+        (checks.casts, StageFailed, "Spark fails at what tests.audits.checks:casts gives: "),
+    ],
+)
+def test_a_function_over_a_dataframe_that_fails_has_not_passed(
+    session: SparkSession, sealed: Sealed, check: Any, kind: type[Exception], said: str
+) -> None:
+    audit = audit_from_spec(function("orders", check, over="spark", blocking=False).spec())
+    with pytest.raises(kind, match=said) as told:
+        ask([audit], occasion(), sealed(orders=ORDERS), Asked(session))
+    assert f"audit {audit.name}: " in str(told.value) and "hara" not in str(told.value)
+
+
+def test_a_damaged_wal_is_named_where_a_function_reads_it(session: SparkSession, sealed: Sealed) -> None:
+    wal = sealed(orders=ORDERS)
+    path = sealed.root / wal.folder / "orders" / "part-1.parquet"
+    content = bytearray(path.read_bytes())
+    content[40] ^= 1
+    path.write_bytes(content)
+    for check in (checks.all_of_them, checks.counts):  # the second one reads as it is called
+        audit = audit_from_spec(function("orders", check, over="spark").spec())
+        with pytest.raises(WalCorrupt, match="sha256"):
+            ask([audit], occasion(), wal, Asked(session))
+
+
+def test_columns_that_spark_can_not_tell_apart_are_refused(session: SparkSession, sealed: Sealed) -> None:
+    wal = sealed(orders=pa.table({"id": [1], "ID": [2]}))
+    audit = audit_from_spec(function("orders", checks.all_of_them, over="spark").spec())
+    with pytest.raises(AuditFailed, match="differ in case alone"):
+        ask([audit], occasion(), wal, Asked(session))
+
+
+def test_a_function_over_a_dataframe_holds_an_epoch_alone_and_in_a_pack(
+    spark_connect: str, ledger_dsn: str, tmp_path: Path
+) -> None:
+    source = csv(tmp_path, "id,name\n1,x\n2,y\n", schema="id BIGINT, name STRING")
+    audit = function("rows", checks.twos, over="spark")
+    files, other = (FileSink("files", output="rows", path=str(tmp_path / name)) for name in ("files", "other"))
+    held = replace(pipeline_of(source), name="own", sinks=[files], audits=[audit])
+    places: dict[str, Any] = {"ledger": ledger_dsn, "staging": str(tmp_path / "staging"), "connections": {}}
+    with pytest.raises(PackFailed, match=r"EpochHeld: .*twos_rows \(1 row\)"):
+        run_epochs(held, intervals=[(DAY.start, DAY.end)], spark=spark_connect, **places)
+    with pytest.raises(EpochHeld, match="twos_rows"):
+        run_epoch(held, interval=(DAY.start, DAY.end), spark=spark_connect, **places)
+    warned = replace(held, name="warned", sinks=[other], audits=[replace(audit, blocking=False)])
+    told = run_epoch(warned, interval=(DAY.start, DAY.end), spark=spark_connect, **places).verdict
+    assert told is not None and [str(one) for one in told.warnings] == ["twos_rows (1 row)"]
+
+
+def test_what_a_table_adopts_is_no_dataframe_for_audits(tmp_path: Path) -> None:
+    from lockstep.sinks import DeltaSink
+
+    source = csv(tmp_path, "id,name\n1,x\n", schema="id BIGINT, name STRING")
+    table = DeltaSink("table", output="rows", path=str(tmp_path / "table"))
+    with pytest.raises(InvalidPipeline, match="over a DataFrame, and a table adopts the files of output rows"):
+        replace(pipeline_of(source), sinks=[table], audits=[function("rows", checks.twos, over="spark")])
+    replace(pipeline_of(source), sinks=[table], audits=[function("rows", checks.twos)])
 
 
 def test_an_epoch_is_judged_alike_whoever_reads_its_rows(

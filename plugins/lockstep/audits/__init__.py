@@ -1,11 +1,12 @@
 """Audits of an epoch's output, before anything of it is visible: `Pipeline(audits=[…])`."""
 
-from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Function, Matches, Query, RowCount, Steady, Volume
 from lockstep.audits.ready import (
     accepted_values,
     conserved,
     foreign,
     fresh_until,
+    function,
     in_range,
     matches,
     none_where,
@@ -20,6 +21,7 @@ from lockstep.audits.ready import (
 __all__ = [
     "Audit",
     "Conserved",
+    "Function",
     "Matches",
     "Query",
     "RowCount",
@@ -29,6 +31,7 @@ __all__ = [
     "conserved",
     "foreign",
     "fresh_until",
+    "function",
     "in_range",
     "matches",
     "none_where",

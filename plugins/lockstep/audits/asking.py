@@ -21,12 +21,13 @@ import pyarrow as pa
 from lockstep.audits._matching import EXPECTED, VALUE, differing, grouped
 from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
-from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
-from lockstep.audits.in_spark import AskSpark, Found, for_spark
+from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
+from lockstep.audits.calling import MOST_BYTES, offending
+from lockstep.audits.in_spark import AskSpark, Found, for_spark, task_audits
 from lockstep.conservation import UNACCOUNTED
-from lockstep.duckdb.engine import WatchedBatches, engine
+from lockstep.duckdb.engine import MEMORY, WatchedBatches, engine
 from lockstep.epoch import AuditResult, Interval, Json
-from lockstep.errors import AuditFailed, LockstepError, Terminal
+from lockstep.errors import AuditFailed, LockstepError, StageFailed, Terminal
 from lockstep.postgres.asking import read_rows
 from lockstep.wal.reading import SealedWal
 
@@ -78,10 +79,31 @@ def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal, ask_spark: 
     """Every audit's answer. `ask_spark`: where Spark is at hand, for outputs that are too large for this process.
     Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
     told = _told_by_spark(audits, occasion, wal, ask_spark) if ask_spark is not None else {}
+    here = [one for one in audits if one.name not in told]
+    _tell_large(here, wal)
     with ExitStack() as held:
-        database = _Database(occasion, wal, [one for one in audits if one.name not in told])
+        database = _Database(occasion, wal, here)
         held.callback(database.close)
-        return [_answer(one, occasion, wal, database, told) for one in audits]
+        own = _Own(occasion, wal, ask_spark)
+        return [
+            own.answer(one) if isinstance(one, Function) else _answer(one, occasion, wal, database, told)
+            for one in audits
+        ]
+
+
+def _tell_large(audits: Sequence[Audit], wal: SealedWal) -> None:
+    """Which outputs this process reads though they are large: an audit's SQL is DuckDB's, and not Spark's."""
+    most, asking = task_audits(), [one for one in audits if isinstance(one, Query | Steady | Matches)]
+    for output in wal.manifest.outputs.values():
+        asked = [one.name for one in asking if output.name in one.outputs and not one.quarantine]
+        if asked and output.bytes > most:
+            _log.warning(
+                "the task reads output %s, which is %s bytes, for %s; what doesn't fit into memory is spilled to its "
+                "temporary folder",
+                output.name,
+                f"{output.bytes:,}",
+                ", ".join(asked),
+            )
 
 
 def _told_by_spark(
@@ -241,6 +263,45 @@ def _near(audit: Volume, value: float, expected: float, whose: str) -> Answer:
     return Answer(AuditResult(audit.name, 1, audit.blocking, value, told))
 
 
+class _Own:
+    """Functions of users. Each gets rows that were read for it alone: what it makes of them is nobody else's."""
+
+    def __init__(self, occasion: Occasion, wal: SealedWal, ask_spark: AskSpark | None) -> None:
+        self._occasion, self._wal, self._ask_spark = occasion, wal, ask_spark
+
+    def answer(self, audit: Function) -> Answer:
+        """Raises `AuditFailed`: what can't be asked has not passed."""
+        rows, sample = self._in_spark(audit) if audit.over == Over.SPARK else self._here(audit)
+        return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
+
+    def _here(self, audit: Function) -> Found:
+        found = offending(audit, self._table(audit))
+        return found.num_rows, found.slice(0, SAMPLE).to_pylist()
+
+    def _table(self, audit: Function) -> pa.Table:
+        [output] = self._wal.outputs(audit.outputs)
+        batches, size = list[pa.RecordBatch](), 0
+        for batch in output:
+            batches.append(batch)
+            size += batch.nbytes
+            if size > MOST_BYTES:
+                raise AuditFailed(
+                    f"audit {audit.name}: output {output.output} is more than {MOST_BYTES:,} bytes in memory, and "
+                    f"{audit.function} gets all of it at once: let it be over='spark', then take that by replan"
+                )
+        return pa.Table.from_batches(batches, output.schema)
+
+    def _in_spark(self, audit: Function) -> Found:
+        if self._ask_spark is None:
+            raise AuditFailed(f"audit {audit.name} is over a DataFrame, and no Spark is at hand here: say over='arrow'")
+        try:
+            [found] = self._ask_spark(self._wal, audit.outputs[0], [audit], self._occasion.parameters).values()
+        except StageFailed:
+            self._wal.check(audit.outputs)  # damaged, it says that, whatever Spark made of it
+            raise
+        return found
+
+
 class _Database:
     """The outputs that are asked about, each a table of its name, read when first asked for; in DuckDB's memory or its
     folder of spilled pages. What is asked reaches no file and no network."""
@@ -308,6 +369,11 @@ class _Database:
             for output in audit.outputs:
                 self._load(self._link, output)
             yield self._link
+        except duckdb.OutOfMemoryException:  # of the disk, too
+            raise AuditFailed(
+                f"audit {audit.name} can't be asked: DuckDB has {MEMORY} of memory, and no room left to spill the rest "
+                "in the task's temporary folder (TMPDIR): make room and clear it, or ask less"
+            ) from None
         except duckdb.Error as error:
             kind = type(error).__name__
             said = f": {str(error).splitlines()[0]}" if kind in _SHOWN else ""  # any other may quote a value

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Self
 
 from lockstep.audits.rule import Asked, Rule, asked_from_json
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
+from lockstep.functions import describe_version
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,119}")
 
@@ -109,6 +111,40 @@ class Matches(Audit):
         return cls(by=tuple(spec.pop("by")), **spec)
 
 
+class Over(StrEnum):
+    """What a function of one's own gets."""
+
+    ARROW = "arrow"  #: all rows as a pyarrow.Table, in the task
+    SPARK = "spark"  #: a DataFrame of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(Audit):
+    """`function`, "module:function", gets the rows of its one output and returns those that offend. `version`: what
+    `describe_version` said when the plan was made; None: as it is now."""
+
+    function: str
+    over: str = Over.ARROW
+    version: str | None = None
+
+    kind = "function"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.over not in list(Over):
+            known = " or ".join(repr(str(one)) for one in Over)
+            raise InvalidPipeline(f"audit {self.name}: over is {self.over!r}: say {known}")
+        if not isinstance(self.function, str) or ":" not in self.function:
+            raise InvalidPipeline(f"audit {self.name}: {self.function!r} names no function: give module:function")
+
+    def _asks(self) -> dict[str, Json]:
+        try:
+            version = self.version or describe_version(self.function)
+        except InvalidPipeline as error:
+            raise InvalidPipeline(f"audit {self.name}: {error}") from error
+        return {"function": self.function, "over": str(self.over), "version": version}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowCount(Audit):
     """So many rows, as the seal counted them."""
@@ -162,7 +198,9 @@ class Conserved(Audit):
         return {}
 
 
-_KINDS: dict[str, type[Audit]] = {one.kind: one for one in (Query, Matches, RowCount, Volume, Steady, Conserved)}
+_KINDS: dict[str, type[Audit]] = {
+    one.kind: one for one in (Query, Matches, Function, RowCount, Volume, Steady, Conserved)
+}
 
 
 def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:
@@ -194,8 +232,11 @@ def audit_from_spec(spec: Json) -> Audit:
     return kind._of({**known, "outputs": tuple(known["outputs"])})
 
 
-def require_sound(pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ...]) -> None:
-    """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes."""
+def require_sound(
+    pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ...], adopted: Collection[str] = ()
+) -> None:
+    """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes. `adopted`:
+    those whose files become a table's, which Spark doesn't read for audits."""
     seen: set[str] = set()
     for one in audits:
         if not isinstance(one, Audit):
@@ -210,4 +251,9 @@ def require_sound(pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ..
             raise InvalidPipeline(
                 f"pipeline {pipeline}: audit {one.name} looks at {', '.join(missing)}, which no sink takes; the sinks "
                 f"take {', '.join(outputs)}"
+            )
+        if isinstance(one, Function) and one.over == Over.SPARK and one.outputs[0] in adopted:
+            raise InvalidPipeline(
+                f"pipeline {pipeline}: audit {one.name} is over a DataFrame, and a table adopts the files of output "
+                f"{one.outputs[0]}, which Spark doesn't read for audits: say over='arrow'"
             )

@@ -1,7 +1,7 @@
 """Which audits Spark may be asked, of outputs that are too many bytes for one process: those it answers as DuckDB does.
 
 An audit's SQL is DuckDB's, so what is asked in SQL stays in the task. So does a comparison that the two engines make in
-different types.
+different types. A function over a DataFrame goes there whatever the size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from lockstep.audits.audit import Audit, Query
+from lockstep.audits.audit import Audit, Function, Query
 from lockstep.audits.rule import Key, Newest, Rule, Value
 from lockstep.errors import NotConfigured
 from lockstep.wal.reading import SealedWal
@@ -25,7 +25,7 @@ _DIGITS = 18  #: of decimals: what they are compared in then has room for both s
 
 Found: TypeAlias = tuple[int, list[dict[str, Any]]]  #: how many rows a query gives, and some of them
 #: Asks Spark audits of one output, with the occasion's parameters: what it found, by the audit's name.
-AskSpark: TypeAlias = Callable[[SealedWal, str, Sequence[Query], Mapping[str, object]], Mapping[str, Found]]
+AskSpark: TypeAlias = Callable[[SealedWal, str, Sequence[Query | Function], Mapping[str, object]], Mapping[str, Found]]
 
 
 def task_audits() -> int:

@@ -1,4 +1,4 @@
-"""Ready audits, and `sql` for one's own. Names follow dbt's and SQLMesh's where these have one.
+"""Ready audits, and `sql` and `function` for one's own. Names follow dbt's and SQLMesh's where these have one.
 
 Each gives the rows that offend; nulls never offend but in `not_null` and `fresh_until`. SQL is DuckDB's; an output is a
 table of its name. With `quarantine=True` rows that offend leave the output before the seal: only where one row is
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from lockstep.audits._matching import OWN_NAMES, differing, grouped
 from lockstep.audits._sql import Text, compose, identifier, literal
-from lockstep.audits.audit import Audit, Conserved, Matches, Query, RowCount, Steady, Volume
+from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
 from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
 from lockstep.errors import InvalidPipeline
+from lockstep.functions import reference_to
 
 
 def not_null(
@@ -222,6 +224,34 @@ def sql(
     read = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     blocks = blocking and not quarantine
     return Query(name=name, outputs=read, blocking=blocks, quarantine=quarantine, query=query.strip().rstrip(";"))
+
+
+def function(
+    output: str,
+    asked: str | Callable[[Any], Any],
+    *,
+    over: str = Over.ARROW,
+    name: str | None = None,
+    blocking: bool = True,
+    quarantine: bool = False,
+) -> Audit:
+    """One's own: the function `asked`, itself or "module:function", gets all rows of `output` and returns those that
+    offend. `over` "arrow": it gets a `pyarrow.Table`, in the task, and returns a `pyarrow.Table` of them, or a boolean
+    array with one value a row; null is none. "spark": it gets a DataFrame, and returns one. What it returns has columns
+    of the output, one at least, and no more rows. Any process has to be able to import it, so it stands at the top of a
+    module; a plan freezes which version of that."""
+    try:
+        reference = asked if isinstance(asked, str) else reference_to(asked)
+    except InvalidPipeline as error:
+        raise InvalidPipeline(f"function({output!r}, …): {error}") from error
+    return Function(
+        name=name or _name(reference.rpartition(":")[2], output),
+        outputs=(output,),
+        blocking=blocking and not quarantine,
+        quarantine=quarantine,
+        function=reference,
+        over=over,
+    )
 
 
 @dataclass(frozen=True)

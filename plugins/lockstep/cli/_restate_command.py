@@ -27,7 +27,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.restate import find_restatable, plan
 from lockstep.operations.restate import restate as restate_epochs
 from lockstep.pack import require_all_moved
-from lockstep.run import in_process, report_of
+from lockstep.run import asking, in_process, report_of
 
 
 @app.command(epilog="For instance: lockstep restate flights --epoch 7 --reason 'a file was corrected' --plan")
@@ -76,7 +76,7 @@ def restate(
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
             launch = in_process(defined, spark, runtime.connections)
-            members = restate_epochs(runtime, found, reason, launch, jobs, request, reads)
+            members = restate_epochs(runtime, found, reason, launch, jobs, request, reads, asking(spark))
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
             print_found(as_json, [report_of(runtime, *one) for one in moved], show_restated)
             require_all_moved(members)

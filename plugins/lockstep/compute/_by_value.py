@@ -29,7 +29,11 @@ def ship_ours() -> None:
 def ship_by_value(pipeline: Pipeline) -> None:
     """Have Spark pickle the functions of the transform's package, and ours, by value from now on, in this process."""
     ship_ours()
-    defined_in = getattr(pipeline.transform, "__module__", None) or "__main__"
-    package = sys.modules.get(defined_in.partition(".")[0])
+    ship_package(getattr(pipeline.transform, "__module__", None) or "__main__")
+
+
+def ship_package(module: str) -> None:
+    """The same of the functions of the package that has this module."""
+    package = sys.modules.get(module.partition(".")[0])
     if package is not None and package.__name__ not in ("__main__", "lockstep"):
         cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
+from lockstep.functions import describe_place
 from lockstep.pipeline import Pipeline
 
 T = TypeVar("T")
@@ -38,16 +38,18 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
     try:
         return pipeline.transform(*arguments)
     except _Unknown as error:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: its transform {error.args[0]} ({_place(error)})") from error
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: its transform {error.args[0]} ({describe_place(error, __file__)})"
+        ) from error
     except LockstepError:
         raise
     except Exception as error:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
             raise  # Spark's answer to a query, which says more than the place where it was asked
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
-        said = " ".join(str(error).split())
+        said, place = " ".join(str(error).split()), describe_place(error, __file__)
         raise failure(
-            f"pipeline {pipeline.name}: its transform raises {type(error).__name__}: {said} ({_place(error)})"
+            f"pipeline {pipeline.name}: its transform raises {type(error).__name__}: {said} ({place})"
         ) from error
 
 
@@ -95,13 +97,3 @@ def _suggest(known: Collection[str], wanted: object) -> str:
 def _kind_of(value: object) -> str:
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _place(error: BaseException) -> str:
-    """Where in the user's own file it went wrong: the last frame of the file that holds the transform."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    if not frames:
-        return "where it is called"
-    last = [frame for frame in frames if frame.filename == frames[0].filename][-1]
-    line = f": {last.line}" if last.line else ""
-    return f"{last.filename}:{last.lineno}, in {last.name}{line}"

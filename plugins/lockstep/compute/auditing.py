@@ -2,6 +2,7 @@
 
 What is found is what DuckDB finds by the audit's query, see `lockstep.audits.in_spark`. One job counts for all audits
 that judge row by row, one looks for keys that come twice, and rows that offend are fetched by one of their own.
+A function of a user's makes a query, which is counted.
 """
 
 from __future__ import annotations
@@ -11,25 +12,29 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lockstep.audits.asking import SAMPLE
-from lockstep.audits.audit import Query
+from lockstep.audits.audit import Function, Query
+from lockstep.audits.calling import call, describe_kind, refuse, require_columns, require_fewer
 from lockstep.audits.in_spark import Found
 from lockstep.audits.rule import Key, Newest, Rule
-from lockstep.compute._by_value import ship_ours
+from lockstep.compute._by_value import ship_ours, ship_package
 from lockstep.compute._file_reading import spread
 from lockstep.compute._row_rules import offends
 from lockstep.ddl import quote_name
-from lockstep.errors import StageFailed
+from lockstep.disclosure import cause, describe_error
+from lockstep.errors import AuditFailed, StageFailed
 from lockstep.spark.session import session
 from lockstep.wal.executor_reading import Sealed, read_sealed
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import from_hadoop_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _TASKS = 10_000
 
@@ -38,7 +43,7 @@ def ask_spark(
     target: str | SparkSession,
     wal: SealedWal,
     output: str,
-    audits: Sequence[Query],
+    audits: Sequence[Query | Function],
     parameters: Mapping[str, object],
 ) -> dict[str, Found]:
     """What audits find of one output, in a session of `target`: an `AskSpark`, but for the first argument."""
@@ -52,16 +57,44 @@ class _Output:
         self._spark, self._wal = spark, wal
         self._manifest = wal.manifest.outputs[output]
 
-    def ask(self, audits: Sequence[Query], parameters: Mapping[str, object]) -> dict[str, Found]:
+    def ask(self, audits: Sequence[Query | Function], parameters: Mapping[str, object]) -> dict[str, Found]:
         """Raises `StageFailed` if another number of rows was read than was sealed, and whatever Spark does."""
         found: dict[str, Found] = {}
-        rules = {one.name: one.asked for one in audits if isinstance(one.asked, Rule)}
-        newest = {one.name: one.asked for one in audits if isinstance(one.asked, Newest)}
+        queries = [one for one in audits if isinstance(one, Query)]
+        rules = {one.name: one.asked for one in queries if isinstance(one.asked, Rule)}
+        newest = {one.name: one.asked for one in queries if isinstance(one.asked, Newest)}
         found |= self._judge(rules, newest, parameters)
-        for one in audits:
-            if isinstance(one.asked, Key):
-                found[one.name] = self._twice(one.asked)
-        return found
+        for query in queries:
+            if isinstance(query.asked, Key):
+                found[query.name] = self._twice(query.asked)
+        return found | {one.name: self._own(one) for one in audits if isinstance(one, Function)}
+
+    def _own(self, audit: Function) -> Found:
+        """By a function of the user's. Raises `AuditFailed`, and `StageFailed` for what Spark fails at as it runs."""
+        names = self._manifest.schema.names
+        if len({name.casefold() for name in names}) < len(names):
+            raise AuditFailed(
+                f"audit {audit.name}: output {self._manifest.name} has columns whose names differ in case alone, which "
+                "Spark can't tell apart: say over='arrow'"
+            )
+        ship_package(audit.function.partition(":")[0])
+        frame = self._frame(names)
+        try:
+            rows = call(audit, frame, PySparkException)
+            if not isinstance(rows, DataFrame):
+                raise refuse(audit, f"{describe_kind(rows)}: give a DataFrame of the rows that offend")
+            require_columns(audit, _types(rows, frame.columns), dict(_types(frame, frame.columns)))
+            [told] = rows.agg(F.count(F.lit(1)).alias("rows")).toArrow().to_pylist()
+            sample = rows.limit(SAMPLE).toArrow().to_pylist() if told["rows"] else []
+        except AnalysisException as error:
+            said = " ".join(str(error).split("\n\nJVM stacktrace:")[0].split(";")[0].split())
+            raise AuditFailed(f"audit {audit.name}: {audit.function} fails: {said}; correct it, then replan") from None
+        except PySparkException as error:  # it may quote a value
+            raise StageFailed(
+                f"audit {audit.name}: Spark fails at what {audit.function} gives: {describe_error(error)}"
+            ) from cause(error, quotes=True)
+        require_fewer(audit, int(told["rows"]), self._manifest.rows)
+        return int(told["rows"]), sample
 
     def _judge(
         self, rules: Mapping[str, Rule], newest: Mapping[str, Newest], parameters: Mapping[str, object]
@@ -108,7 +141,13 @@ class _Output:
 
         files = [(at, file.path) for at, file in enumerate(manifest.files)]
         schema = from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
-        return spread(self._spark, files, min(len(files), _TASKS)).mapInArrow(read, schema)
+        return spread(self._spark, files, max(1, min(len(files), _TASKS))).mapInArrow(read, schema)
+
+
+def _types(frame: DataFrame, known: Sequence[str]) -> list[tuple[str, object]]:
+    """Of each column, by the name that the output has for it: Spark takes one in any case for it."""
+    names = {name.casefold(): name for name in known}
+    return [(names.get(field.name.casefold(), field.name), field.dataType.simpleString()) for field in frame.schema]
 
 
 def _stale(asked: Newest, newest: Any, parameters: Mapping[str, object]) -> Found:

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 
 from lockstep import remedies
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import LockstepError, RestateRefused, UnknownEpoch
+from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
@@ -346,11 +346,11 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
 
 def _audits_of(runtime: Runtime, epoch: Epoch) -> tuple[Json, ...] | None:
     """Those that a replan would give it; None where it would be refused by name."""
-    if epoch.restores is None:
-        return runtime.defined.audit_specs()
     try:
+        if epoch.restores is None:
+            return runtime.defined.audit_specs()
         return plan_restored(runtime, runtime.ledger.epoch(epoch.pipeline, epoch.restores)).audits
-    except RestateRefused:
+    except (InvalidPipeline, RestateRefused):
         return None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lockstep import remedies
+from lockstep.audits.in_spark import AskSpark
 from lockstep.epoch import Epoch, Identity, Input, Interval, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report
@@ -94,16 +95,19 @@ def restate(
     jobs: int | None = None,
     request: str | None = None,
     reads: Input | None = None,
+    ask_spark: AskSpark | None = None,
 ) -> list[Member]:
     """Replace each epoch by a new one of its range: what fails is one of them, the others go on. Called again with the
     same reason and input, and the same `request` if any, it goes on with those that aren't done, and leaves those that
-    are; with another one it replaces all of them once more. Raises `RestateRefused`."""
+    are; with another one it replaces all of them once more. Given twice at a time, the second one leaves alone what the
+    first one is at. `ask_spark`: where Spark is at hand for audits. Raises `RestateRefused`."""
     reason = require_reason(because, request)
     assert reason is not None
     told = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
     run = RunKey(remedies.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
-    return move_pack(runtime, [_run_of(run, one) for one in require_size(found)], launch, jobs=jobs)
+    runs = [_run_of(run, one) for one in require_size(found)]
+    return move_pack(runtime, runs, launch, jobs=jobs, ask_spark=ask_spark)
 
 
 def _run_of(run: RunKey, epoch: Epoch) -> RunKey:

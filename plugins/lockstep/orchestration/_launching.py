@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from airflow.sdk import Connection
 
-from lockstep.audits.audit import Query
+from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.environment import variable_of
 from lockstep.epoch import SourceRange
@@ -83,7 +83,7 @@ def asking(conn_id: str) -> AskSpark:
     """Asks audits of Spark Connect. Raises `NotConfigured`, when it asks, if the Connection is to another Spark."""
 
     def ask(
-        wal: SealedWal, output: str, audits: Sequence[Query], parameters: Mapping[str, object]
+        wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Mapping[str, object]
     ) -> Mapping[str, Found]:
         if not _is_connect(connection(conn_id)):
             raise NotConfigured(f"Connection {conn_id} is to no Spark Connect server, and no other Spark asks audits")

@@ -284,7 +284,8 @@ class PackOperator(EpochOperator):
         runs = self._runs(context)
         self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
-            members = move_pack(runtime, runs, self._launcher, self._launcher.reference, self._launcher.jobs)
+            found = self._launcher
+            members = move_pack(runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id))
             try:
                 require_all_moved(members)
             except PackUnfinished as unfinished:

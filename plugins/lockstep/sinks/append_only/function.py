@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockstep.disclosure import cause, describe_error
 from lockstep.epoch import require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
-from lockstep.sinks._functions import import_function, reference_to
+from lockstep.functions import import_function, reference_to
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
 from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate
 from lockstep.sinks.base import Sink

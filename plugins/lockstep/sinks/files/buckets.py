@@ -18,7 +18,7 @@ from pyarrow import types
 
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks._functions import import_function
+from lockstep.functions import import_function
 from lockstep.sinks.files._bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
 
 BY_HOUR = "dt=%Y-%m-%d/hour=%H"

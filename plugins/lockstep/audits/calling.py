@@ -1,0 +1,107 @@
+"""A user's own audit, called: it is what was planned, and what it gives are rows of the output, or nothing has passed.
+
+What goes wrong is told by kind and place. The text of an error may quote a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lockstep.audits.audit import Function
+from lockstep.disclosure import cause, describe_error
+from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
+from lockstep.functions import describe_place, describe_version, import_function
+
+MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
+_MISTAKES = (TypeError, NameError, AttributeError, ImportError)  #: what these say quotes names of the code alone
+_THEN = "correct it, then take the new one by replan"
+
+
+def load(audit: Function) -> Callable[[Any], Any]:
+    """The function that the plan froze. Raises `AuditFailed` where it is gone, or another one by now."""
+    try:
+        version, function = describe_version(audit.function), import_function(audit.function)
+    except InvalidPipeline as error:
+        raise AuditFailed(f"audit {audit.name}: {error}; put it back, or take today's audits by replan") from error
+    if version != audit.version:
+        raise AuditFailed(
+            f"audit {audit.name}: the epoch was planned with version {audit.version} of {audit.function}, and it is "
+            f"{version} now; put the old one back, or take today's by replan"
+        )
+    return function
+
+
+def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> Any:
+    """What its function returns. Raises `AuditFailed`, and as it is what the function raises that is `Retryable`, or of
+    kind `passing`."""
+    function = load(audit)
+    try:
+        return function(rows)
+    except (Retryable, passing):
+        raise
+    except (Exception, SystemExit) as error:  # it is the user's, and ends nothing but the question
+        raise failure(audit, error, f" ({describe_place(error, __file__)})") from cause(_plain(error), quotes=True)
+
+
+def failure(audit: Function, error: BaseException, where: str = "") -> AuditFailed:
+    """Of its function, or of what that has made."""
+    told = f"{type(error).__name__}: {error}" if isinstance(error, _MISTAKES) else describe_error(_plain(error))
+    return AuditFailed(f"audit {audit.name}: {audit.function} fails: {' '.join(told.split())}{where}; {_THEN}")
+
+
+def _plain(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def refuse(audit: Function, gives: str) -> AuditFailed:
+    """Of a result that isn't rows of the output."""
+    return AuditFailed(f"audit {audit.name}: {audit.function} gives {gives}; {_THEN}")
+
+
+def offending(audit: Function, table: pa.Table) -> pa.Table:
+    """The rows of the output that offend by a function over Arrow. Raises `AuditFailed`."""
+    given = call(audit, table)
+    if isinstance(given, pa.Array | pa.ChunkedArray):
+        return _chosen(audit, table, given)
+    if not isinstance(given, pa.Table):
+        raise refuse(audit, f"{describe_kind(given)}: give a pyarrow.Table of the rows that offend, or a boolean array")
+    require_columns(
+        audit, zip(given.column_names, given.schema.types, strict=True), {one.name: one.type for one in table.schema}
+    )
+    require_fewer(audit, given.num_rows, table.num_rows)
+    return given
+
+
+def _chosen(audit: Function, table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
+    if not pa.types.is_boolean(mask.type):
+        raise refuse(audit, f"an array of {mask.type}: give booleans, one a row")
+    if len(mask) != table.num_rows:
+        raise refuse(audit, f"{len(mask):,} booleans, and the output has {table.num_rows:,} rows: give one a row")
+    return table.filter(mask)
+
+
+def require_columns(audit: Function, given: Iterable[tuple[str, object]], known: Mapping[str, object]) -> None:
+    """Raise `AuditFailed` unless they are columns of the output, one at least, each of its type."""
+    found = list(given)
+    strange = [
+        f"{name} ({kind})" + (f", which is {known[name]} in the output" if name in known else "")
+        for name, kind in found
+        if known.get(name) != kind
+    ]
+    if strange or not found:
+        gives = f"columns that the output doesn't have: {'; '.join(strange)}" if strange else "rows without a column"
+        raise refuse(audit, f"{gives}. Give rows of the output, with any of its columns: {', '.join(known)}")
+
+
+def require_fewer(audit: Function, given: int, sealed: int) -> None:
+    """Raise `AuditFailed` if more rows offend than there are."""
+    if given > sealed:
+        raise refuse(audit, f"{given:,} rows, and the output has {sealed:,}: give each row that offends once")
+
+
+def describe_kind(value: object) -> str:
+    """What somebody has given in place of what was expected."""
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,280 @@
+"""Audits that are functions of a user's: what they give offends, and whatever goes wrong in one has not passed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lockstep.audits import Audit, asking, function, sql
+from lockstep.audits.asking import SAMPLE, ask
+from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.in_spark import VARIABLE
+from lockstep.duckdb import engine
+from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
+from tests.audits import checks
+from tests.audits.test_asking import ORDERS, Sealed, asked, occasion
+from tests.small_disk import small_disk
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Sealed:
+    return Sealed(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("check", "offending"),
+    [
+        (checks.dear, 2),
+        (checks.dear_by_mask, 2),
+        (checks.dear_by_array, 2),
+        (checks.keys_that_come_twice, 2),
+        (checks.all_of_them, 5),
+        (checks.none_of_them, 0),
+        (checks.more_than_zero, 3),
+        ("tests.audits.checks:by_lambda", 5),
+        ("tests.audits.checks:closure", 2),
+    ],
+)
+def test_the_rows_that_a_function_gives_offend(sealed: Sealed, check: Any, offending: int) -> None:
+    answer = asked(sealed(orders=ORDERS), function("orders", check))
+    assert (answer.result.offending, len(answer.sample)) == (offending, offending)
+
+
+def test_a_sample_has_the_columns_that_were_given_nested_ones_too(sealed: Sealed) -> None:
+    wal = sealed(orders=ORDERS)
+    rows = asked(wal, function("orders", checks.dear)).sample
+    assert {row["amount"] for row in rows} == {Decimal("1.50"), Decimal("0.00")} and set(rows[0]) == set(
+        ORDERS.column_names
+    )
+    assert sorted(map(str, (row["tags"] for row in rows))) == ["['x']", "['z', 'x']"]
+    assert asked(wal, function("orders", checks.keys_that_come_twice)).sample == [{"id": 2}, {"id": None}]
+    many = sealed(orders=pa.table({"id": range(1, 1000)}))
+    answer = asked(many, function("orders", checks.more_than_zero))
+    assert (answer.result.offending, len(answer.sample)) == (999, SAMPLE)
+
+
+@pytest.mark.parametrize("check", [checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them])
+def test_an_output_without_rows_is_asked_about(sealed: Sealed, check: Any) -> None:
+    assert asked(sealed(orders=ORDERS.slice(0, 0)), function("orders", check)).result.offending == 0
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (checks.mentions, r"fails: ValueError \(LOCKSTEP_SHOW_ROWS=1 .*checks\.py:\d+, in mentions: raise ValueError"),
+        (checks.misspells, r"AttributeError: .*has no attribute 'where' \(.*in misspells: return orders\.where"),
+        (checks.leaves, "fails: "),
+        (checks.gives_nothing, "gives None: give a pyarrow.Table"),
+        (checks.gives_a_list, "gives a list: give"),
+        (checks.gives_a_promise, "gives a coroutine: give"),
+        (checks.gives_one_boolean, "gives a BooleanScalar: give"),
+        (checks.gives_numbers, "gives an array of int64: give booleans"),
+        (checks.gives_a_short_mask, "gives 1 booleans, and the output has 5 rows"),
+        (checks.gives_another_column, r"doesn't have: why \(string\)"),
+        (checks.gives_another_type, r"id \(string\), which is int64 in the output"),
+        (checks.gives_more_rows, "gives 10 rows, and the output has 5"),
+        (checks.gives_no_column, "gives rows without a column"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_a_function_that_fails_or_gives_no_rows_of_the_output_has_not_passed(
+    sealed: Sealed, check: Any, said: str
+) -> None:
+    audit = function("orders", check, blocking=False)
+    with pytest.raises(AuditFailed, match=said) as told:
+        asked(sealed(orders=ORDERS), audit)
+    assert f"audit {audit.name}: tests.audits.checks:{check.__name__} " in str(told.value)
+    assert "replan" in str(told.value) and "hara" not in _all_said(told.value)
+
+
+def _all_said(error: BaseException | None) -> str:
+    """What a traceback would print."""
+    return (
+        f"{error}{_all_said(error.__cause__ or (None if error.__suppress_context__ else error.__context__))}"
+        if error
+        else ""
+    )
+
+
+def test_values_are_told_to_who_wants_to_see_them(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
+    with pytest.raises(AuditFailed, match="o'hara"):
+        asked(sealed(orders=ORDERS), function("orders", checks.mentions))
+
+
+def test_what_passes_by_itself_is_raised_as_it_is(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def out_of_reach(orders: pa.Table) -> pa.Table:
+        raise SourceUnavailable("the list of carriers")
+
+    audit = function("orders", checks.dear)
+    wal, spec = sealed(orders=ORDERS), audit.spec()
+    monkeypatch.setattr(checks, "dear", out_of_reach)
+    monkeypatch.setattr("lockstep.audits.calling.describe_version", lambda _: spec["version"])
+    with pytest.raises(SourceUnavailable):
+        ask([audit_from_spec(spec)], occasion(), wal)
+
+
+def test_what_a_function_does_to_its_rows_is_nobody_elses(sealed: Sealed) -> None:
+    audits = [function("orders", check) for check in (checks.scribbles, checks.more_than_zero)]
+    wal = sealed(orders=ORDERS)
+    found = ask(audits_of(*audits), occasion(), wal)
+    assert [one.result.offending for one in found] == [0, 3]
+    wal.check()
+
+
+def audits_of(*audits: Audit) -> list[Audit]:
+    """As a plan froze them."""
+    return [audit_from_spec(one.spec()) for one in audits]
+
+
+# --- which function it is -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a module that any process may import, as a deployment does."""
+    folder = tmp_path / "deployed"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def deploy(name: str, source: str) -> str:
+        (folder / f"{name}.py").write_text(source)
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return name
+
+    yield deploy
+    for path in folder.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+SOURCE = "def strange(rows):\n    return rows.slice(0, {most})\n"
+
+
+def test_a_function_that_was_changed_since_the_plan_is_not_asked(sealed: Sealed, deployed: Any) -> None:
+    wal, name = sealed(orders=ORDERS), deployed("lockstep_own_checks", SOURCE.format(most=2))
+    audit = function("orders", f"{name}:strange")
+    [planned] = audits_of(audit)
+    assert ask([planned], occasion(), wal)[0].result.offending == 2
+    deployed(name, SOURCE.format(most=0))
+    with pytest.raises(AuditFailed, match=r"planned with version \w{12} of lockstep_own_checks:strange, .*by replan"):
+        ask([planned], occasion(), wal)
+    assert ask(audits_of(audit), occasion(), wal)[0].result.offending == 0, "today's is what a replan takes"
+    deployed(name, SOURCE.format(most=2))
+    assert ask([planned], occasion(), wal)[0].result.offending == 2, "it was put back"
+
+
+def test_a_function_is_another_one_where_its_name_leads_elsewhere(sealed: Sealed, deployed: Any) -> None:
+    inner = "def one(rows):\n    return rows\n\ndef other(rows):\n    return rows.slice(0, 0)\n"
+    deployed("lockstep_inner_checks", inner)
+    name = deployed("lockstep_outer_checks", "from lockstep_inner_checks import one as strange\n")
+    [planned] = audits_of(function("orders", f"{name}:strange"))
+    deployed(name, "from lockstep_inner_checks import other as strange\n")
+    with pytest.raises(AuditFailed, match="planned with version"):
+        ask([planned], occasion(), sealed(orders=ORDERS))
+    deployed(name, "from lockstep_inner_checks import one as strange\n")
+    deployed("lockstep_inner_checks", inner + "\n# another one\n")
+    deployed(name, "from lockstep_inner_checks import one as strange\n")
+    with pytest.raises(AuditFailed, match="planned with version"):
+        ask([planned], occasion(), sealed(orders=ORDERS))
+
+
+@pytest.mark.parametrize("source", ["", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"])
+def test_a_function_that_is_gone_is_named_and_nothing_has_passed(sealed: Sealed, deployed: Any, source: str) -> None:
+    name = deployed("lockstep_gone_checks", SOURCE.format(most=2))
+    [planned] = audits_of(function("orders", f"{name}:strange"))
+    deployed(name, source)
+    with pytest.raises(AuditFailed, match=r"audit strange_orders: .*lockstep_gone_checks:strange.*replan"):
+        ask([planned], occasion(), sealed(orders=ORDERS))
+
+
+def test_a_plan_is_read_without_the_function(deployed: Any) -> None:
+    """By whoever shows it, and by recovery."""
+    name = deployed("lockstep_read_checks", SOURCE.format(most=2))
+    spec = function("orders", f"{name}:strange", over="spark", blocking=False).spec()
+    deployed(name, "")
+    assert audit_from_spec(spec).spec() == spec
+    assert {
+        "kind": "function",
+        "over": "spark",
+        "function": f"{name}:strange",
+        "blocking": False,
+    }.items() <= spec.items()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: function("orders", lambda orders: orders),
+        lambda: function("orders", checks.closure),
+        lambda: function("orders", checks.checks.method),
+        lambda: function("orders", checks.some),
+        lambda: function("orders", "tests.audits.checks"),
+        lambda: function("orders", checks.dear, over="pandas"),
+        lambda: function("orders", checks.dear, quarantine=True),
+        lambda: function("orders", "tests.audits.checks:some").spec(),
+        lambda: function("orders", "tests.audits.checks:checks").spec(),
+        lambda: function("orders", "tests.audits.checks:nobody").spec(),
+        lambda: function("orders", "tests.audits.checks:Checks.method").spec(),
+        lambda: function("orders", "builtins:len").spec(),
+    ],
+)
+def test_what_no_other_process_could_call_is_refused_before_anything_is_planned(make: Any) -> None:
+    with pytest.raises(InvalidPipeline):
+        make()
+
+
+def test_only_rules_of_single_rows_go_to_quarantine() -> None:
+    with pytest.raises(InvalidPipeline, match="audit dear_orders judges the whole output"):
+        function("orders", checks.dear, quarantine=True)
+
+
+# --- more than there is room for ------------------------------------------------------------------------------------
+
+
+def test_more_than_memory_is_refused_by_name(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    wal = sealed(orders=pa.table({"id": pa.array(range(200_000), pa.int64())}))
+    monkeypatch.setattr(asking, "MOST_BYTES", 1_000_000)
+    with pytest.raises(AuditFailed, match=r"output orders is more than 1,000,000 bytes in memory.*over='spark'"):
+        asked(wal, function("orders", checks.none_of_them))
+    monkeypatch.setattr(asking, "MOST_BYTES", 10_000_000)
+    assert asked(wal, function("orders", checks.none_of_them)).result.offending == 0
+
+
+def test_over_a_dataframe_without_spark_nothing_has_passed(sealed: Sealed) -> None:
+    with pytest.raises(AuditFailed, match="no Spark is at hand"):
+        asked(sealed(orders=ORDERS), function("orders", checks.many, over="spark"))
+
+
+def test_sql_over_a_large_output_is_told_of(
+    sealed: Sealed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    wal = sealed(orders=ORDERS, small=ORDERS.slice(0, 0))
+    monkeypatch.setenv(VARIABLE, str(wal.manifest.outputs["orders"].bytes - 1))
+    audits = [
+        sql(f"own_{output}", f"SELECT * FROM {output} WHERE false", outputs=output) for output in ("orders", "small")
+    ]
+    ask(audits, occasion(), wal)
+    [told] = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert "reads output orders" in told and "own_orders" in told and "own_small" not in told
+
+
+def test_sql_that_finds_no_room_to_spill_has_not_passed_and_says_so(
+    sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = pa.array(range(600_000), pa.int64())
+    wal = sealed(orders=pa.table({"id": numbers, "text": numbers.cast(pa.string())}))
+    audit = sql("twice", "SELECT id, text FROM orders GROUP BY ALL HAVING count(*) > 1", outputs="orders")
+    with small_disk(tmp_path / "small", "2m") as small:
+        monkeypatch.setattr("tempfile.tempdir", str(small))
+        monkeypatch.setattr(asking, "engine", lambda: engine.engine("20MB"))
+        with pytest.raises(AuditFailed, match=r"audit twice can't be asked: .*no room left.*TMPDIR"):
+            asked(wal, audit)
+        assert not list(small.iterdir())
