@@ -225,6 +225,7 @@ def _wipe(dsn: str) -> None:
     tables = (
         "claim",
         "kept_wal",
+        "untold",
         "participant",
         "run",
         "transition",
