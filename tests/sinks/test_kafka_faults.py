@@ -19,6 +19,7 @@ from lockstep.errors import (
     SinkRejected,
     SinkUnavailable,
     TargetChanged,
+    TargetUnreadable,
 )
 from lockstep.kafka.cluster import SECONDS as PATIENCE
 from lockstep.kafka.cluster import Cluster
@@ -93,6 +94,57 @@ def test_key_value_time_and_partition_can_be_columns(kafka_broker: KafkaBroker) 
         assert pa.Table.from_batches(list(sink.read(1, "rows", schema)), schema).sort_by("p") == rows.sort_by("p")
 
 
+def with_headers(*headers: Any, value: pa.DataType | None = None) -> list[SealedRows]:
+    one = pa.struct([("key", pa.string()), ("value", value or pa.binary())])
+    schema = pa.schema({"id": pa.int64(), "h": pa.list_(one)})
+    return [SealedRows(pa.table({"id": range(len(headers)), "h": headers}, schema))]
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_headers_can_be_a_column(shards: int, kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker, key=None, headers="h", shards=shards)
+    given = [
+        None,
+        [],
+        [{"key": "a", "value": b"\xff"}, {"key": "a", "value": None}, {"key": "", "value": b""}],
+        [{"key": "b", "value": b"1"}],
+    ]
+    wal = with_headers(*given)
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    found = {json.loads(one.value())["id"]: one.headers() for one in committed(kafka_broker, target.topic)}
+    assert {id: names[0][0] for id, names in found.items()} == dict.fromkeys(range(4), "lockstep")
+    assert len({names[0][1] for names in found.values()}) == 4
+    told = {id: [{"key": key, "value": value} for key, value in names[1:]] for id, names in found.items()}
+    assert told == {id: headers or [] for id, headers in enumerate(given)}
+    assert all(json.loads(one.value()).keys() == {"id"} for one in committed(kafka_broker, target.topic))
+    texts = with_headers([{"key": "t", "value": "ä"}], value=pa.string())
+    publish(target, epoch(2), prepare(target, epoch(2), texts), texts)
+    assert ("t", "ä".encode()) in [one.headers()[-1] for one in committed(kafka_broker, target.topic)]
+    with opened(target) as sink, pytest.raises(TargetUnreadable, match="null or empty"):
+        list(sink.read(1, "rows", wal[0].table.schema))
+
+
+def test_headers_count_for_how_large_a_record_may_be(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker, key=None, headers="h")
+    configure(kafka_broker, target.topic, "max.message.bytes", "2000")
+
+    def of(size: int) -> list[SealedRows]:
+        return with_headers([{"key": "a" * 20, "value": b"x"}] * 5 + [{"key": "b", "value": b"y" * size}], None)
+
+    taken, refused = 0, 2000
+    while refused - taken > 1:
+        size = (taken + refused) // 2
+        try:
+            prepare(target, epoch(), of(size))
+            taken = size
+        except SinkRejected as error:
+            assert "row 0 (the first is 0) has" in str(error)
+            refused = size
+    assert taken > 1000
+    publish(target, epoch(), prepare(target, epoch(), of(taken)), of(taken))
+    assert len(committed(kafka_broker, target.topic)) == 2
+
+
 @pytest.mark.parametrize(
     ("more", "rows", "error", "says"),
     [
@@ -104,8 +156,24 @@ def test_key_value_time_and_partition_can_be_columns(kafka_broker: KafkaBroker) 
         ({"timestamp": "at"}, sealed(1), SinkRejected, "null"),
         ({"timestamp": "at"}, [SealedRows(sealed(3)[0].table.slice(1, 1))], SinkRejected, "milliseconds"),
         ({"partition": "id"}, sealed(4), SinkRejected, "partition 3, the topic has 3"),
+        ({"headers": "name"}, sealed(1), PreflightRefused, "ARRAY<STRUCT"),
+        (
+            {"key": None, "headers": "h"},
+            with_headers(None, [{"key": "a", "value": None}], [None]),
+            SinkRejected,
+            "row 2 .* without a name",
+        ),
+        (
+            {"key": None, "headers": "h"},
+            with_headers([], [{"key": "a", "value": None}, {"key": "lockstep-replaces", "value": b"1"}]),
+            SinkRejected,
+            "row 1 .* of the names lockstep, ",
+        ),
     ],
-    ids=["timeout", "key's type", "no key", "columns lost", "no time", "null time", "microseconds", "partition"],
+    ids=[
+        *("timeout", "key's type", "no key", "columns lost", "no time", "null time", "microseconds", "partition"),
+        *("no headers", "no name", "our name"),
+    ],
 )
 def test_what_brokers_would_refuse_is_refused_before_the_decision(
     more: dict[str, Any], rows: list[SealedRows], error: type[Exception], says: str, kafka_broker: KafkaBroker

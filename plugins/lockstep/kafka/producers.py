@@ -21,9 +21,10 @@ from lockstep.kafka.connection import Settings, client, code_of, connect
 
 #: What a producer takes for "now" and "as the partitioner says".
 NO_TIME, NO_PARTITION = 0, -1
-#: Key, value, partition, milliseconds since 1970, header; a tuple, as making anything else of a row takes longer than
-#: sending it.
-Record = tuple[bytes | None, bytes | None, int, int, bytes | None]
+Header = tuple[str, bytes | str | None]
+#: Key, value, partition, milliseconds since 1970, header, further headers; a tuple, as making anything else of a row
+#: takes longer than sending it.
+Record = tuple[bytes | None, bytes | None, int, int, bytes | None, list[Header] | None]
 
 #: Large batches, as an epoch is there at once; lz4 takes no more time than it saves, as headers repeat. What one
 #: process holds of records that brokers have not taken yet is bounded by bytes, and by number, as librdkafka needs some
@@ -91,11 +92,12 @@ class _RecordProducer(ABC):
         # one for all: the client copies what stands in it
         header: dict[str, bytes] = dict(self._further) if topic == self._route.topic else {}
         try:
-            for key, value, partition, milliseconds, name in records:
+            for key, value, partition, milliseconds, name, more in records:
                 if name is not None:
                     header[self._route.header] = name
+                headers = header if more is None else [*header.items(), *more]
                 # by position (two are callbacks): names would cost a third more
-                arguments = (topic, value, key, partition, None, None, milliseconds, header)
+                arguments = (topic, value, key, partition, None, None, milliseconds, headers)
                 try:
                     produce(*arguments)
                 except BufferError:

@@ -11,15 +11,17 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.kafka.limits import TopicLimits, is_compacted
-from lockstep.sinks.kafka._records import HEADER, RecordColumns, Records
+from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, Records
 
 _log = logging.getLogger(__name__)
 
+RESERVED = (HEADER, REPLACES)  #: what headers are called that say whose record it is
 _ANY = 2**63 - 1
 #: A record that brokers will refuse within this time is worth a line in the log.
 _SOON = timedelta(days=1)
@@ -58,6 +60,7 @@ class RecordChecks:
         """Raises `SinkRejected`, naming the first record that brokers would refuse. Called right after they were
         made."""
         self._require_key(records)
+        self._require_headers(records)
         self._require_size(records)
         self._require_partition(records)
         self._require_time(records)
@@ -107,10 +110,24 @@ class RecordChecks:
         total = sizes[0]
         for more in sizes[1:]:
             total = pc.add(total, more)
+        if records.further is not None:
+            total = pc.add(total, _sizes_of_headers(records.further))
         if (place := _first_outside(total, 0, self._limits.record_bytes - self._named)) is not None:
             size = total[place].as_py() + self._named
             why = f"has {size} bytes, {_shown(self._limits.size)} leaves {self._limits.record_bytes}"
             raise self._refusal(records, place, why)
+
+    def _require_headers(self, records: Records) -> None:
+        if records.further is None:
+            return
+        names = pc.struct_field(pc.list_flatten(records.further), "key")
+        rows = pc.list_parent_indices(records.further)
+        for found, why in (
+            (pc.is_null(names), "has a header without a name"),
+            (pc.is_in(names, pa.array(RESERVED)), f"has a header of its own by one of the names {', '.join(RESERVED)}"),
+        ):
+            if (place := pc.index(found, True).as_py()) >= 0:
+                raise self._refusal(records, rows[place].as_py(), why)
 
     def _require_partition(self, records: Records) -> None:
         if records.partitions is None:
@@ -148,9 +165,18 @@ class RecordChecks:
 
     def _refusal(self, records: Records, place: int, why: str) -> SinkRejected:
         return SinkRejected(
-            f"{self._who}: {records.name(place)} {why}. Brokers would refuse it after the decision: leave such rows "
+            f"{self._who}: {records.name(place)} {why}. It couldn't be sent after the decision: leave such rows "
             f"away in the transform, or change the settings of topic {self._limits.topic}"
         )
+
+
+def _sizes_of_headers(column: pa.Array) -> pa.Array:
+    """Bytes, of each row's."""
+    found = pc.list_flatten(column)
+    parts = [pc.fill_null(pc.binary_length(pc.struct_field(found, one)), 0) for one in ("key", "value")]
+    each = pc.add(pc.add(*parts).cast(pa.int64()), HEADER_BYTES)
+    rows = pc.list_parent_indices(column).to_numpy()
+    return pa.array(np.bincount(rows, weights=each.to_numpy(), minlength=len(column)).astype(np.int64))
 
 
 def _shown(limit: tuple[str, int]) -> str:

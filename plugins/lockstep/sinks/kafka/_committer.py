@@ -166,7 +166,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
         for number, transaction in session.open.items():
             key = self._markers.key(epoch.id, number)
-            transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None))
+            transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None, None))
 
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""

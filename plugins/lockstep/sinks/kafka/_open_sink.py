@@ -24,7 +24,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
 from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession, shards_voted, voted_with
 from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
-from lockstep.sinks.kafka._records import HEADER, REPLACES, RecordColumns, headers_of
+from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, headers_of
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from lockstep.sinks.kafka._sink import KafkaSink
 
 _SEPARATOR = " "
-_HEADER_BYTES = 10  #: of a header besides its name and value, at most
 
 
 class OpenKafkaSink(WriteAheadSink):
@@ -126,7 +125,7 @@ class OpenKafkaSink(WriteAheadSink):
         """Make every record once: whatever a broker would refuse is refused while it still can be."""
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.find_marker(replaced.id), epoch)
-        further = sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers_of(epoch).items())
+        further = sum(len(name) + len(value) + HEADER_BYTES for name, value in headers_of(epoch).items())
         limits = limits_of(self.cluster, self._route.topic)
         checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout, further)
         rows: dict[str, int] = {}

@@ -18,13 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from lockstep.errors import SinkRejected
-from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Record
+from lockstep.errors import SinkRejected, TargetUnreadable
+from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Header, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch
 
 HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"
+HEADER_BYTES = 10  #: of a header besides its name and value, at most
 Ordinals: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -36,8 +37,8 @@ def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Records:
-    """Those records of one batch that are in one shard, by column, in the order of the WAL: binary but for `times` and
-    `partitions`. `ordinals`: of each the place within the output."""
+    """Those records of one batch that are in one shard, by column, in the order of the WAL: binary but for `times`,
+    `partitions` and `further`. `ordinals`: of each the place within the output."""
 
     output: str
     shard: int
@@ -47,6 +48,7 @@ class Records:
     partitions: pa.Array | None
     times: pa.Array | None
     headers: pa.Array
+    further: pa.Array | None  #: headers that a row has of its own, LIST<STRUCT<key, value>>
 
     def __len__(self) -> int:
         return len(self.headers)
@@ -58,6 +60,7 @@ class Records:
             _values(self.partitions, NO_PARTITION),
             _values(self.times, NO_TIME),
             self.headers.to_pylist(),
+            _header_lists(self.further),
             strict=False,  # what is left away has no end
         )
 
@@ -69,14 +72,22 @@ def _values(column: pa.Array | None, default: Any) -> Any:
     return repeat(default) if column is None else column.to_pylist()
 
 
+def _header_lists(column: pa.Array | None) -> Iterator[list[Header] | None]:
+    if column is None:
+        return repeat(None)
+    return ([(one["key"], one["value"]) for one in found] if found else None for found in column.to_pylist())
+
+
 @dataclass(frozen=True)
 class RecordColumns:
-    """The columns that a record is made of. `value` None: a JSON object of all but `timestamp` and `partition`."""
+    """The columns that a record is made of. `value` None: a JSON object of all but `timestamp`, `partition` and
+    `headers`."""
 
     key: str | None = None
     value: str | None = None
     timestamp: str | None = None
     partition: str | None = None
+    headers: str | None = None
 
     def faults(self, schema: pa.Schema) -> Iterator[str]:
         """Why rows of this schema can't be such records."""
@@ -89,6 +100,8 @@ class RecordColumns:
             yield f"{', '.join(lost)} would go nowhere: value={self.value!r} is all that a record has"
         if self.partition is not None and not _is(schema, self.partition, types.is_integer):
             yield f"partition={self.partition!r} is no column of whole numbers"
+        if self.headers is not None and not _is(schema, self.headers, _are_headers):
+            yield f"headers={self.headers!r} is no column of ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
     def records(
         self, batches: Batches, origin: Origin, shards: int = 1, wanted: Collection[int] = (0,)
@@ -112,7 +125,10 @@ class RecordColumns:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
     def rows(self, messages: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-        """What `records` made these messages from. Raises `TargetUnreadable` for types that JSON doesn't give back."""
+        """What `records` made these messages from. Raises `TargetUnreadable` for types that JSON doesn't give back, and
+        for headers."""
+        if self.headers is not None:
+            raise TargetUnreadable(f"a record doesn't tell whether {self.headers} was null or empty")
         bodies = None if self.value else json_columns([one.value() for one in messages], schema)
         arrays = []
         for field in schema:
@@ -148,6 +164,7 @@ class RecordColumns:
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, ordinals) if self.timestamp else None,
             _header_column(prefix, ordinals),
+            batch.column(self.headers) if self.headers else None,
         )
 
     def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
@@ -157,10 +174,10 @@ class RecordColumns:
         return json_objects(self._body(batch), where, first if whole else 0)
 
     def _others(self) -> set[str | None]:
-        return {self.value, self.timestamp, self.partition}
+        return {self.value, self.timestamp, self.partition, self.headers}
 
     def _body(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        kept = [name for name in batch.schema.names if name not in (self.timestamp, self.partition)]
+        kept = [name for name in batch.schema.names if name not in (self.timestamp, self.partition, self.headers)]
         return batch.select(kept)
 
 
@@ -176,6 +193,14 @@ def _why_no_bytes(schema: pa.Schema, name: str) -> str | None:
 
 def _is(schema: pa.Schema, name: str, fits: object) -> bool:
     return schema.get_field_index(name) >= 0 and bool(fits(schema.field(name).type))  # type: ignore[operator]
+
+
+def _are_headers(dtype: pa.DataType) -> bool:
+    if not (types.is_list(dtype) or types.is_large_list(dtype)) or not types.is_struct(dtype.value_type):
+        return False
+    found = {field.name: field.type for field in dtype.value_type}
+    texts = [types.is_string(one) or types.is_binary(one) for one in found.values()]
+    return list(found) == ["key", "value"] and types.is_string(found["key"]) and all(texts)
 
 
 def _header_column(prefix: str, ordinals: Ordinals) -> pa.Array:

@@ -30,7 +30,8 @@ class KafkaSink(Sink):
     """One output to one topic.
 
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
-    column, to the millisecond; without it the time of sending. `partition`: a column; without it the `partitioner`, by
+    column, to the millisecond; without it the time of sending. `headers`: a column of ARRAY<STRUCT<key: STRING, value:
+    BINARY>>, as `KafkaSource` has them, or of texts. `partition`: a column; without it the `partitioner`, by
     default Java's, so that other producers put a key into the same place. `shards`: transactions an epoch; with more
     than one the epoch appears shard by shard. `transaction_timeout`: seconds after which brokers give up an epoch
     that is being sent; it is sent again. `marker_topic`: where the markers stand, made if missing.
@@ -47,6 +48,7 @@ class KafkaSink(Sink):
     value: str | None = None
     timestamp: str | None = None
     partition: str | None = None
+    headers: str | None = None
     partitioner: str = PARTITIONERS[0]
     shards: int = 1
     guarantee: str = Guarantee.EXACTLY_ONCE  # type: ignore[assignment]  # given as text, it is one
@@ -94,7 +96,7 @@ class KafkaSink(Sink):
 
     def open(self, context: SinkContext) -> OpenKafkaSink:
         owner, route = SinkName.of(context, self.name), self._route(context)
-        columns = RecordColumns(self.key, self.value, self.timestamp, self.partition)
+        columns = RecordColumns(self.key, self.value, self.timestamp, self.partition, self.headers)
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             cluster = Cluster(route.settings, Asker(self._who))
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
