@@ -78,7 +78,7 @@ def serving(registry: Registry) -> Iterator[Registry]:
 
     server = ThreadingHTTPServer((HOST, 0), Handler)
     registry.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield registry

@@ -15,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.errors import OffsetsExpired, SourceRefused, SourceUnavailable
+from lockstep.sources import KafkaSource
+from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._end_offsets import Bound, is_finished
 from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
@@ -204,6 +206,9 @@ def test_a_finished_source_asks_no_broker(topics: Topics) -> None:
     assert (source.is_empty(first, second), source.is_finished(first, second)) == (True, True)
     assert source.latest(second, None) == second
     source.report_published(first, second)
+    nobody = SourceContext("pipe", "events", lambda paths: set(), {"kafka": "127.0.0.1:1"})
+    with KafkaSource(topic, connection="kafka", end="latest").opened(nobody) as alone:
+        assert alone.latest(second, None) == second
 
 
 def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: Topics) -> None:
