@@ -62,6 +62,7 @@ SUITE = {
     "dags": Part(CHECK, Share.FOLDER),
     "dags/test_dag_files.py": Part(TEST),
     "dags/test_driver_lines.py": Part(TEST),
+    "dags/test_launching_twice.py": Part(TEST),
     "e2e": Part(ALL, Share.FOLDER, rank=2),
     "hdfs": Part(TEST),
     "kept": Part(TEST),

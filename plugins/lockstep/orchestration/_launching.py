@@ -1,6 +1,7 @@
-"""How a task gets its job to Spark: through Spark Connect in this process, or, to stage, through spark-submit.
+"""How a task gets its job to Spark: through Spark Connect in this process, or, to stage, through spark-submit or a
+launcher of the user's.
 
-Both run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
+All run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
 folder of its own, so the provider's durable resume, which would skip the job, is not used.
 """
 
@@ -10,10 +11,12 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +27,7 @@ from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.environment import variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
+from lockstep.launchers import Application, JobLauncher, JobState
 from lockstep.orchestration._airflow import AirflowException
 from lockstep.orchestration._shipping import file_of, ship
 from lockstep.orchestration._telling import DriverLog
@@ -31,10 +35,11 @@ from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import planned_source
 from lockstep.wal.reading import SealedWal
-from lockstep.wal.request import read_error, read_request
+from lockstep.wal.request import StageRequest, read_error, read_request
 
 _log = logging.getLogger(__name__)
 APPLICATION = "lockstep.compute.submit.stage_epoch"
+POLL_SECONDS = 5.0  #: between looks at a job of a user's launcher
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
 #: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
 _LOCAL_CONF = {
@@ -71,8 +76,11 @@ class Launcher(Protocol):
     def cancel(self) -> None: ...
 
 
-def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> Launcher:
-    """The launcher that the Connection asks for. `submit`: further arguments of Airflow's SparkSubmitHook."""
+def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], own: JobLauncher | None = None) -> Launcher:
+    """The launcher that the Connection asks for, or else the user's `own`. `submit`: further arguments of Airflow's
+    SparkSubmitHook."""
+    if own is not None:
+        return OwnLauncher(pipeline, own)
     found = connection(conn_id)
     if _is_connect(found):
         return ConnectLauncher(pipeline, conn_id)
@@ -108,8 +116,10 @@ def _url(conn_id: str) -> str:
 class PackLauncher:
     """Jobs side by side, each by a launcher of its own."""
 
-    def __init__(self, pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any]) -> None:
-        self._make = partial(launcher, pipeline, conn_id, submit)
+    def __init__(
+        self, pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], own: JobLauncher | None = None
+    ) -> None:
+        self._make = partial(launcher, pipeline, conn_id, submit, own)
         first = self._make()
         self.reference = first.reference
         #: a driver of our own machine would take all of it, and those of a cluster are as many as it has room for
@@ -186,7 +196,7 @@ class SubmitLauncher:
         arguments = dict(self._arguments)
         self._application = arguments.pop("application", None) or file_of(APPLICATION)
         conf = {**(_LOCAL_CONF if self.is_local else {}), **arguments.pop("conf", {})}
-        code = [str(ship(self._packages, folder)), arguments.pop("py_files", "")]
+        code = [str(ship(_packages(self.reference), folder)), arguments.pop("py_files", "")]
         hook = SubmitHook(
             conn_id=self._conn_id,
             conf=conf,
@@ -201,10 +211,6 @@ class SubmitLauncher:
     @property
     def is_local(self) -> bool:
         return self.master.startswith("local")
-
-    @property
-    def _packages(self) -> tuple[str, ...]:
-        return (APPLICATION.partition(".")[0], self.reference.partition(":")[0].partition(".")[0])
 
     def _environment(self, ranges: Mapping[str, SourceRange]) -> dict[str, str]:
         """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
@@ -225,6 +231,48 @@ class SubmitLauncher:
         """Raise what the application wrote down before it died, if it got to."""
         with suppress(FileNotFoundError):
             raise read_error(request_uri)
+
+
+class OwnLauncher:
+    """By a launcher of the user's, which is asked for the job's state until it has ended. No state is believed: a job
+    that succeeded has left a result, which the seal looks for."""
+
+    def __init__(self, pipeline: Pipeline, jobs: JobLauncher) -> None:
+        self.reference = pipeline.reference()
+        self._jobs = jobs
+        self._handle: str | None = None
+        self._cancelled = False
+
+    def __call__(self, request_uri: str) -> None:
+        token = token_of(read_request(request_uri))
+        with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+            code = ship(_packages(self.reference), Path(folder))
+            application = Application(file_of(APPLICATION), code, f"lockstep {self.reference}")
+            self._handle = handle = self._jobs.launch(application, ["--request", request_uri], token)
+            _log.info("launched job %s", handle)
+            if self._cancelled:
+                self._jobs.cancel(handle)
+            while (state := self._jobs.state(handle)) is JobState.RUNNING:
+                time.sleep(POLL_SECONDS)
+        if state is not JobState.SUCCEEDED:
+            with suppress(FileNotFoundError):
+                raise read_error(request_uri)
+            raise StageFailed(f"job {handle} of {type(self._jobs).__name__} failed without a word: see its own log")
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self._handle is not None:
+            self._jobs.cancel(self._handle)
+
+
+def token_of(request: StageRequest) -> str:
+    """Of its execution alone: a ledger's tokens are other ledgers', too, and the folder has the deployment's id."""
+    return f"{sha256(request.folder.encode()).hexdigest()[:12]}-{request.token}"
+
+
+def _packages(reference: str) -> tuple[str, ...]:
+    """Top-level ones, that a driver of the pipeline imports."""
+    return APPLICATION.partition(".")[0], reference.partition(":")[0].partition(".")[0]
 
 
 def _master_of(found: Connection) -> str:

@@ -17,6 +17,7 @@ from airflow.sdk import Asset, BaseOperator, Label, TaskGroup, TriggerRule, Weig
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.launchers import JobLauncher
 from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration._launching import Submission
 from lockstep.orchestration._retrying import longest_wait, require_hold
@@ -62,7 +63,7 @@ _DOCS = {
 _OF_SINKS = frozenset({"prepare", "publish", "publish_shards"})
 #: What a task of Lockstep's is made of, and no argument of the user's.
 _OWN = frozenset(
-    {"alias", "dag", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
+    {"alias", "dag", "launcher", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
     | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
 )
 _BY_RULE = _DOCS.keys() - {"begin", "pack"}  #: the tasks that run by a rule of Lockstep's
@@ -79,6 +80,7 @@ class Phases:
     patience: timedelta = PATIENCE
     task_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     part: bool = False
+    launcher: JobLauncher | None = None
 
     def __post_init__(self) -> None:
         require_task_args([self.pipeline], self.task_args)
@@ -95,7 +97,7 @@ class Phases:
 
     def _phases(self, map_shards: bool) -> None:
         begin = BeginOperator(**self._of("begin"))
-        stage = StageOperator(spark_conn_id=self.spark_conn_id, spark_submit=self.spark_submit, **self._of("stage"))
+        stage = StageOperator(**self._spark, **self._of("stage"))
         audits = [AuditOperator(spark_conn_id=self.spark_conn_id, **self._of("audit"))] if self.pipeline.audits else []
         with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
             prepared = [PrepareOperator(**self._of("prepare", sink.name)) for sink in self.pipeline.sinks]
@@ -123,8 +125,7 @@ class Phases:
         task = PackOperator(
             most=most,
             schedule=schedule,
-            spark_conn_id=self.spark_conn_id,
-            spark_submit=self.spark_submit,
+            **self._spark,
             **self._of("pack"),
         )
         require_hold(self.pipeline, [task])
@@ -154,6 +155,12 @@ class Phases:
                 f"pipeline {self.pipeline.name}: map_shards=True, but no sink has more than one shard: give a "
                 "KafkaSink shards=…, or leave map_shards away"
             )
+
+    @property
+    def _spark(self) -> dict[str, Any]:
+        """Arguments of a task that has Spark stage."""
+        by = {"spark_conn_id": self.spark_conn_id, "spark_submit": self.spark_submit}
+        return {**by, "launcher": self.launcher}
 
     def _of(self, phase: str, sink: str | None = None) -> dict[str, Any]:
         """Arguments of a task."""

@@ -11,6 +11,7 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.launchers import JobLauncher
 from lockstep.orchestration._intervals import makes_intervals, timetable_of
 from lockstep.orchestration._phases import SPARK, Phases, describe, require_most
 from lockstep.orchestration._retrying import retry_arguments
@@ -38,6 +39,7 @@ def epoch_dag(
     pack: int | None = None,
     map_shards: bool = False,
     task_args: Mapping[str, Mapping[str, Any]] | None = None,
+    launcher: JobLauncher | None = None,
     default_args: Mapping[str, Any] | None = None,
     params: Mapping[str, Any] | None = None,
     tags: tuple[str, ...] | list[str] | set[str] = (),
@@ -55,6 +57,7 @@ def epoch_dag(
     data interval is made of; one of a cursor pipeline goes on until there is nothing left to read. What fails is one
     epoch, the others go on.
     `map_shards`: a sink of several shards has them sent side by side, by a mapped task with an instance for each.
+    `launcher`: has Spark stage elsewhere than `spark_conn_id` leads, as docs/how-to/launchers.md tells.
     `task_args`: {phase: arguments of its tasks}, such as {"stage": {"pool": "spark"}, "prepare.<sink>": {…}}.
     `default_args`, `params`, `tags` are added to Lockstep's own, and `dag_args` are Airflow's. Airflow finds the DAG
     whether the result is given a name or not. Raises `InvalidPipeline` when recovery would void attempts that are still
@@ -80,7 +83,7 @@ def epoch_dag(
     if knows_its_bounds(timetable):
         dag.start_date = dag.end_date = None  # its tasks would have them, and Airflow leave these out of manual runs
     with dag:
-        phases = Phases(pipeline, spark_conn_id, spark_submit or {}, patience, task_args or {})
+        phases = Phases(pipeline, spark_conn_id, spark_submit or {}, patience, task_args or {}, launcher=launcher)
         phases.make(pack=pack, schedule=schedule, map_shards=map_shards)
     return dag
 

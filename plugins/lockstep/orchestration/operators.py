@@ -31,6 +31,7 @@ from lockstep.errors import (
     TooManyInFlight,
     UnknownEpoch,
 )
+from lockstep.launchers import JobLauncher
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.compact import compact, compactable_sinks
@@ -158,15 +159,22 @@ class StageOperator(EpochOperator):
     """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
 
     def __init__(
-        self, *, pipeline: Pipeline, spark_conn_id: str, spark_submit: Mapping[str, Any], **arguments: Any
+        self,
+        *,
+        pipeline: Pipeline,
+        spark_conn_id: str,
+        spark_submit: Mapping[str, Any],
+        launcher: JobLauncher | None = None,
+        **arguments: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **{"inlets": inlets_of(pipeline), **arguments})
+        self.own_launcher = launcher
         self.spark_conn_id = spark_conn_id
         self.spark_submit = dict(spark_submit)
         self._launcher: Launcher | None = None
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        self._launcher = launcher(self.pipeline, self.spark_conn_id, self.spark_submit)
+        self._launcher = launcher(self.pipeline, self.spark_conn_id, self.spark_submit, self.own_launcher)
         return _summarize(stage(runtime, run, self._launcher, self._launcher.reference))
 
     def on_kill(self) -> None:
@@ -269,10 +277,12 @@ class PackOperator(EpochOperator):
         schedule: str | timedelta | None,
         spark_conn_id: str,
         spark_submit: Mapping[str, Any],
+        launcher: JobLauncher | None = None,
         **arguments: Any,
     ) -> None:
         assets = {"inlets": inlets_of(pipeline), "outlets": outlets_of(pipeline.name, _names_of_sinks(pipeline))}
         super().__init__(pipeline=pipeline, **{**assets, **arguments})
+        self.own_launcher = launcher
         self.most = most
         self.schedule = schedule
         self.spark_conn_id = spark_conn_id
@@ -282,7 +292,7 @@ class PackOperator(EpochOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         migrate(login(LEDGER))
         runs = self._runs(context)
-        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit)
+        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit, self.own_launcher)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             found = self._launcher
             members = move_pack(runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id))

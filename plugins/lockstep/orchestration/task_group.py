@@ -14,6 +14,7 @@ from airflow.sdk.definitions._internal.contextmanager import (  # nothing public
 
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.launchers import JobLauncher
 from lockstep.orchestration._airflow import documentation_of_group
 from lockstep.orchestration._intervals import require_intervals
 from lockstep.orchestration._phases import SPARK, Phases, describe, map_packs
@@ -33,8 +34,8 @@ class EpochTaskGroup(TaskGroup):
 
     What comes before the group comes before `begin`; what comes behind it, behind `cleanup`: when every sink shows the
     epoch. Several groups may stand in a DAG, of different pipelines. `group_id`: the pipeline's name, unless given.
-    `spark_conn_id`, `spark_submit`, `patience`, `map_shards`, `task_args`: as of `epoch_dag`. `pack`: one task in
-    place of all phases; more than one epoch of an interval pipeline only `epoch_dag` puts into a run.
+    `spark_conn_id`, `spark_submit`, `launcher`, `patience`, `map_shards`, `task_args`: as of `epoch_dag`. `pack`: one
+    task in place of all phases; more than one epoch of an interval pipeline only `epoch_dag` puts into a run.
     `default_args` and `group_args` are Airflow's; the DAG's and its groups' count more than Lockstep's own. Raises
     `InvalidPipeline` where the DAG can't give its runs what the epochs need.
     """
@@ -52,10 +53,12 @@ class EpochTaskGroup(TaskGroup):
         pack: int | None = None,
         map_shards: bool = False,
         task_args: Mapping[str, Mapping[str, Any]] | None = None,
+        launcher: JobLauncher | None = None,
         default_args: Mapping[str, Any] | None = None,
         **group_args: Any,
     ) -> None:
-        phases = Phases(pipeline, spark_conn_id, spark_submit or {}, patience, task_args or {}, part=True)
+        spark = (spark_conn_id, spark_submit or {})
+        phases = Phases(pipeline, *spark, patience, task_args or {}, part=True, launcher=launcher)
         if pack is not None and pack != 1 and pipeline.identity is Identity.INTERVAL:
             raise InvalidPipeline(
                 f"pipeline {pipeline.name}: pack={pack} in a task group, whose run is one interval and so one epoch: "

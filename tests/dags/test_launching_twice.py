@@ -1,0 +1,156 @@
+"""A launcher may launch twice: what it never recorded is as if it had never been, however late it ends."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep import files
+from lockstep.ledger import Ledger, migrate
+from lockstep.pipeline import Pipeline
+from lockstep.roles.begin import begin
+from lockstep.roles.cleanup import cleanup
+from lockstep.roles.commit import commit
+from lockstep.roles.prepare import prepare
+from lockstep.roles.publish import publish
+from lockstep.roles.recover import recover
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.states import EpochState
+from lockstep.wal.request import RESULT
+from lockstep.wal.staging import Staging
+from stack.postgres import PostgresServer
+from stack.spark import spark_environment
+from tests.dags import launching
+from tests.dags.launching import DAY, RUN, LooseLauncher
+
+
+def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def pipeline_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """Its paths count from this folder, from where it is defined."""
+    monkeypatch.setenv("LOCKSTEP_HOME", str(home))
+    (home / "landing").mkdir()
+    importlib.reload(launching)
+    return launching.pipeline
+
+
+def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it_ends(
+    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
+    pipeline = pipeline_at(tmp_path, monkeypatch)
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n2\n3\n")
+    gate = tmp_path / "gate"
+    gate.touch()
+    dsn = ledger_server.create_database(f"launched_{uuid4().hex}")
+    migrate(dsn)
+    with closing(Ledger(dsn)) as ledger:
+        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
+        begin(runtime, RUN, DAY)
+        command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
+        environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
+        died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+        assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
+        until(gate.with_suffix(".reached").exists)
+        [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
+
+        job = _launching.OwnLauncher(pipeline, LooseLauncher())
+        sealed = stage(runtime, RUN, job, job.reference)
+        assert sealed.wal is not None and not sealed.wal.endswith(f"/{older.name}")
+        prepare(runtime, RUN, "archive")
+        commit(runtime, RUN)
+        publish(runtime, RUN, "archive")
+        assert not (older / RESULT).exists(), "it is at work all the time"
+        gate.unlink()
+        until((older / RESULT).exists)
+        assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
+
+        assert cleanup(runtime, RUN).state is EpochState.CLEANED
+        assert recover(runtime).problems == []
+        assert not older.exists()
+    shown = [pq.read_table(file, columns=["id"]).to_pylist() for file in files(str(tmp_path / "out"))]
+    assert shown == [[{"id": 1}, {"id": 2}, {"id": 3}]]
+
+
+def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled_ends(
+    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the launcher's own states alone nothing is known."""
+    from lockstep.errors import StageFailed
+    from lockstep.launchers import JobState
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.01)
+    pipeline = pipeline_at(tmp_path, monkeypatch)
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
+    dsn = ledger_server.create_database(f"failing_{uuid4().hex}")
+    migrate(dsn)
+
+    class Scripted(LooseLauncher):
+        """Tells these states, and what it is told; nothing runs."""
+
+        told: list[str]
+        states: list[JobState]
+
+        def launch(self, application: object, arguments: object, token: str) -> str:
+            self.told.append(f"launch {token.rpartition('-')[2]}")
+            return "job 1"
+
+        def state(self, handle: str) -> JobState:
+            job.cancel() if len(self.states) == 2 else None
+            return self.states.pop(0)
+
+        def cancel(self, handle: str) -> None:
+            self.told.append(f"cancel {handle}")
+
+    with closing(Ledger(dsn)) as ledger:
+        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
+        begin(runtime, RUN, DAY)
+        scripted = Scripted()
+        scripted.told, scripted.states = [], [JobState.RUNNING, JobState.FAILED]
+        job = _launching.OwnLauncher(pipeline, scripted)
+        with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
+            stage(runtime, RUN, job, job.reference)
+        assert scripted.told[1:] == ["cancel job 1"]
+
+        scripted.told, scripted.states = [], [JobState.SUCCEEDED]
+        job = _launching.OwnLauncher(pipeline, scripted)
+        with pytest.raises(StageFailed, match=RESULT):
+            stage(runtime, RUN, job, job.reference)
+        [second] = scripted.told
+        assert ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it has done it"
+        tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
+        assert second == f"launch {max(tokens)}" and len(tokens) == 2
+
+
+def test_a_token_is_of_one_execution_of_one_deployment() -> None:
+    from datetime import UTC, datetime
+
+    from lockstep.orchestration._launching import token_of
+    from lockstep.wal.request import StageRequest
+
+    def token(deployment: str, number: int) -> str:
+        folder = f"s3a://staging/{deployment}/launched/epoch=1/{number}"
+        return token_of(StageRequest("", 1, number, folder, (), {}, datetime.now(UTC)))
+
+    found = [token(deployment, number) for deployment in ("one", "other") for number in (7, 8, 10**18)]
+    assert len(set(found)) == len(found) and token("one", 7) == found[0]
+    assert all(name.replace("-", "").isalnum() and len(name) <= 32 for name in found)
