@@ -11,7 +11,7 @@ from lockstep.errors import NotConfigured
 #: LOCKSTEP_<…> that mean something else; so does every LOCKSTEP_PORT_… of the stack.
 RESERVED = frozenset(
     {"AIRFLOW", "CRASH", "HOME", "KEEP", "LEDGER", "OUT", "SEED", "SEEDS", "SHOW_ROWS", "SPARK", "STACK", "STAGING"}
-    | {"AUDIT_BYTES", "SEAL_BYTES", "STATE_ROWS", "TESTING"}
+    | {"AUDIT_BYTES", "LOG_FORMAT", "SEAL_BYTES", "STATE_ROWS", "TESTING"}
 )
 _CONNECTION = "CONNECTION_"
 

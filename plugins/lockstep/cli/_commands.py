@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import re
 import shlex
 import sys
@@ -25,7 +26,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep import remedies, stacks
+from lockstep import log_fields, remedies, stacks
 from lockstep.cli._tables import (
     show_compaction,
     show_epochs,
@@ -84,6 +85,8 @@ from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 from lockstep.wal_retention import KeptWal
 
+_log = logging.getLogger(__name__)
+
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 savepoints = typer.Typer(help="Take a pipeline's state out, or begin with one.", no_args_is_help=True)
 app.add_typer(savepoints, name="savepoint")
@@ -108,13 +111,25 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+class LogFormat(StrEnum):
+    """How log lines come."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version, and end.")
     ] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(envvar=log_fields.FORMAT, help="json: log lines, and errors, as JSON on stderr, with fields."),
+    ] = LogFormat.TEXT,
 ) -> None:
-    pass
+    if log_format is LogFormat.JSON:
+        log_fields.log_json()
 
 
 class Word(StrEnum):
@@ -691,5 +706,10 @@ def reported(as_json: bool) -> Iterator[None]:
         yield
     except LockstepError as error:
         kind = type(error).__name__
-        typer.echo(json.dumps({"error": kind, "message": str(error)}) if as_json else f"{kind}: {error}", err=True)
+        if as_json:
+            typer.echo(json.dumps({"error": kind, "message": str(error)}), err=True)
+        elif log_fields.logs_json():
+            _log.error("%s: %s", kind, error)
+        else:
+            typer.echo(f"{kind}: {error}", err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error

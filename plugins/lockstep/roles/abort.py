@@ -7,6 +7,7 @@ import logging
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import RunMismatch
+from lockstep.log_fields import tell, with_own_fields
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED, Role
 from lockstep.steps.sweep import roll_back
@@ -26,8 +27,10 @@ def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
     return abort_epoch(runtime, attempt.epoch, Role.ABORT, only=attempt.token, reason=reason)
 
 
+@with_own_fields
 def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None = None, reason: str = "") -> Epoch:
     """Void an undecided epoch's attempt (`only` if it is this one) and its traces; a decided epoch is left alone."""
+    tell(pipeline=runtime.pipeline, epoch=epoch_id, token=only)
     reach(CrashPoint.ABORT_BEFORE_RAISE)
     epoch = runtime.ledger.raise_attempt(runtime.pipeline, epoch_id, role, only=only, reason=reason)
     reach(CrashPoint.ABORT_AFTER_RAISE)

@@ -18,6 +18,7 @@ from lockstep.audits.in_spark import AskSpark
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Outcome, RunKey, Verdict
 from lockstep.errors import NotPrepared
+from lockstep.log_fields import tell_attempt, with_own_fields
 from lockstep.runtime import Runtime, open_wal
 from lockstep.states import DECIDED, Role
 from lockstep.steps.alarms import confirm_alarm
@@ -26,6 +27,7 @@ from lockstep.steps.lease import hold_lease
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> Verdict | None:
     """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none. `ask_spark`: where
     Spark is at hand, for outputs that are too large for this process.
@@ -33,7 +35,7 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
     Raises `EpochHeld` if rows offend one that blocks and nobody has released the epoch, `AuditFailed`, `NotPrepared`
     without a sealed WAL, `Fenced`, `WalCorrupt`.
     """
-    attempt = runtime.attempt_of(run)
+    attempt = tell_attempt(runtime.attempt_of(run))
     epoch = runtime.epoch_of(attempt)
     if not epoch.plan.audits:
         _log.info("%s was planned without audits", epoch)

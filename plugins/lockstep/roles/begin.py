@@ -25,6 +25,7 @@ from lockstep.errors import (
     TooManyInFlight,
     WalCorrupt,
 )
+from lockstep.log_fields import tell, with_own_fields
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sources.base import SourceContext
 from lockstep.states import DECIDED, UNDECIDED, EpochState
@@ -70,12 +71,14 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     return epoch
 
 
+@with_own_fields
 def begin_unless_idle(
     runtime: Runtime, run: RunKey, interval: Interval | None = None, *, idle: bool = True
 ) -> Epoch | None:
     """The same, but None where a new epoch of a cursor pipeline would read nothing, as no source has anything new.
     `idle` False: that is an epoch, too."""
     pipeline = runtime.defined
+    tell(pipeline=pipeline.name)
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
@@ -87,6 +90,7 @@ def begin_unless_idle(
     except _NothingToRead:
         return None
     reach(CrashPoint.BEGIN_AFTER_OPEN)
+    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     if epoch.state in UNDECIDED:
         epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))

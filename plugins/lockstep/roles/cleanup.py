@@ -12,6 +12,7 @@ from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
+from lockstep.log_fields import tell_attempt, with_own_fields
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, FINISHED, EpochState, Role
 from lockstep.steps.alarms import confirm_alarm
@@ -22,9 +23,10 @@ from lockstep.steps.output_homes import sweep_homes
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
     """Clean this run's epoch up. Raises `IllegalTransition` unless it is published."""
-    return clean(runtime, runtime.epoch_of(runtime.attempt_of(run)), Role.CLEANUP)
+    return clean(runtime, runtime.epoch_of(tell_attempt(runtime.attempt_of(run))), Role.CLEANUP)
 
 
 def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:

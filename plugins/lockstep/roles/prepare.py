@@ -10,6 +10,7 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected, SinkUnavailable
+from lockstep.log_fields import tell_attempt, tell_token, with_own_fields
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
@@ -25,6 +26,7 @@ from lockstep.wal.reading import SealedWal
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | None = None) -> Vote | None:
     """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already. `early`: those of this run's
     `stage`, in the same process.
@@ -32,7 +34,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
     Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
     `SinkUnavailable`, `WalCorrupt`.
     """
-    attempt = runtime.attempt_of(run)
+    attempt = tell_attempt(runtime.attempt_of(run), sink_name)
     epoch = runtime.epoch_of(attempt)
     if epoch.state in DECIDED:
         _log.info("%s is %s already: nothing to prepare", epoch, epoch.state)
@@ -103,7 +105,7 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenS
 def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
     wal = open_wal(runtime.staging, epoch)
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
-    token = runtime.ledger.take_token(attempt, Role.PREPARE, sink.name)
+    token = tell_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
     reach(CrashPoint.PREPARE_AFTER_TOKEN)
     return confirm_alarm(
         partial(_vote_as, runtime, attempt, epoch, sink, wal, token),

@@ -13,6 +13,7 @@ from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
+from lockstep.log_fields import tell, tell_attempt, tell_token, with_own_fields
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -26,22 +27,26 @@ from lockstep.steps.wording import describe_rows
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
     """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
+    tell(sink=sink_name)
     return publish_decided(runtime, _decided_epoch_of(runtime, run), sink_name, Role.PUBLISH)
 
 
+@with_own_fields
 def publish_shard(runtime: Runtime, run: RunKey, sink_name: str, shard: int) -> Epoch:
     """Have one shard of this run's epoch in a sink that has several: for who does the others at the same time, in other
     processes. What the ledger knows is left to `publish`, which looks for all of them, and sends what is missing.
 
     Raises what `publish` does.
     """
+    tell(sink=sink_name)
     return _publish_shard(runtime, _decided_epoch_of(runtime, run), sink_name, shard)
 
 
 def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
-    attempt = runtime.attempt_of(run)
+    attempt = tell_attempt(runtime.attempt_of(run))
     epoch = runtime.epoch_of(attempt)
     if epoch.state not in DECIDED:
         runtime.ledger.require_current(attempt)
@@ -52,8 +57,10 @@ def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
     return epoch
 
 
+@with_own_fields
 def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
     """Publish a decided epoch in one sink, or verify the marker of one that was published before."""
+    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt, sink=sink_name)
     participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
     if participant is None:
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
@@ -136,7 +143,7 @@ def _begin_publishing(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
         _require_whole(runtime, epoch, sink)
-    token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name)
+    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
     # read again: once the token shows, it isn't staged again unseen
     return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError, OutOfOrder, PublishBusy
+from lockstep.log_fields import tell, tell_nothing, with_own_fields
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.cleanup import clean
 from lockstep.roles.publish import publish_decided
@@ -54,6 +55,7 @@ class RecoveryReport:
         return not self.problems and not self.busy
 
 
+@with_own_fields
 def recover(
     runtime: Runtime, hold: timedelta | None = None, coming: Callable[[Epoch], str | None] = lambda epoch: None
 ) -> RecoveryReport:
@@ -80,6 +82,7 @@ def _abandoned(runtime: Runtime, hold: timedelta | None, coming: Callable[[Epoch
     return found
 
 
+@with_own_fields
 def finish_decided(runtime: Runtime) -> RecoveryReport:
     """The first half of a round: publish and clean up what is decided, in order."""
     report = RecoveryReport(runtime.pipeline)
@@ -158,6 +161,8 @@ def known_sinks(runtime: Runtime) -> list[Json]:
 
 def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
     """One broken sink must not keep the others from being recovered. Whether it was done."""
+    tell_nothing()
+    tell(pipeline=report.pipeline, epoch=epoch)
     try:
         work()
     except LockstepError as error:

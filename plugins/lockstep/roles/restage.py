@@ -15,6 +15,7 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
+from lockstep.log_fields import tell, tell_token, with_own_fields
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
@@ -27,12 +28,14 @@ from lockstep.wal.manifest import Manifest
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def restage(runtime: Runtime, epoch_id: int, launch: Launch, reason: str, reference: str = "") -> Epoch:
     """Stage a committed epoch again whose WAL fails its checks; publish and recover go on from there.
 
     Raises `IllegalTransition` for any other epoch, `RestageRefused` where other rows come out, and what `stage` raises.
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     _require_damaged(runtime, epoch)
     return confirm_alarm(
         partial(_restage, runtime, epoch, launch, reason, reference), partial(_meanwhile, runtime, epoch)
@@ -94,7 +97,7 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     before = find_base_state(runtime, epoch)
     _require_state_stays(runtime, epoch, before)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
-    token = runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR)
+    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
     if epoch.restores is not None:  # what its ranges have by now isn't what it shows
         written = write_restored(runtime, epoch, token)

@@ -12,6 +12,7 @@ from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, LockstepError
+from lockstep.log_fields import tell_attempt, tell_token, with_own_fields
 from lockstep.roles.restage import restage_if_needed
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, Role
@@ -26,6 +27,7 @@ from lockstep.steps.wording import describe_outputs
 _log = logging.getLogger(__name__)
 
 
+@with_own_fields
 def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", early: EarlyLoads | None = None) -> Epoch:
     """Stage and seal this run's epoch, unless it is staged already; a decided one whose WAL is damaged and wanted is
     staged again, see `restage`. One that shows an earlier life's rows again is staged from that one's WAL, with no job.
@@ -35,7 +37,7 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", ea
     the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
-    attempt = runtime.attempt_of(run)
+    attempt = tell_attempt(runtime.attempt_of(run))
     if (staged := _find_staged(runtime, attempt)) is not None:
         return restage_if_needed(runtime, staged, launch, reference)
     try:
@@ -66,7 +68,7 @@ def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: s
     epoch = runtime.epoch_of(attempt)
     before = find_base_state(runtime, epoch)
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
-    token = runtime.ledger.take_token(attempt, Role.STAGE)
+    token = tell_token(runtime.ledger.take_token(attempt, Role.STAGE))
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         return _stage(runtime, attempt, epoch, token, launch, reference, before, early)

@@ -1,0 +1,101 @@
+"""What log lines are about, as fields beside their text: pipeline, epoch, token and sink.
+
+They are kept where structlog keeps what belongs to a context, so that Airflow's own JSON logs have them, and those of
+`lockstep --log-format json`. `token`: the execution's, once it has taken one, before that the attempt's. A thread that
+a step starts has none.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, Protocol, TypeVar
+
+import structlog
+from structlog.contextvars import bind_contextvars, get_contextvars, unbind_contextvars
+from structlog.typing import Processor
+
+FIELDS = ("pipeline", "epoch", "token", "sink")
+FORMAT = "LOCKSTEP_LOG_FORMAT"  #: an environment variable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Attempt(Protocol):
+    @property
+    def pipeline(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def token(self) -> int: ...
+
+
+A = TypeVar("A", bound=_Attempt)
+
+
+def with_own_fields(role: Callable[P, R]) -> Callable[P, R]:
+    """A role whose fields end with it. Those of one that fails stay, for whoever logs the failure, until the next."""
+
+    @wraps(role)
+    def telling(*args: P.args, **kwargs: P.kwargs) -> R:
+        before = {name: value for name, value in get_contextvars().items() if name in FIELDS}
+        tell_nothing()
+        found = role(*args, **kwargs)
+        tell_nothing()
+        bind_contextvars(**before)
+        return found
+
+    return telling
+
+
+def tell_attempt(attempt: A, sink: str | None = None) -> A:
+    """From here on it is about this attempt; in one sink, if that is said."""
+    tell(pipeline=attempt.pipeline, epoch=attempt.epoch, token=attempt.token, sink=sink)
+    return attempt
+
+
+def tell_token(token: int) -> int:
+    """From here on it is this execution's."""
+    tell(token=token)
+    return token
+
+
+def tell(
+    *, pipeline: str | None = None, epoch: int | None = None, token: int | None = None, sink: str | None = None
+) -> None:
+    """What isn't said stays as it was."""
+    said = {"pipeline": pipeline, "epoch": epoch, "token": token, "sink": sink}
+    bind_contextvars(**{name: value for name, value in said.items() if value is not None})
+
+
+def tell_nothing() -> None:
+    """From here on it is about nothing in particular."""
+    unbind_contextvars(*FIELDS)
+
+
+def logs_json() -> bool:
+    """Whether this process does what `log_json` says."""
+    kind = structlog.stdlib.ProcessorFormatter
+    return any(isinstance(handler.formatter, kind) for handler in logging.getLogger().handlers)
+
+
+def log_json(level: int = logging.INFO) -> None:
+    """Have this process write a line of JSON to stderr for each log line, of Lockstep's from `level` on."""
+    before: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    last: list[Processor] = [
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(),
+    ]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=last))
+    logging.basicConfig(handlers=[handler], force=True)
+    logging.getLogger("lockstep").setLevel(level)

@@ -1,0 +1,131 @@
+"""Log lines carry what they are about as fields: of the roles in any process, and as JSON of the command line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from lockstep import log_fields
+from lockstep.epoch import RunKey
+from lockstep.errors import NotPrepared
+from tests.cli.conftest import Lockstep
+from tests.crash.world import World
+
+RUN = RunKey("cli", "run")
+
+
+class Keeping(logging.Handler):
+    """Keeps the fields that each line of Lockstep's has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, dict[str, Any]]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.getMessage(), structlog.contextvars.get_contextvars()))
+
+
+@pytest.fixture
+def kept() -> Iterator[Keeping]:
+    log, handler = logging.getLogger("lockstep"), Keeping()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    structlog.contextvars.clear_contextvars()
+    yield handler
+    log.removeHandler(handler)
+    log.setLevel(level)
+    structlog.contextvars.clear_contextvars()
+
+
+def fields_of(kept: Keeping, part: str) -> dict[str, Any]:
+    [found] = [fields for line, fields in kept.lines if part in line]
+    return found
+
+
+def test_each_line_of_a_role_says_pipeline_epoch_token_and_sink(world: World, kept: Keeping) -> None:
+    world.run(RUN, 0)
+    attempt = world.epoch_of(0).attempt
+    always = {"pipeline": "numbers", "epoch": 1}
+    assert fields_of(kept, "is planned") == {**always, "token": attempt}
+    staged = fields_of(kept, "is staged after")
+    assert staged == {**always, "token": staged["token"]} and staged["token"] > attempt
+    voted = fields_of(kept, "warehouse voted")
+    assert voted == {**always, "token": voted["token"], "sink": "warehouse"} and voted["token"] > staged["token"]
+    assert fields_of(kept, "is committed") == {**always, "token": attempt}
+    assert fields_of(kept, "files shows it")["sink"] == "files"
+    assert fields_of(kept, "is cleaned") == {**always, "token": attempt}
+    assert structlog.contextvars.get_contextvars() == {}, "a role's fields end with it"
+
+
+def test_what_logs_a_failure_has_the_fields_of_what_failed(world: World, kept: Keeping) -> None:
+    world.run(RUN, 0)
+    world.run_task("begin", RunKey("cli", "other"), 1)
+    with pytest.raises(NotPrepared):
+        world.run_task("prepare.files", RunKey("cli", "other"), 1)
+    failed = structlog.contextvars.get_contextvars()
+    assert failed == {"pipeline": "numbers", "epoch": 2, "token": world.epoch_of(1).attempt, "sink": "files"}
+    world.run_task("cleanup", RUN, 0)
+    assert structlog.contextvars.get_contextvars() == failed, "what comes next leaves them as they were"
+
+
+def test_recovery_tells_of_each_epoch_by_itself(world: World, kept: Keeping) -> None:
+    for day in (0, 1):
+        world.run_until(RunKey("cli", f"{day}"), day, "commit")
+    world.recover()
+    shown = [fields for line, fields in kept.lines if "shows it" in line]
+    told = [(1, "files"), (1, "warehouse"), (2, "files"), (2, "warehouse")]
+    assert sorted((one["epoch"], one["sink"]) for one in shown) == told
+    assert structlog.contextvars.get_contextvars() == {}
+
+
+def test_a_role_within_another_gives_its_fields_back() -> None:
+    @log_fields.with_own_fields
+    def inner() -> dict[str, Any]:
+        log_fields.tell(epoch=2, sink="files")
+        return structlog.contextvars.get_contextvars()
+
+    @log_fields.with_own_fields
+    def outer() -> tuple[dict[str, Any], dict[str, Any]]:
+        log_fields.tell(pipeline="numbers", epoch=1)
+        return inner(), structlog.contextvars.get_contextvars()
+
+    structlog.contextvars.bind_contextvars(dag_id="numbers")
+    assert outer() == (
+        {"dag_id": "numbers", "epoch": 2, "sink": "files"},
+        {"dag_id": "numbers", "pipeline": "numbers", "epoch": 1},
+    )
+    assert structlog.contextvars.get_contextvars() == {"dag_id": "numbers"}
+    structlog.contextvars.clear_contextvars()
+
+
+@pytest.mark.parametrize("how", ["option", "environment"])
+def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(world: World, how: str) -> None:
+    world.run_until(RUN, 0, "commit")
+    program = str(Path(sys.executable).with_name("lockstep"))
+    said = ["--log-format", "json"] if how == "option" else []
+    environment = {**os.environ, **({log_fields.FORMAT: "json"} if how == "environment" else {})}
+    command = [program, *said, "recover", "numbers", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert json.loads(done.stdout), "what is printed stays what it was"
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    shown = [line for line in lines if "shows it" in line["event"]]
+    assert [(line["pipeline"], line["epoch"], line["level"]) for line in shown] == [("numbers", 1, "info")] * 2
+    assert all({"timestamp", "logger", "event"} <= line.keys() for line in lines)
+    command = [program, *said, "status", "nobody"]
+    failed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    [line] = [json.loads(line) for line in failed.stderr.splitlines()]
+    assert (line["level"], line["event"]) == ("error", "UnknownEpoch: the ledger has no pipeline 'nobody'")
+
+
+def test_without_being_asked_the_command_line_says_what_it_always_did(lockstep: Lockstep) -> None:
+    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"
