@@ -31,6 +31,10 @@ class PackageMissing(InvalidPipeline, ImportError):
     """Also an ImportError: whoever imports what may be missing asks for that."""
 
 
+class PackageTooOld(InvalidPipeline, ImportError):
+    """Also an ImportError: what is to be imported from it isn't there yet."""
+
+
 @contextmanager
 def naming_extra(who: str) -> Iterator[None]:
     """Say which extra to install where an import fails. Raises `PackageMissing`; any other error is left as it is."""

@@ -15,7 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lockstep.extras import _EXTRAS
+from lockstep import orchestration
+from lockstep.extras import _EXTRAS, PackageTooOld
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "lockstep"
@@ -111,3 +112,10 @@ def _extra_of(module: str) -> str:
 def test_no_import_leans_on_what_only_a_test_tool_draws_in(brought: dict[str, set[str]]) -> None:
     """`brought` of no extra must not have what extras are for, or the test above would see nothing."""
     assert brought[""].isdisjoint({"airflow", "pyspark", "pyiceberg", "deltalake", "obstore", "confluent_kafka"})
+
+
+@pytest.mark.parametrize("found", ["2.11.2", "3.0.6"])
+def test_an_airflow_that_is_too_old_is_refused_by_its_number(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    monkeypatch.setattr(orchestration, "version", lambda _: found)
+    with pytest.raises(PackageTooOld, match=rf"Airflow {found} is too old: 3\.1 or newer is needed"):
+        orchestration.require_airflow()

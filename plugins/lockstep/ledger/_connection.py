@@ -24,7 +24,7 @@ from lockstep.errors import (
     LockstepError,
 )
 from lockstep.ledger._statements import migrations, statement
-from lockstep.postgres.connection import dial
+from lockstep.postgres.connection import close_quietly, dial, too_old
 from lockstep.postgres.dsn import parse_dsn
 from lockstep.postgres.errors import classify, describe
 from lockstep.states import Role
@@ -49,7 +49,8 @@ def default_actor() -> str:
 
 
 def connect(dsn: str, application: str, **session: Any) -> Connection:
-    """Raises `LedgerRefused` for a DSN that doesn't parse and for a replica, `LedgerUnavailable` otherwise."""
+    """Raises `LedgerRefused` for a DSN that doesn't parse, for a replica and for a server that is too old,
+    `LedgerUnavailable` otherwise."""
     if parse_dsn(dsn) is None:
         raise LedgerRefused(
             "the ledger's DSN can't be parsed (it isn't shown, it may hold a password): "
@@ -57,9 +58,14 @@ def connect(dsn: str, application: str, **session: Any) -> Connection:
         )
     replica = LedgerRefused("the ledger's connection leads to a replica; connect to the primary")
     try:
-        return dial(dsn, application, replica=replica, readonly=None, **session)
+        connection = dial(dsn, application, replica=replica, readonly=None, **session)
     except psycopg2.Error as error:
         failed = describe(error, dsn)
+    else:
+        if (found := too_old(connection)) is None:
+            return connection
+        close_quietly(connection)
+        raise LedgerRefused(f"the ledger's server is {found}")
     raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
 
 

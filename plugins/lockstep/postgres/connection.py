@@ -18,6 +18,7 @@ from lockstep.postgres.dsn import require_dsn
 from lockstep.postgres.errors import classify, describe, is_lost
 from lockstep.postgres.refusals import quotes_row
 
+OLDEST = 14  #: a ledger knows its holes by multiranges, a sink tells publishers that move by the progress of COPY
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
 
 _TCP: dict[str, Any] = {
@@ -89,6 +90,12 @@ def dial(
         close_quietly(connection)
         raise
     return connection
+
+
+def too_old(connection: Connection) -> str | None:
+    """What is to be said of the server's version, for "the server is …"; None of one that does."""
+    found = connection.server_version // 10_000
+    return f"PostgreSQL {found}: {OLDEST} or newer is needed" if found < OLDEST else None
 
 
 @dataclass

@@ -14,7 +14,7 @@ import psycopg2
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import PreflightRefused
-from lockstep.postgres.connection import Database, close_quietly
+from lockstep.postgres.connection import Database, close_quietly, too_old
 from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._rights import Name, require_rights
@@ -38,6 +38,8 @@ class PostgresTarget(TableTarget[Cursor]):
     @contextmanager
     def set_up(self) -> Iterator[Cursor]:
         with self.database.transaction("preflight", rejected=PreflightRefused) as cursor:
+            if found := too_old(cursor.connection):
+                raise PreflightRefused(f"{self.database.where}: the server is {found}")
             self.own.lock_set_up(cursor)
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", (str(round(1000 * _DDL_LOCK_SECONDS)),))
             yield cursor

@@ -139,9 +139,10 @@ CREATE TABLE lockstep.legal_transition (
     subject      text NOT NULL,
     source_state text,
     target_state text NOT NULL,
-    role         text NOT NULL,
-    UNIQUE NULLS NOT DISTINCT (subject, source_state, target_state, role)
+    role         text NOT NULL
 );
+CREATE UNIQUE INDEX legal_transition_key  -- PostgreSQL 14 lacks NULLS NOT DISTINCT
+    ON lockstep.legal_transition (subject, coalesce(source_state, ''), target_state, role);
 INSERT INTO lockstep.legal_transition VALUES
     ('epoch', NULL,        'planned',   'begin'),
     ('epoch', 'planned',   'staged',    'stage'),
