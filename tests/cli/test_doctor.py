@@ -247,10 +247,32 @@ def test_a_spark_server_that_does_not_answer_is_told(world: World, amiss: Amiss)
 
 def test_a_package_of_another_version_than_was_tried_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["typer>=9000", "tenacity", "no-such-package>=1"])
-    [found] = [one for one in examine(Surroundings(None, None, None, {})) if one.check == "versions"]
+    [found] = told_of_versions()
     assert isinstance(found, Finding)
-    assert found.severity is Severity.WARNING
     assert found.command == "pip install 'typer>=9000'"
+
+
+def told_of_versions() -> list[Finding]:
+    found = [one for one in examine(Surroundings(None, None, None, {})) if one.check == "versions"]
+    return [one for one in found if one.severity is not Severity.FINE]
+
+
+def test_a_spark_is_judged_as_the_roles_judge_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_of_versions() == []
+    monkeypatch.setattr("lockstep.spark.versions.NEWEST", (4, 0))
+    [newer] = told_of_versions()
+    assert newer.severity is Severity.WARNING and "ran with is 4.0" in newer.says
+    monkeypatch.setattr("lockstep.spark.versions.OLDEST", (4, 99))
+    [older] = told_of_versions()
+    assert older.severity is Severity.BROKEN and "4.99 or newer is needed" in older.says
+
+
+def test_a_ledger_on_a_server_that_is_too_old_is_broken(
+    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
+    [found] = amiss()
+    assert found["severity"] == "broken" and "99 or newer is needed" in found["says"]
 
 
 def _deployment(world: World) -> set[str]:

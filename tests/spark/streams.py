@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition, SimpleDataSourceStreamReader
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
 from pyspark.sql.types import LongType, StructType
+
+from lockstep.spark._pyspark import ReadAllAvailable, ReadLimit, ReadMaxFiles
 
 AVAILABLE = 10  #: rows there are, 0…9
 

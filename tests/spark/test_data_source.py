@@ -17,6 +17,7 @@ from lockstep.epoch import Position, SourceRange
 from lockstep.errors import InvalidPipeline, SourceUnavailable
 from lockstep.pipeline import Pipeline
 from lockstep.sources import DataSourceSource, OpenSource, SequenceSource, Source, SourceContext
+from lockstep.spark._pyspark import HAS_READ_LIMITS
 from lockstep.spark.ddl import struct_of
 from tests.spark.pipelines import Nowhere
 from tests.spark.staged import stage
@@ -50,6 +51,7 @@ def test_a_simple_reader_tells_where_each_range_ends() -> None:
     assert epochs(source) == [({"n": 0}, {"n": 4}), ({"n": 4}, {"n": 8}), ({"n": 8}, {"n": 10})]
 
 
+@pytest.mark.skipif(not HAS_READ_LIMITS, reason="this pyspark has no read limits: they came with 4.2")
 def test_a_reader_is_asked_with_its_own_read_limit_or_with_the_given_one() -> None:
     assert len(epochs(opened(DataSourceSource(f"{STREAMS}:Limited")))) == 5
     assert len(epochs(opened(DataSourceSource(f"{STREAMS}:Limited", max_files_per_epoch=3)))) == 2

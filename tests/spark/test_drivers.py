@@ -19,7 +19,7 @@ import pytest
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed, Unbalanced
-from lockstep.spark.session import cancel, connect, require_versions
+from lockstep.spark.session import cancel, connect
 from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
@@ -235,29 +235,16 @@ def test_a_server_that_is_not_there_is_told_at_once() -> None:
         connect("sc://127.0.0.1:9")
 
 
-def test_versions_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"pyspark": "4.2.0", "pyspark-client": "4.3.0"}
-    monkeypatch.setattr("lockstep.spark.session.version", found.__getitem__)
-    with pytest.raises(SparkRefused, match=r"pyspark-client 4\.3\.0"):
-        connect("sc://127.0.0.1:9")
-
-
-def test_a_patch_release_is_never_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark.__version__", "4.2.7")
-    monkeypatch.setattr("lockstep.spark.session.version", lambda _: "4.2.7")
-    require_versions()
-
-
-@pytest.mark.parametrize(("pyspark", "client"), [("4.2.1", "4.2.0"), ("4.3.0", "4.3.0"), ("4.20.0", "4.20.0")])
-def test_another_release_or_two_of_them_are_refused_with_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, pyspark: str, client: str
-) -> None:
-    monkeypatch.setattr("pyspark.__version__", pyspark)
-    monkeypatch.setattr("lockstep.spark.session.version", {"pyspark": pyspark, "pyspark-client": client}.__getitem__)
-    wanted = "4.2.1" if pyspark == "4.2.1" else "4.2.*"
-    with pytest.raises(SparkRefused) as refused:
-        require_versions()
-    assert f"'pyspark=={wanted}' 'pyspark-client=={wanted}'" in str(refused.value)
+def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text('#!/bin/sh\necho \'openjdk version "11.0.2"\' >&2\n[ "$1" = -version ]\n')
+    old.chmod(0o755)
+    script = "from lockstep.spark.session import connect; connect('local[1]')"
+    environment = {**spark_environment(), "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    said = f"SparkRefused: Spark's Java didn't start; Java 17 or newer is needed, found {old}: openjdk version"
+    assert said in done.stderr.splitlines()[-1]
 
 
 def test_a_connect_client_cannot_become_a_driver(session: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -211,7 +212,7 @@ def test_what_an_epoch_keeps_on_the_server_goes_with_it(epochs: Epochs, monkeypa
         plan._spark_session = spark
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 
-        with pytest.raises(PySparkException, match=r"DATAFRAME_NOT_FOUND|NO_DATAFRAME|not found"):
+        with pytest.raises(PySparkException, match=r"DATAFRAME_NOT_FOUND|NO_DATAFRAME|No DataFrame|not found"):
             ConnectFrame(plan, spark).collect()
     finally:
         spark.stop()
@@ -250,18 +251,25 @@ def test_epochs_that_run_at_once_are_cancelled_one_by_one(epochs: Epochs, monkey
 def test_an_execution_that_leaves_takes_what_it_still_runs_with_it(
     epochs: Epochs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = threading.Event()
+    ended, began = threading.Event(), epochs.home / "began"
+
+    def wait(value: int) -> int:
+        began.touch()
+        time.sleep(200)
+        return value
 
     def leave_behind(request_uri: str, spark: Any, pipeline: Pipeline, connections: Mapping[str, str]) -> None:
         def run() -> None:
+            from pyspark.sql import functions as F
+
             with tag_operations(spark, read_request(request_uri).token), suppress(PySparkException):
-                slowly(200)({"input": spark.range(1)})["rows"].collect()
+                spark.range(1).select(F.udf(wait, "bigint")("id")).collect()
             ended.set()
 
         thread = threading.Thread(target=run)
         thread.start()
-        while not spark.client._get_operation_statuses().operation_statuses:
-            assert thread.is_alive()
+        until(lambda: began.exists() or not thread.is_alive())
+        assert thread.is_alive()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lockstep.compute.stage.run_request", leave_behind)

@@ -18,6 +18,7 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
 from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
+from lockstep.spark._pyspark import allow_twice_observed
 from lockstep.spark.session import active, is_remote
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
@@ -51,6 +52,7 @@ class ObservedFrame:
             return cls(frame.observe(observation, *columns), metric, observation)
         from pyspark.sql.connect import dataframe, plan
 
+        allow_twice_observed()
         # as DataFrame.observe, which asks the server first whether this is a stream
         told, child = cast(Any, observation), cast(Any, frame)
         told._result = _Told()

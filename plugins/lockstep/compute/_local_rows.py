@@ -59,9 +59,9 @@ ROOM = Room()  #: the process's
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """As Spark hands such rows out, and as its files have them; every column may be null."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from lockstep.spark._pyspark import to_arrow_schema
 
-    found = to_arrow_schema(schema, timezone="UTC")
+    found = to_arrow_schema(schema)
     return pa.schema([pa.field(one.name, one.type) for one in found])
 
 
@@ -92,10 +92,11 @@ def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
     """None unless files of these columns read alike whoever wrote them; and Spark refuses two columns of one name."""
     from pyspark.sql import types
 
-    plain = (types.NumericType, types.BooleanType, types.StringType, types.BinaryType, types.DatetimeType)
+    times = (types.DateType, types.TimestampType, types.TimestampNTZType)
+    plain = (types.NumericType, types.BooleanType, types.StringType, types.BinaryType, *times)
     if not schema.fields or len({field.name.lower() for field in schema.fields}) < len(schema.fields):
         return None
-    if any(isinstance(one.dataType, types.TimeType) or not isinstance(one.dataType, plain) for one in schema.fields):
+    if not all(isinstance(one.dataType, plain) for one in schema.fields):
         return None
     found = zip(arrow_schema(schema), schema.fields, strict=True)
     return pa.schema([one.with_nullable(field.nullable) for one, field in found])
@@ -172,7 +173,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """A DataFrame over these rows, and nothing that knows them again."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = from_arrow_schema(table.schema)
+    schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     if not is_remote(spark):
         return spark.createDataFrame(table, schema)
     from lockstep.compute._held_plan import HeldRows

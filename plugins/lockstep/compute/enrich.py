@@ -11,12 +11,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._lookups import Lookup
 from lockstep.errors import InvalidPipeline
+from lockstep.spark._pyspark import to_arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -57,7 +57,7 @@ def enrich(
     lookup = Lookup(
         function=function,
         keys=tuple(keys),
-        answers=to_arrow_schema(answers, timezone="UTC"),
+        answers=to_arrow_schema(answers),
         client=client,
         batch=batch,
         concurrency=concurrency,

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from lockstep.spark._pyspark import ReadLimit
 
 _BATCH = 65_536  #: rows
 
@@ -48,10 +51,10 @@ class SequenceReader(DataSourceStreamReader):
         return {"next": self._first}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        if isinstance(limit, ReadMaxRows):
-            wanted = start["next"] + limit.max_rows
+        if (most := getattr(limit, "max_rows", None)) is not None:  # not every Spark has a class of these
+            wanted = start["next"] + most
             return {"next": wanted if self._last is None else min(wanted, max(self._last, start["next"]))}
-        if not isinstance(limit, ReadAllAvailable) or self._last is None:
+        if vars(limit) or self._last is None:
             raise ValueError("a sequence without a last number is read by a number of rows at a time")
         return {"next": max(self._last, start["next"])}
 

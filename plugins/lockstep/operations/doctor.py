@@ -14,6 +14,8 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
@@ -28,6 +30,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles.recover import known_sinks, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.spark import versions as spark
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
@@ -37,7 +40,6 @@ from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
 MIGRATE = "`lockstep migrate`"
-_OLDEST_POSTGRES = 14
 _CLOCKS = timedelta(seconds=5)
 _LEAST_FREE = 1 << 30
 _SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
@@ -120,6 +122,8 @@ def _versions() -> Iterator[Finding]:
     checked, wrong = 0, []
     for text in metadata.requires(DISTRIBUTION) or ():
         needed = Requirement(text)
+        if needed.name in spark.PACKAGES:
+            continue
         try:
             found = metadata.version(needed.name)
         except metadata.PackageNotFoundError:
@@ -132,6 +136,21 @@ def _versions() -> Iterator[Finding]:
         yield Finding("versions", needed.name, Severity.WARNING, says, f"pip install '{needed.name}{needed.specifier}'")
     if not wrong:
         yield _fine("versions", "", f"{checked} packages are of versions that this release was tried with")
+    yield from _guarded("versions", "pyspark", _pyspark)
+
+
+def _pyspark() -> Iterator[Finding]:
+    """By its own rules: more is taken than an installer may bring, as two packages share a folder."""
+    if (found := find_spec("pyspark")) is None or found.origin is None:
+        return
+    folder = Path(found.origin).parent
+    installed = [one.version for name in spark.PACKAGES for one in metadata.Distribution.discover(name=name)]
+    for version in installed[:1]:  # whatever else there is brought its own, and says so when it is imported
+        remarks = spark.examine(folder, version)
+        for says in remarks:
+            yield Finding("versions", "pyspark", Severity.WARNING, says)
+        if not remarks:
+            yield _fine("versions", "pyspark", f"pyspark {version} is taken, and of one release")
 
 
 def _spark(address: str | None) -> Iterator[Finding]:
@@ -187,9 +206,6 @@ def _ledger(dsn: str | None) -> Iterator[Finding]:
 
 def _ledger_faults(found: LedgerCondition) -> Iterator[Finding]:
     broken = Severity.BROKEN
-    if found.server < _OLDEST_POSTGRES * 10000:
-        says = f"the ledger's server is PostgreSQL {found.server // 10000}, {_OLDEST_POSTGRES} is the oldest that does"
-        yield Finding("ledger", "", broken, says)
     for setting in found.settings_off:
         says = f"the ledger's server has {setting} = off: a decision could be lost"
         yield Finding("ledger", "", broken, says, f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -19,10 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lockstep.errors import SparkRefused, SparkUnavailable
+from lockstep.spark import _java as java
+from lockstep.spark._pyspark import set_all
+from lockstep.spark.versions import require_code, require_server
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-SUPPORTED = "4.2"  #: any patch release of it
 CONNECT_PORT = 15002
 CONNECT_SECONDS = 10
 #: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
@@ -115,7 +116,7 @@ def _shared(url: str, name: str) -> Iterator[SparkSession]:
 
 def _require_answer(spark: SparkSession) -> None:
     try:
-        _require_supported(spark)
+        require_server(spark.version, pyspark.__version__)
         _announce(spark)
         _require_settings(spark)
     except PySparkException as error:
@@ -158,29 +159,8 @@ def cancel(spark: SparkSession, token: int) -> None:
 
 
 def require_versions() -> None:
-    """Raise `SparkRefused` unless pyspark is a supported version, and pyspark-client, if there is one, the same."""
-    found = {"pyspark's code": pyspark.__version__}
-    for package in ("pyspark", "pyspark-client"):
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    if len(set(found.values())) > 1 or not all(map(_is_supported, found.values())):
-        raise SparkRefused(
-            f"found {', '.join(f'{name} {number}' for name, number in found.items())}, expected one and the same "
-            f"{SUPPORTED}.x: pyspark and pyspark-client install into one folder; {_reinstall(found.values())}"
-        )
-
-
-def _is_supported(number: str) -> bool:
-    return number == SUPPORTED or number.startswith(f"{SUPPORTED}.")
-
-
-def _reinstall(found: Iterable[str]) -> str:
-    wanted = max(filter(_is_supported, found), key=_release, default=f"{SUPPORTED}.*")
-    return f"pip install --force-reinstall 'pyspark=={wanted}' 'pyspark-client=={wanted}'"
-
-
-def _release(number: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", number))
+    """Raise `SparkRefused` unless pyspark is of a version that is taken, and no mixture of two."""
+    require_code(Path(pyspark.__file__).parent, pyspark.__version__)
 
 
 def require_ansi(spark: SparkSession, who: str) -> None:
@@ -203,12 +183,19 @@ def _session(target: str | None) -> SparkSession:
     builder = SparkSession.builder.appName("lockstep")
     if target is not None:
         builder = builder.master(target)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise SparkRefused(
+            f"Spark's Java didn't start; Java {java.OLDEST} or newer is needed, {java.java_found()}"
+        ) from error
 
 
 def _remote(url: str) -> SparkSession:
     spark = _open_remote(url, SparkSession.builder.remote(url).create)
-    _require_supported(spark)
+    require_server(spark.version, pyspark.__version__)
     return spark
 
 
@@ -222,14 +209,6 @@ def _open_remote(url: str, create: Callable[[], SparkSession]) -> SparkSession:
     _closers[id(spark)] = close = partial(_close, spark, url)
     atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
     return spark
-
-
-def _require_supported(spark: SparkSession) -> None:
-    if not _is_supported(spark.version):
-        raise SparkRefused(
-            f"the Spark Connect server is {spark.version}, this client {pyspark.__version__}: the server must be "
-            f"{SUPPORTED}.x, too"
-        )
 
 
 def _leave(spark: SparkSession) -> None:
@@ -273,7 +252,7 @@ def active(spark: SparkSession) -> Iterator[None]:
 
 def _require_settings(spark: SparkSession) -> None:
     if is_remote(spark):
-        cast(Any, spark).conf._set_all(REQUIRED, silent=False)  # one call to the server, not one for each
+        set_all(spark, REQUIRED)
         return
     for name, value in REQUIRED.items():
         spark.conf.set(name, value)

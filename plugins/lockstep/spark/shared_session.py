@@ -14,7 +14,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +22,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2 as pb2
 from pyspark.sql.connect.session import SparkSession
 
+from lockstep.spark._pyspark import await_releases, requests_of
 from lockstep.version import __version__
 
 #: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
@@ -41,7 +41,9 @@ _READING = frozenset({"get", "get_with_default", "get_option", "get_all", "is_mo
 #: What is hidden when plans are shown changes no row; every epoch with a login of Kafka's hides the same.
 _HIDING = "spark.sql.redaction.string.regex"
 #: These go on what was there before, and are sent by threads of pyspark's own.
-_ALWAYS = (pb2.ReattachExecuteRequest, pb2.ReleaseExecuteRequest, pb2.FetchErrorDetailsRequest, pb2.GetStatusRequest)
+_ALWAYS = requests_of(
+    pb2, "ReattachExecuteRequest", "ReleaseExecuteRequest", "FetchErrorDetailsRequest", "GetStatusRequest"
+)
 
 
 class SessionTouched(BaseException):
@@ -75,7 +77,7 @@ class SharedSession:
 
     def leave(self, spark: SparkSession) -> None:
         """To be called before the session is closed, also while other threads still ask something of it."""
-        wait(set(spark.client._release_futures), _SECONDS)
+        await_releases(spark.client, _SECONDS)
         self._guard.leave()
 
     def forget(self, spark: SparkSession) -> None:

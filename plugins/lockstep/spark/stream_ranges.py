@@ -24,11 +24,19 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper, _streamReader
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
+from pyspark.sql.datasource_internal import _streamReader
 from pyspark.sql.types import StructType
 
 from lockstep.errors import InvalidPipeline
+from lockstep.spark._pyspark import (
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    default_limit_of,
+    end_of_simple,
+    is_simple,
+)
 from lockstep.spark.ddl import struct_of
 from lockstep.spark.partitions import ship
 
@@ -73,7 +81,7 @@ def next_range(
 
 
 def _latest(reference: str, reader: DataSourceStreamReader, start: Offset, limit: tuple[str, int] | None) -> Offset:
-    simple = isinstance(reader, _SimpleStreamReaderWrapper)
+    simple = is_simple(reader)
     takes_limits = not simple and len(inspect.signature(reader.latestOffset).parameters) > 0
     if limit is not None and not takes_limits:
         raise InvalidPipeline(
@@ -81,10 +89,10 @@ def _latest(reference: str, reader: DataSourceStreamReader, start: Offset, limit
             "parameters start and limit; leave max_…_per_epoch away, or limit it by its own options"
         )
     if simple:
-        return reader.latestOffset(start, ReadAllAvailable())
+        return end_of_simple(reader, start)
     if not takes_limits:
         return cast(Offset, cast(Any, reader).latestOffset())
-    return reader.latestOffset(start, _limit(limit) if limit else reader.getDefaultReadLimit())
+    return reader.latestOffset(start, _limit(limit) if limit else default_limit_of(reader))
 
 
 def _limit(limit: tuple[str, int]) -> ReadLimit:

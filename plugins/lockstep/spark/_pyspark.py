@@ -1,0 +1,143 @@
+"""What the supported versions of pyspark have in different places, or one of them lacks: the only place that knows.
+
+Types are those of the version that requirements.txt locks. 4.2 brought read limits of streaming data sources, and a
+client of Spark Connect that keeps count of what it still releases. Before, Arrow had timestamps in UTC by a flag, and
+a frame that is observed could be read only once in a plan.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from concurrent.futures import wait
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
+from pyspark.sql.pandas import types
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
+
+    HAS_READ_LIMITS: bool
+else:
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxBytes,
+            ReadMaxFiles,
+            ReadMaxRows,
+        )
+
+        HAS_READ_LIMITS = True
+    except ImportError:  # 4.0 and 4.1: no reader of others takes one, and ours goes by its attributes
+        from dataclasses import dataclass
+
+        class ReadLimit:
+            pass
+
+        @dataclass
+        class ReadAllAvailable(ReadLimit):
+            pass
+
+        @dataclass
+        class ReadMaxRows(ReadLimit):
+            max_rows: int
+
+        @dataclass
+        class ReadMaxFiles(ReadLimit):
+            max_files: int
+
+        @dataclass
+        class ReadMaxBytes(ReadLimit):
+            max_bytes: int
+
+        HAS_READ_LIMITS = False
+
+__all__ = [
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxBytes",
+    "ReadMaxFiles",
+    "ReadMaxRows",
+    "allow_twice_observed",
+    "await_releases",
+    "default_limit_of",
+    "end_of_simple",
+    "is_simple",
+    "requests_of",
+    "set_all",
+    "to_arrow_schema",
+]
+
+
+def to_arrow_schema(schema: StructType) -> pa.Schema:
+    """What Spark makes of `schema`, its timestamps in UTC."""
+    if "timezone" in inspect.signature(types.to_arrow_schema).parameters:
+        return types.to_arrow_schema(schema, timezone="UTC")
+    return cast(Any, types).to_arrow_schema(schema)
+
+
+def await_releases(client: Any, seconds: float) -> None:
+    """Wait until a client of Spark Connect has sent what tells the server that results were read, or has begun to."""
+    if hasattr(client, "_release_futures"):
+        wait(set(client._release_futures), seconds)
+        return
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator as Results
+
+    pool: Any = cast(Any, Results)._get_or_create_release_thread_pool()
+    wait([pool.submit(int)], seconds)  # what is after all others, which go in turn
+
+
+@cache
+def allow_twice_observed() -> None:
+    """Before 4.2 a client of Spark Connect can't run a plan that reads an observed frame by two ways, as a join of it
+    with itself: to the call that gathers who observes, one name comes twice. Here it may."""
+    if HAS_READ_LIMITS:
+        return
+    from pyspark.sql.connect import plan
+
+    def observations(self: Any) -> dict[str, Any]:
+        children = (self._child, getattr(self, "right", None), getattr(self, "other", None))
+        return {name: one for child in children if child is not None for name, one in child.observations.items()}
+
+    for name in ("Join", "AsOfJoin", "LateralJoin", "SetOperation"):
+        if kind := getattr(plan, name, None):
+            kind.observations = property(observations)
+
+
+def requests_of(pb2: Any, *names: str) -> tuple[type[Any], ...]:
+    """Those of the requests of Spark Connect's protocol that this version has."""
+    return tuple(getattr(pb2, name) for name in names if hasattr(pb2, name))
+
+
+def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set them at a Spark Connect server, by one call to it where the client can."""
+    conf = cast(Any, spark.conf)
+    if hasattr(conf, "_set_all"):
+        conf._set_all(dict(settings), silent=False)
+        return
+    for name, value in settings.items():
+        conf.set(name, value)
+
+
+def is_simple(reader: DataSourceStreamReader) -> bool:
+    """Whether it was made of a `simpleStreamReader`, which finds the end of a range by reading it."""
+    return isinstance(reader, _SimpleStreamReaderWrapper)
+
+
+def end_of_simple(reader: DataSourceStreamReader, start: dict[str, Any]) -> dict[str, Any]:
+    """Where the range ends that starts at `start`; for what `is_simple`."""
+    if HAS_READ_LIMITS:
+        return reader.latestOffset(start, ReadAllAvailable())
+    return cast("dict[str, Any]", cast(Any, reader).simple_reader.read(start)[1])
+
+
+def default_limit_of(reader: DataSourceStreamReader) -> ReadLimit:
+    """The reader's own; all there is, where readers have none."""
+    return reader.getDefaultReadLimit() if HAS_READ_LIMITS else ReadAllAvailable()

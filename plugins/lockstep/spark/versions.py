@@ -1,0 +1,120 @@
+"""Which versions of Spark are taken, and what is said of the others. Imports no pyspark: who has none may ask, too.
+
+Any patch release of a line is taken. A line that is newer than what the tests ran with is taken with a warning: what
+Lockstep uses of it that isn't public may have moved, and then fails by name, before anything is sealed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import re
+from functools import cache
+from importlib.metadata import Distribution, PackagePath
+from pathlib import Path
+
+from lockstep.errors import SparkRefused
+
+OLDEST = (4, 1)  #: that the tests pass with; Spark 3 lacks most of what the roles ask for
+NEWEST = (4, 2)  #: that the tests ran with: docs/versions.md
+_OLDER = "the tests don't pass with what is older"
+PACKAGES = ("pyspark", "pyspark-client")
+_log = logging.getLogger(__name__)
+
+Line = tuple[int, int]
+
+
+def line_of(version: str) -> Line:
+    """(4, 1) of "4.1.3", "4.1.0.dev2" and "4.1.0-amzn-1"; (0, 0) of what has no such numbers."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def shown(line: Line) -> str:
+    return f"{line[0]}.{line[1]}"
+
+
+def is_taken(version: str) -> bool:
+    """Whether it is used, with a warning or without."""
+    return OLDEST <= line_of(version) < (OLDEST[0] + 1, 0)
+
+
+def require_taken(version: str, what: str) -> list[str]:
+    """Raise `SparkRefused` of a version that isn't taken, named `what`; what is to be said of one that is."""
+    if not is_taken(version):
+        older = line_of(version) < OLDEST
+        why = _OLDER if older else "another major version may move whatever Lockstep stands on"
+        raise SparkRefused(
+            f"{what} is Spark {version}: {shown(OLDEST)} or newer is needed, and of {OLDEST[0]}.x; {why}"
+        )
+    if line_of(version) > NEWEST:
+        return [f"{what} is Spark {version}; the newest that Lockstep's tests ran with is {shown(NEWEST)}"]
+    return []
+
+
+def require_server(server: str, client: str) -> None:
+    """Raise `SparkRefused` of a Spark Connect server that isn't taken; warn once of one older than its client."""
+    remarks = require_taken(server, "the Spark Connect server")
+    if line_of(server) < line_of(client):
+        remarks.append(
+            f"the Spark Connect server is {server}, older than its client, {client}: Spark promises only that older "
+            "clients work with newer servers; what the server doesn't know fails by name"
+        )
+    _warn(remarks)
+
+
+@cache
+def require_code(folder: Path, version: str) -> None:
+    """As `examine`; warns of its remarks, once."""
+    _warn(examine(folder, version))
+
+
+def examine(folder: Path, version: str) -> list[str]:
+    """What is to be said of pyspark as it is imported from `folder`, which says that it is `version`.
+
+    pyspark-client installs into the same folder, and whoever came last has overwritten the other's files. That is only
+    worth a remark between patch releases of a line, and nothing if all of one release has come last.
+    Raises `SparkRefused` of a version that isn't taken, and of a mixture of two lines.
+    """
+    remarks = require_taken(version, "pyspark")
+    found = {name: one for name in PACKAGES for one in Distribution.discover(name=name, path=[str(folder.parent)])}
+    numbers = {"pyspark's code": version, **{name: one.version for name, one in found.items()}}
+    if len(set(numbers.values())) == 1:
+        return remarks
+    keeps = found.get("pyspark", found.get("pyspark-client"))
+    assert keeps is not None  # or there would be one number
+    if _is_whole(keeps):
+        return remarks
+    told = (
+        f"{folder} mixes {', '.join(f'{name} {number}' for name, number in numbers.items())}: they install into one "
+        f"folder; pip install --force-reinstall --no-deps '{keeps.name}=={keeps.version}'"
+    )
+    if len(set(map(line_of, numbers.values()))) > 1:
+        raise SparkRefused(told)
+    return [*remarks, told]
+
+
+def _is_whole(package: Distribution) -> bool:
+    """Whether every module that it brought is still as it brought it."""
+    modules = [file for file in package.files or () if file.suffix == ".py" and file.hash]
+    return bool(modules) and all(map(_is_as_installed, modules))
+
+
+def _is_as_installed(file: PackagePath) -> bool:
+    assert file.hash is not None
+    try:
+        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+    except OSError:
+        return False
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
+
+
+def _warn(remarks: list[str]) -> None:
+    for one in remarks:
+        _warn_once(one)
+
+
+@cache
+def _warn_once(text: str) -> None:
+    _log.warning("%s", text)
