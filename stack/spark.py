@@ -56,12 +56,13 @@ class ConnectServer:
         properties = self._folder / "connect.conf"
         own = {**self._own_configuration(), **connectors()}
         _write_properties(properties, {**CONFIGURATION, **own, **(configuration or {})})
-        command = [str(_spark_home() / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", self._master]
+        home = _connect_home()
+        command = [str(home / "bin" / "spark-submit"), "--class", CONNECT_SERVER, "--master", self._master]
         command += ["--name", "lockstep-connect", "--properties-file", str(properties)]
         return self._processes.start(
             "spark-connect",
             command,
-            environment=spark_environment(),
+            environment=spark_environment(home),
             cwd=self._folder,
             log=self._folder / "connect.log",
         )
@@ -127,13 +128,14 @@ def connectors() -> dict[str, str]:
     return {"spark.jars": ",".join(found)} if found else {}
 
 
-def spark_environment() -> dict[str, str]:
-    """What a Spark process needs from its environment: Java, our Python, and the import path for UDFs."""
+def spark_environment(home: Path | None = None) -> dict[str, str]:
+    """What a Spark process needs from its environment: Java, our Python, and the import path for UDFs. `home`: of its
+    Spark, the one of our Python where none is named."""
     inherited = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
     return {  # a driver must not take itself for a client because its parent is one
         **inherited,
         "JAVA_HOME": str(java_home()),
-        "SPARK_HOME": str(_spark_home()),
+        "SPARK_HOME": str(home or _spark_home()),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_NO_DAEMONIZE": "1",
         "PYSPARK_PYTHON": sys.executable,
@@ -167,6 +169,12 @@ def warm_up(url: str, scratch: Path) -> None:
 
 def _write_properties(path: Path, configuration: Mapping[str, str]) -> None:
     path.write_text("".join(f"{name} {value}\n" for name, value in sorted(configuration.items())))
+
+
+def _connect_home() -> Path:
+    """SPARK_CONNECT_HOME names another Spark for the server than the one of its clients."""
+    named = os.environ.get("SPARK_CONNECT_HOME")
+    return Path(named) if named else _spark_home()
 
 
 def _spark_home() -> Path:
