@@ -12,6 +12,8 @@ from lockstep.epoch import RunKey
 from lockstep.errors import EpochBusy, SourceChanged, StageFailed
 from lockstep.operations.restate import find_restatable
 from lockstep.operations.restate import restate as restate_epochs
+from lockstep.remedies import COMMAND
+from lockstep.roles.begin import begin
 from tests.cli.conftest import Lockstep
 from tests.crash.world import OpenNumbers, Rows, World, interval_of, rows_of_day, write_others, write_parquet
 
@@ -129,6 +131,23 @@ def test_a_command_that_is_given_twice_at_a_time_takes_nothing_from_the_first_on
     monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
     [again] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none", *request_name)
     assert (again["epoch"], again["already_published"]) == (3, True)
+
+
+def test_a_command_that_was_overtaken_leaves_the_attempt_of_who_overtook_it(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, attempts = publish_wrong(world), list[int]()
+
+    def overtaken(request_uri: str) -> None:
+        world.expire_leases()
+        [(run,)] = world.execute(world.ledger_dsn, "SELECT owner_run FROM lockstep.epoch WHERE id = 2")
+        second = RunKey(COMMAND, run, restate="the label was wrong")
+        attempts.append(begin(world.runtime(), second, interval_of(day)).attempt)
+        write_parquet(request_uri)
+
+    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: overtaken)
+    assert lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none").exit_code != 0
+    assert [world._looking.epoch("numbers", 2).attempt] == attempts
 
 
 def test_a_command_whose_process_died_goes_on_once_its_lease_has_run_out(

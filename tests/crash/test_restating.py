@@ -217,8 +217,9 @@ def test_a_request_that_was_given_up_may_be_made_again_by_another_run(world: Res
     void(world.runtime(), world._looking.generations(world.epoch_of(day))[-1].id, "not now")
     with pytest.raises(EpochVoid, match="not now"):
         world.run_task("begin", _asking(day, "first"), day)
-    _ask(world, day, _asking(day, "second"))
-    _ask(world, day, _asking(day, "third"), _nobody_stages)
+    otherwise = "better said (request 2026-11)"
+    _ask(world, day, _asking(day, "second", otherwise))
+    _ask(world, day, _asking(day, "third", otherwise), _nobody_stages)
     assert world.lives(day) == ["replaced", "void", "cleaned"]
     world.require_exactly_once(day)
 
