@@ -20,6 +20,7 @@ _EXTRAS = {
     "httpx": "http",
     "obstore": "s3",
     "pandas": "spark",
+    "openlineage": "openlineage",
     "prometheus_client": "metrics",
     "pyiceberg": "iceberg",
     "pymysql": "mariadb",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from pathlib import Path
@@ -17,6 +18,16 @@ def before_3_2() -> bool:
     import airflow.sdk
 
     return not hasattr(airflow.sdk, "CronDataIntervalTimetable")
+
+
+def statsd_client() -> Any:
+    """As the configuration of the moment has it."""
+    try:
+        from airflow.sdk.observability.metrics.statsd_logger import get_statsd_logger
+    except ImportError:  # 3.1
+        before: Any = importlib.import_module("airflow.metrics.statsd_logger")
+        return before.get_statsd_logger()
+    return get_statsd_logger()
 
 
 def dag_bag(folder: Path) -> DagBag:

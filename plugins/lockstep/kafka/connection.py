@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from lockstep.dataset import Dataset
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
 from lockstep.login import Login, entered
 
@@ -58,6 +59,12 @@ def settings_of(given: str, who: str) -> Settings:
     if taken := sorted(OURS & found.keys()):
         raise InvalidPipeline(f"{who}: the connection sets {', '.join(taken)}, which Lockstep does; leave it away")
     return found
+
+
+def dataset_of(given: str, topic: str, who: str) -> Dataset:
+    """What lineage calls a topic: by the first of the brokers that the connection names. Raises `InvalidPipeline`."""
+    host, _, port = settings_of(given, who)[BOOTSTRAP].split(",")[0].strip().rpartition("://")[2].rpartition(":")
+    return Dataset.on("kafka", host or port, port if host else 9092, topic)
 
 
 def _of_json(text: str, who: str) -> Settings:

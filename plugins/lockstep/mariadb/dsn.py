@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from lockstep.dataset import Dataset
 from lockstep.errors import InvalidPipeline
 from lockstep.login import given
+from lockstep.relation import Relation
 
 _SCHEMES = ("mysql", "mariadb", "mysql+pymysql")
 _TLS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password", "ssl_verify_cert", "ssl_verify_identity", "ssl_disabled")
@@ -88,6 +90,12 @@ def scrub_login(text: str, connection_id: str, dsn: str) -> str:
     for one in given(dsn):
         text = scrub(text.replace(one, "***"), parse_dsn(connection_id, one))
     return text
+
+
+def dataset_of(connection_id: str, dsn: str, table: str) -> Dataset:
+    """What lineage calls a table, "database.table" or one of the connection's database. Raises `InvalidPipeline`."""
+    found = parse_dsn(connection_id, dsn)
+    return Dataset.on("mysql", found["host"], found["port"], str(Relation.parse(table, found["database"])))
 
 
 def scrub(text: str, arguments: Mapping[str, Any]) -> str:

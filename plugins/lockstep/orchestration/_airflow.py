@@ -3,6 +3,7 @@
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
 ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets.
+ends a task's tries; and task groups with documentation. The client of metrics moved into `airflow.sdk` with 3.2.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         TaskDeferred,
     )
 
+    Stats: Any
     TWOFOLD: float
     HAS_RETRY_POLICIES: bool
 else:
@@ -82,6 +84,10 @@ else:
 
         TWOFOLD = True
     try:
+        from airflow.sdk.observability.stats import Stats
+    except ImportError:  # 3.1
+        from airflow.stats import Stats
+    try:
         from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 
         HAS_RETRY_POLICIES = True
@@ -106,6 +112,7 @@ __all__ = [
     "CronTriggerTimetable",
     "DeltaTriggerTimetable",
     "Event",
+    "Stats",
     "TaskDeferred",
     "as_raised",
     "defers_by_default",

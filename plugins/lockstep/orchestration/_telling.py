@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.errors import LockstepError
 from lockstep.orchestration._airflow import as_raised
+from lockstep.orchestration._lineage import Lineage, to_operator_lineage
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +37,21 @@ class TellingOperator(BaseOperator):
     @abstractmethod
     def perform(self, context: Context) -> Any:
         """What the task does."""
+
+    # --- asked by the OpenLineage provider, if there is one ---
+
+    lineage: Lineage | None = None  #: what the task has noted of its epochs
+
+    def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
+        """Which epoch it will be isn't known yet."""
+        return to_operator_lineage(None)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        return to_operator_lineage(self.lineage)
+
+    def get_openlineage_facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+        """Nothing is shown by what has failed, as far as anybody knows."""
+        return to_operator_lineage(replace(self.lineage, outputs=()) if self.lineage else None)
 
 
 class DriverLog:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from datetime import timedelta
@@ -21,6 +21,7 @@ from lockstep.errors import (
     IntervalMissing,
     InvalidPipeline,
     KeysHeld,
+    LockstepError,
     OutOfOrder,
     PackUnfinished,
     PublishBusy,
@@ -43,6 +44,8 @@ from lockstep.orchestration._coming import what_comes
 from lockstep.orchestration._conf import asked_of
 from lockstep.orchestration._intervals import cut, interval_of
 from lockstep.orchestration._launching import Launcher, PackLauncher, asking, launcher
+from lockstep.orchestration._lineage import note, wanted, with_parent_run
+from lockstep.orchestration._metrics import count_rows, send_gauges, switched_on, timed
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import WaitingOperator, hold_meanwhile
 from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of
@@ -51,7 +54,7 @@ from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
 from lockstep.orchestration.resolving import PIPELINE, asked_to_hold, asked_to_resolve
 from lockstep.orchestration.restating import refuse_to_restore, with_wish
-from lockstep.pack import move_pack, require_all_moved
+from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.roles.audit import audit
@@ -63,8 +66,10 @@ from lockstep.roles.publish import publish, publish_shard
 from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
-from lockstep.states import Role
+from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
+
+_READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
 
 
 @contextmanager
@@ -80,6 +85,8 @@ class EpochOperator(WaitingOperator):
     operator_extra_links = (EpochLink(),)
     #: What passes when others have done their part: waited for, and no failure.
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
+    phase = ""  #: in metrics
+    sink: str | None = None
 
     def __init__(self, *, pipeline: Pipeline, part: bool = False, **arguments: Any) -> None:
         """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
@@ -91,7 +98,8 @@ class EpochOperator(WaitingOperator):
         run = self._run(context, self._asked_for(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
-                return self.act(runtime, run, context)
+                with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
+                    return self.act(runtime, run, context)
             except self.awaited as missing:
                 wait = self.wait_for([missing], missing, context)
                 hold_meanwhile(runtime, run, wait.pause)
@@ -99,7 +107,20 @@ class EpochOperator(WaitingOperator):
                 if runtime.ledger.find_run(run) is None and self._left_out(context):
                     raise AirflowSkipException("begin was skipped, as what comes before it was") from None
                 raise
+            finally:
+                self._note_lineage(runtime, run)
         raise self.away(wait)
+
+    def _note_lineage(self, runtime: Runtime, run: RunKey) -> None:
+        if not wanted():
+            return
+        try:
+            attempt = runtime.find_attempt(run)
+            epochs = [runtime.epoch_of(attempt)] if attempt is not None else []
+        except LockstepError:  # the task fails by it, or has failed
+            return
+        sinks = [self.sink] if self.sink is not None and self.phase == "publish" else []
+        self.lineage = note(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
 
     def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
@@ -140,6 +161,7 @@ class EpochOperator(WaitingOperator):
 class BeginOperator(EpochOperator):
     """Freeze the source ranges, open an attempt."""
 
+    phase = "begin"
     awaited = (*EpochOperator.awaited, SourceNotReady, EpochBusy, TooManyInFlight, TargetFull)
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -158,6 +180,8 @@ class BeginOperator(EpochOperator):
 class StageOperator(EpochOperator):
     """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
 
+    phase = "stage"
+
     def __init__(
         self,
         *,
@@ -174,7 +198,8 @@ class StageOperator(EpochOperator):
         self._launcher: Launcher | None = None
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        self._launcher = launcher(self.pipeline, self.spark_conn_id, self.spark_submit, self.own_launcher)
+        submit = with_parent_run(self.spark_submit, context)
+        self._launcher = launcher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
         return _summarize(stage(runtime, run, self._launcher, self._launcher.reference))
 
     def on_kill(self) -> None:
@@ -187,6 +212,8 @@ class StageOperator(EpochOperator):
 class AuditOperator(EpochOperator):
     """Ask the sealed WAL what the plan froze, before any sink takes part; of large outputs at Spark Connect, where the
     Connection leads there."""
+
+    phase = "audit"
 
     def __init__(self, *, spark_conn_id: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -203,6 +230,9 @@ class AuditOperator(EpochOperator):
 class PrepareOperator(EpochOperator):
     """Bring one sink's vote into the ledger."""
 
+    phase = "prepare"
+    sink: str
+
     def __init__(self, *, sink: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.sink = sink
@@ -215,6 +245,8 @@ class PrepareOperator(EpochOperator):
 class CommitOperator(EpochOperator):
     """Decide, if every sink of the plan has voted."""
 
+    phase = "commit"
+
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         return _summarize(commit(runtime, run))
 
@@ -222,14 +254,27 @@ class CommitOperator(EpochOperator):
 class PublishOperator(EpochOperator):
     """Make the decided epoch visible in one sink, and tell Airflow's assets of it, unless they know."""
 
+    phase = "publish"
+    sink: str
+
     def __init__(self, *, pipeline: Pipeline, sink: str, **arguments: Any) -> None:
         super().__init__(pipeline=pipeline, **{"outlets": outlets_of(pipeline.name, [sink]), **arguments})
         self.sink = sink
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        counted = not switched_on() or self._shows(runtime, run)
         epoch = publish(runtime, run, self.sink)
+        told = {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
+        if not counted:
+            count_rows(epoch.pipeline, self.sink, told["rows"])
         Teller(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
-        return {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
+        return told
+
+    def _shows(self, runtime: Runtime, run: RunKey) -> bool:
+        """Whether the ledger knows it: then its rows have been counted."""
+        attempt = runtime.find_attempt(run)
+        parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
+        return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
 
     @property
     def _outputs(self) -> tuple[str, ...]:
@@ -238,6 +283,9 @@ class PublishOperator(EpochOperator):
 
 class PublishShardOperator(EpochOperator):
     """Make one shard of the decided epoch visible in one sink; what `publish` finds then it needn't do."""
+
+    phase = "publish_shard"
+    sink: str
 
     def __init__(self, *, sink: str, shard: int, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -251,12 +299,16 @@ class PublishShardOperator(EpochOperator):
 class CleanupOperator(EpochOperator):
     """Let go of the WAL once every sink has published."""
 
+    phase = "cleanup"
+
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         return _summarize(cleanup(runtime, run))
 
 
 class AbortOperator(EpochOperator):
     """Void this run's undecided attempt, roll back what it left. The run stays failed: `cleanup` never got to run."""
+
+    phase = "abort"
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         epoch = abort(runtime, run, f"a task of run {run.run_id} failed before the commit")
@@ -267,6 +319,7 @@ class PackOperator(EpochOperator):
     """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
     a retry finds each of them again. `schedule`: what cuts an interval pipeline's run; None: it stays whole."""
 
+    phase = "pack"
     awaited = BeginOperator.awaited
 
     def __init__(
@@ -292,10 +345,15 @@ class PackOperator(EpochOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         migrate(login(LEDGER))
         runs = self._runs(context)
-        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, self.spark_submit, self.own_launcher)
+        submit = with_parent_run(self.spark_submit, context)
+        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             found = self._launcher
-            members = move_pack(runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id))
+            with timed(self.pipeline.name, self.phase, None, ()):
+                members = move_pack(
+                    runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id)
+                )
+            self._observe(runtime, members)
             try:
                 require_all_moved(members)
             except PackUnfinished as unfinished:
@@ -322,6 +380,15 @@ class PackOperator(EpochOperator):
         if self.schedule is None:
             return [run.member(span, 0)]
         return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
+
+    def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
+        """Count the rows that are shown since now, and note the lineage of all that is shown."""
+        done = [member for member in members if member.epoch is not None and member.error is None]
+        epochs = [member.epoch for member in done if member.epoch is not None]
+        self.lineage = note(runtime, epochs, reads=True, sinks=_names_of_sinks(self.pipeline))
+        for epoch in [member.epoch for member in done if member.epoch is not None and not member.already]:
+            for sink in self.pipeline.sinks:
+                count_rows(epoch.pipeline, sink.name, _rows(epoch, sink.outputs))
 
     def _teller(self, runtime: Runtime) -> Teller:
         return Teller(runtime.ledger, Role.PUBLISH)
@@ -474,6 +541,7 @@ class NothingStuckOperator(TellingOperator):
     def perform(self, context: Context) -> None:
         with closing(Report(login(LEDGER))) as report:
             pipelines = report.pipelines(limit=0)
+            send_gauges(report)
         for found in pipelines:
             if found.holes:
                 first, more = found.holes[0], len(found.holes) - 1

@@ -7,10 +7,13 @@ import re
 import psycopg2
 from psycopg2 import extensions
 
+from lockstep.dataset import Dataset
 from lockstep.errors import InvalidPipeline
 from lockstep.login import given
+from lockstep.relation import Relation
 
 _SECRETS = ("password", "sslpassword")
+_PORT = 5432
 _URI = re.compile(r"postgres(?:ql)?://([^/?]*)([^?]*)", re.DOTALL)
 
 
@@ -37,6 +40,15 @@ def require_dsn(dsn: str, where: str) -> None:
             f"{where} is not a DSN that libpq reads: give postgresql://user@host:port/database with special characters "
             "of the password percent-encoded"
         )
+
+
+def dataset_of(dsn: str, relation: Relation) -> Dataset:
+    """What lineage calls a table of the database. Raises `InvalidPipeline`."""
+    require_dsn(dsn, "the connection of a table")
+    parts = parse_dsn(dsn) or {}
+    port = parts.get("port", "").split(",")[0] or _PORT
+    database = parts.get("dbname") or parts.get("user") or "postgres"
+    return Dataset.on("postgres", parts.get("host", ""), port, f"{database}.{relation}")
 
 
 def complete_dsn(connection: extensions.connection) -> str:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from lockstep.class_names import ClassNames, argument_as_json
+from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.home import absolute
@@ -101,6 +102,11 @@ class Sink(ABC):
         """The places that it fills, without secrets and whatever else it is told: by them another pipeline is told
         apart which goes by this one's name."""
         return frozenset({json.dumps({**self.spec()["arguments"], "name": None}, sort_keys=True)})
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        """What lineage calls the place of each output; of one that has no such name nothing. Connects to nothing:
+        `connections` gives a DSN or URI by connection id."""
+        return {}
 
     @staticmethod
     def from_spec(spec: Json, settings: Mapping[str, Json] = MappingProxyType({})) -> Sink:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from lockstep.class_names import ClassNames, argument_as_json
+from lockstep.dataset import Dataset
 from lockstep.epoch import Claim, Identity, Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.open_source import OpenSource
@@ -125,6 +126,11 @@ class Source(ABC):
         """What is read, without secrets: by that another pipeline is told apart which goes by this one's name."""
         cls = type(self)
         return f"{cls.__module__}:{cls.__qualname__}"
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        """What lineage calls the places that are read; none where they have no such name. Connects to nothing:
+        `connections` gives a DSN or URI by connection id."""
+        return ()
 
     @property
     def connections(self) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
 from lockstep.extras import naming_extra
+from lockstep.folder_dataset import dataset_at
 from lockstep.object_store.address import Address
 from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
@@ -66,6 +68,9 @@ class DeltaSink(Sink):
 
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"Delta table {self.path}"})
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        return {self.output: dataset_at(self.path)}
 
     def home(self, context: SinkContext) -> OutputHome:
         return OutputHome(self.path, self.epoch_column, tuple(self.partition_by))

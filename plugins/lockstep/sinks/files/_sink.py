@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
+from lockstep.folder_dataset import dataset_at
 from lockstep.hdfs.address import HdfsAddress, is_hdfs
 from lockstep.home import absolute
 from lockstep.object_store.address import Address, is_object_store
@@ -123,6 +125,9 @@ class FileSink(Sink):
     def writes_to(self) -> frozenset[str]:
         place = Address.of(self.path).uri if is_object_store(self.path) else self._place
         return frozenset({f"folder {place}"})
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        return {self.output: dataset_at(self.path)}
 
     @property
     def _place(self) -> str:

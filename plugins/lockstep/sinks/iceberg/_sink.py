@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +11,10 @@ from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused
+from lockstep.folder_dataset import dataset_at
 from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
@@ -76,6 +79,10 @@ class IcebergSink(Sink):
 
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"table {self.table} of catalog {self.catalog}"})
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        """By the folder, as Spark's own lineage calls it; where only the catalog knows that there is no name."""
+        return {self.output: dataset_at(self.location)} if self.location else {}
 
     def open(self, context: SinkContext) -> OpenIcebergSink:
         link = self._link(context)

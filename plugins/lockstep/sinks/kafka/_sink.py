@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, entered_settings
+from lockstep.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.kafka.producers import Route
 from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
@@ -88,6 +90,9 @@ class KafkaSink(Sink):
 
     def writes_to(self) -> frozenset[str]:
         return frozenset({f"topic {self.topic} of connection {self.connection}"})
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        return {self.output: dataset_of(connections[self.connection], self.topic, self._who)}
 
     @property
     def numbers_rows(self) -> bool:

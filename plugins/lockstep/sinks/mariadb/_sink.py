@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from lockstep.dataset import Dataset
 from lockstep.errors import SINK_ERRORS
 from lockstep.mariadb.connection import Database
+from lockstep.mariadb.dsn import dataset_of
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
@@ -36,6 +40,10 @@ class MariaDbSink(TableSink):
 
     def _relation(self, table: str, schema: str = "the connection's") -> Relation:
         return Relation.parse(table, schema)
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        dsn = connections[self.connection]
+        return {output: dataset_of(self.connection, dsn, table) for output, table in self.tables.items()}
 
     def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
         owner = SinkName.of(context, self.name)

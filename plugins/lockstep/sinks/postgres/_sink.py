@@ -6,10 +6,14 @@ Triggers on a target run with the rows. One that uses LISTEN, NOTIFY or a tempor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.dataset import Dataset
 from lockstep.errors import SINK_ERRORS
 from lockstep.postgres.connection import Database
+from lockstep.postgres.dsn import dataset_of
 from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres._branches import PostgresBranches
@@ -49,6 +53,10 @@ class PostgresSink(TableSink):
 
     def _relation(self, table: str) -> Relation:
         return Relation.parse(table, "public")
+
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
+        dsn = connections[self.connection]
+        return {output: dataset_of(dsn, self._relation(table)) for output, table in self.tables.items()}
 
     def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
         assert self.schema is not None

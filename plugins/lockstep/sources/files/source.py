@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
+from lockstep.folder_dataset import dataset_at
 from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
@@ -132,6 +135,13 @@ class FileSource(Source):
 
     def reads_from(self) -> str:
         return f"files {self.path.partition('?')[0] if is_object_store(self.path) else self.path}"
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        """The folder: what comes before the first part that is filled in, or stands for many names."""
+        place = self.path.partition("?")[0] if is_object_store(self.path) else self.path
+        fixed = re.split(r"[{*?\[]", place, maxsplit=1)[0]
+        folder = fixed if fixed == place else fixed.rpartition("/")[0]
+        return (dataset_at(folder or "."),)
 
     def open(self, context: SourceContext) -> OpenFileSource:
         return OpenFileSource(self, context)

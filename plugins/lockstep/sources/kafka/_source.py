@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+from lockstep.dataset import Dataset
 from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.extras import naming_extra
 from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, entered_settings
+from lockstep.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
 from lockstep.sources.kafka._end_offsets import End, Ending, check_end
@@ -128,6 +130,11 @@ class KafkaSource(Source):
     @property
     def connections(self) -> tuple[str, ...]:
         return (self.connection,) if self.registry is None else (self.connection, self.registry)
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        """Of topics that are named; a pattern names none."""
+        given, where = connections[self.connection], f"source {self._selection}"
+        return tuple(dataset_of(given, topic, where) for topic in _tuple_of(self.topics))
 
     def open(self, context: SourceContext) -> OpenKafkaSource:
         """Raises `InvalidPipeline` for a connection that isn't given, or no good."""

@@ -14,9 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 
+from lockstep.dataset import Dataset
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
 from lockstep.mariadb.connection import dial
-from lockstep.mariadb.dsn import scrub_login
+from lockstep.mariadb.dsn import dataset_of, scrub_login
 from lockstep.mariadb.errors import classify
 from lockstep.mariadb.refusals import describe
 from lockstep.sources.base import SourceContext
@@ -53,6 +54,9 @@ class MariaDbTableSource(TableSource):
     The other settings are those of `PostgresTableSource`.
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        return (dataset_of(self.connection, connections[self.connection], self.table),)
 
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,8 +13,9 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
+from lockstep.dataset import Dataset
 from lockstep.errors import SourceRefused
-from lockstep.postgres.dsn import complete_dsn
+from lockstep.postgres.dsn import complete_dsn, dataset_of
 from lockstep.relation import Relation
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._postgres_columns import COLUMNS, SourceColumn
@@ -51,6 +52,9 @@ class PostgresTableSource(TableSource):
     looked.
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        return (dataset_of(connections[self.connection], Relation.parse(self.table, "public")),)
 
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))
