@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TextIO, TypeVar
 
 import structlog
 from structlog.contextvars import bind_contextvars, get_contextvars, unbind_contextvars
@@ -76,10 +76,13 @@ def tell_nothing() -> None:
     unbind_contextvars(*FIELDS)
 
 
+class _JsonHandler(logging.StreamHandler[TextIO]):
+    """What `log_json` sets up."""
+
+
 def logs_json() -> bool:
-    """Whether this process does what `log_json` says."""
-    kind = structlog.stdlib.ProcessorFormatter
-    return any(isinstance(handler.formatter, kind) for handler in logging.getLogger().handlers)
+    """Whether this process does what `log_json` says; Airflow's own handlers look alike, and show nothing on stderr."""
+    return any(isinstance(handler, _JsonHandler) for handler in logging.getLogger().handlers)
 
 
 def log_json(level: int = logging.INFO) -> None:
@@ -95,7 +98,7 @@ def log_json(level: int = logging.INFO) -> None:
         structlog.processors.format_exc_info,
         structlog.processors.JSONRenderer(),
     ]
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _JsonHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=last))
     logging.basicConfig(handlers=[handler], force=True)
     logging.getLogger("lockstep").setLevel(level)

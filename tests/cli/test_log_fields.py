@@ -129,3 +129,12 @@ def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(wo
 
 def test_without_being_asked_the_command_line_says_what_it_always_did(lockstep: Lockstep) -> None:
     assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"
+
+
+def test_in_a_process_that_airflow_logs_for_errors_stay_on_stderr(
+    lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler = logging.NullHandler()
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=structlog.processors.JSONRenderer()))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"
