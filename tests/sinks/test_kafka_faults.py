@@ -117,9 +117,9 @@ def test_headers_can_be_a_column(shards: int, kafka_broker: KafkaBroker) -> None
     told = {id: [{"key": key, "value": value} for key, value in names[1:]] for id, names in found.items()}
     assert told == {id: headers or [] for id, headers in enumerate(given)}
     assert all(json.loads(one.value()).keys() == {"id"} for one in committed(kafka_broker, target.topic))
-    texts = with_headers([{"key": "t", "value": "ä"}], value=pa.string())
+    texts = with_headers([{"key": "t", "value": "ä\0b"}], value=pa.string())
     publish(target, epoch(2), prepare(target, epoch(2), texts), texts)
-    assert ("t", "ä".encode()) in [one.headers()[-1] for one in committed(kafka_broker, target.topic)]
+    assert ("t", "ä\0b".encode()) in [one.headers()[-1] for one in committed(kafka_broker, target.topic)]
     with opened(target) as sink, pytest.raises(TargetUnreadable, match="null or empty"):
         list(sink.read(1, "rows", wal[0].table.schema))
 
@@ -169,10 +169,16 @@ def test_headers_count_for_how_large_a_record_may_be(kafka_broker: KafkaBroker) 
             SinkRejected,
             "row 1 .* of the names lockstep, ",
         ),
+        (
+            {"key": None, "headers": "h"},
+            with_headers([], [{"key": "lockstep\0", "value": b"1"}]),
+            SinkRejected,
+            "row 1 .* a NUL in its name",
+        ),
     ],
     ids=[
         *("timeout", "key's type", "no key", "columns lost", "no time", "null time", "microseconds", "partition"),
-        *("no headers", "no name", "our name"),
+        *("no headers", "no name", "our name", "a name cut short"),
     ],
 )
 def test_what_brokers_would_refuse_is_refused_before_the_decision(

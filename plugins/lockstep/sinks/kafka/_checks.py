@@ -124,6 +124,7 @@ class RecordChecks:
         rows = pc.list_parent_indices(records.further)
         for found, why in (
             (pc.is_null(names), "has a header without a name"),
+            (pc.match_substring(names, "\0"), "has a header with a NUL in its name"),
             (pc.is_in(names, pa.array(RESERVED)), f"has a header of its own by one of the names {', '.join(RESERVED)}"),
         ):
             if (place := pc.index(found, True).as_py()) >= 0:

@@ -75,7 +75,13 @@ def _values(column: pa.Array | None, default: Any) -> Any:
 def _header_lists(column: pa.Array | None) -> Iterator[list[Header] | None]:
     if column is None:
         return repeat(None)
-    return ([(one["key"], one["value"]) for one in found] if found else None for found in column.to_pylist())
+    return ([_header(one) for one in found] if found else None for found in column.to_pylist())
+
+
+def _header(one: dict[str, Any]) -> Header:
+    """Of a text librdkafka would send what stands before its first NUL."""
+    name, value = one["key"], one["value"]
+    return name, value.encode() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
