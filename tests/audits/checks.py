@@ -42,6 +42,10 @@ def mentions(orders: pa.Table) -> Any:
     raise ValueError(orders["customer"][1].as_py())
 
 
+def adds_up(orders: pa.Table) -> Any:
+    raise TypeError(f"Could not convert string {orders['customer'][1].as_py()!r} to numeric")  # as pandas does
+
+
 def misspells(orders: pa.Table) -> Any:
     return orders.where("weight > 1")
 

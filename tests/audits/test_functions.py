@@ -67,6 +67,7 @@ def test_an_output_without_rows_is_asked_about(sealed: Sealed, check: Any) -> No
 @pytest.mark.parametrize(
     ("check", "said"),
     [
+        (checks.adds_up, r"fails: TypeError \(LOCKSTEP_SHOW_ROWS=1 "),
         (checks.mentions, r"fails: ValueError \(LOCKSTEP_SHOW_ROWS=1 .*checks\.py:\d+, in mentions: raise ValueError"),
         (checks.misspells, r"AttributeError: .*has no attribute 'where' \(.*in misspells: return orders\.where"),
         (checks.leaves, "fails: "),

@@ -16,7 +16,7 @@ from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
 from lockstep.functions import describe_place, describe_version, import_function
 
 MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
-_MISTAKES = (TypeError, NameError, AttributeError, ImportError)  #: what these say quotes names of the code alone
+_MISTAKES = (NameError, AttributeError, ImportError)  #: these quote names of the code; a TypeError may quote rows
 _THEN = "correct it, then take the new one by replan"
 
 
