@@ -22,4 +22,6 @@ def java_found() -> str:
     except (OSError, subprocess.SubprocessError) as error:
         return f"{program} can't be run: {type(error).__name__}"
     said = (done.stderr or done.stdout).strip().splitlines()
-    return f"found {program}: {said[0] if said else 'it says nothing of its version'}"
+    # its first line may be what JAVA_TOOL_OPTIONS says, passwords included
+    told = next((line for line in said if ' version "' in line), "it says nothing of its version")
+    return f"found {program}: {told}"
