@@ -252,7 +252,7 @@ class OwnLauncher:
             _log.info("launched job %s", handle)
             if self._cancelled:
                 self._jobs.cancel(handle)
-            while (state := self._jobs.state(handle)) is JobState.RUNNING:
+            while (state := JobState(self._jobs.state(handle))) is JobState.RUNNING:
                 time.sleep(POLL_SECONDS)
         if state is not JobState.SUCCEEDED:
             with suppress(FileNotFoundError):

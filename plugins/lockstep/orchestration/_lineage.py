@@ -65,9 +65,13 @@ def wanted() -> bool:
     """Whether the provider is there, and has somebody to tell."""
     try:
         from airflow.providers.openlineage import conf as settings
+
+        return not settings.is_disabled()
     except ImportError:
         return False
-    return not settings.is_disabled()
+    except Exception as error:  # a setting that can't be read: no epoch fails for its lineage
+        _log.warning("OpenLineage is told nothing: %s", type(error).__name__)
+        return False
 
 
 def note(
