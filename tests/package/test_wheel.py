@@ -98,6 +98,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
     missing = set(installed("").python(script).split())
     assert missing == {
         "airflow",
+        "attrs",
         "confluent_kafka",
         "deltalake",
         "grpc",
@@ -105,7 +106,7 @@ for found in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
         "pyiceberg",
         "pymysql",
         "pyspark",
-    }  # grpc comes with Spark Connect
+    }  # grpc comes with Spark Connect, attrs with OpenLineage's client
 
 
 NEEDS = {
