@@ -59,6 +59,27 @@ def test_a_sample_has_the_columns_that_were_given_nested_ones_too(sealed: Sealed
     assert (answer.result.offending, len(answer.sample)) == (999, SAMPLE)
 
 
+def test_rows_whose_times_python_has_no_year_for_offend_as_others_do(sealed: Sealed) -> None:
+    late = 4_000_000  # days
+    orders = pa.table(
+        {
+            "id": [1, 2],
+            "day": pa.array([20454, late], pa.int32()).cast(pa.date32()),
+            "local": pa.array([0, late * 86_400_000_000], pa.int64()).cast(pa.timestamp("us")),
+            "at": pa.array([0, late * 86_400_000_000], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "days": pa.array([[0], [late]], pa.list_(pa.int32())).cast(pa.list_(pa.date32())),
+        }
+    )
+    answer = asked(sealed(orders=orders), function("orders", checks.all_of_them))
+    assert answer.result.offending == 2
+    assert [(row["id"], row["days"]) for row in answer.sample] == [
+        (1, "<list<element: date32[day]>>"),
+        (2, "<list<element: date32[day]>>"),
+    ]
+    assert answer.sample[0]["day"] == "2026-01-01" and answer.sample[1]["local"].startswith("12921-")
+    assert all(isinstance(row["at"], str) for row in answer.sample)
+
+
 @pytest.mark.parametrize("check", [checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them])
 def test_an_output_without_rows_is_asked_about(sealed: Sealed, check: Any) -> None:
     assert asked(sealed(orders=ORDERS.slice(0, 0)), function("orders", check)).result.offending == 0

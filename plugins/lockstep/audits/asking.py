@@ -22,7 +22,7 @@ from lockstep.audits._matching import EXPECTED, VALUE, differing, grouped
 from lockstep.audits._matching import expected as wanted
 from lockstep.audits._sql import Text, compose
 from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
-from lockstep.audits.calling import MOST_BYTES, offending
+from lockstep.audits.calling import MOST_BYTES, offending, plain_rows
 from lockstep.audits.in_spark import AskSpark, Found, for_spark, task_audits
 from lockstep.conservation import UNACCOUNTED
 from lockstep.duckdb.engine import MEMORY, WatchedBatches, engine
@@ -276,7 +276,7 @@ class _Own:
 
     def _here(self, audit: Function) -> Found:
         found = offending(audit, self._table(audit))
-        return found.num_rows, found.slice(0, SAMPLE).to_pylist()
+        return found.num_rows, plain_rows(found.slice(0, SAMPLE))
 
     def _table(self, audit: Function) -> pa.Table:
         [output] = self._wal.outputs(audit.outputs)

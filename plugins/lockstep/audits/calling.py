@@ -102,6 +102,24 @@ def require_fewer(audit: Function, given: int, sealed: int) -> None:
         raise refuse(audit, f"{given:,} rows, and the output has {sealed:,}: give each row that offends once")
 
 
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Its rows, for people: a column with values that Python has no type for, such as a date past the year 9999, as
+    text, or by its type."""
+    columns = [_plain_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError, pa.ArrowException):
+        pass
+    try:
+        return list(column.cast(pa.string()).to_pylist())
+    except (ValueError, pa.ArrowException):
+        return [f"<{column.type}>"] * len(column)
+
+
 def describe_kind(value: object) -> str:
     """What somebody has given in place of what was expected."""
     return "None" if value is None else f"a {type(value).__name__}"

@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from lockstep.audits.asking import SAMPLE
 from lockstep.audits.audit import Function, Query
-from lockstep.audits.calling import call, describe_kind, refuse, require_columns, require_fewer
+from lockstep.audits.calling import call, describe_kind, plain_rows, refuse, require_columns, require_fewer
 from lockstep.audits.in_spark import Found
 from lockstep.audits.rule import Key, Newest, Rule
 from lockstep.compute._by_value import ship_ours, ship_package
@@ -85,7 +85,7 @@ class _Output:
                 raise refuse(audit, f"{describe_kind(rows)}: give a DataFrame of the rows that offend")
             require_columns(audit, _types(rows, frame.columns), dict(_types(frame, frame.columns)))
             [told] = rows.agg(F.count(F.lit(1)).alias("rows")).toArrow().to_pylist()
-            sample = rows.limit(SAMPLE).toArrow().to_pylist() if told["rows"] else []
+            sample = plain_rows(rows.limit(SAMPLE).toArrow()) if told["rows"] else []
         except AnalysisException as error:
             said = " ".join(str(error).split("\n\nJVM stacktrace:")[0].split(";")[0].split())
             raise AuditFailed(f"audit {audit.name}: {audit.function} fails: {said}; correct it, then replan") from None
@@ -117,7 +117,7 @@ class _Output:
         if not count:
             return 0, []
         frame = self._frame(self._manifest.schema.names)
-        return count, frame.where(offends(rule, frame, name)).limit(SAMPLE).toArrow().to_pylist()
+        return count, plain_rows(frame.where(offends(rule, frame, name)).limit(SAMPLE).toArrow())
 
     def _twice(self, key: Key) -> Found:
         columns = [quote_name(name) for name in key.columns]
@@ -125,7 +125,7 @@ class _Output:
         known = " AND ".join(f"{name} IS NOT NULL" for name in columns)
         keys = frame.where(known).groupBy(*columns).agg(F.count(F.lit(1)).alias("times")).where("times > 1")
         [told] = keys.agg(F.count(F.lit(1)).alias("keys")).toArrow().to_pylist()
-        return int(told["keys"]), keys.limit(SAMPLE).toArrow().to_pylist() if told["keys"] else []
+        return int(told["keys"]), plain_rows(keys.limit(SAMPLE).toArrow()) if told["keys"] else []
 
     def _frame(self, columns: Sequence[str]) -> DataFrame:
         """The sealed rows, of these columns."""
