@@ -57,6 +57,7 @@ class Member:
     epoch: Epoch | None = None
     already: bool = False  #: every sink showed it before
     error: Exception | None = None
+    _own: Attempt | None = field(default=None, repr=False)  #: that this pack began, whichever `epoch` is in by now
     _lease: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def __str__(self) -> str:
@@ -234,9 +235,9 @@ class _Pack:
         if member.epoch is None:
             return
         member.already = member.epoch.state in SHOWN
+        member._own = Attempt(member.epoch.pipeline, member.epoch.id, member.epoch.attempt)
         if member.undecided:
-            attempt = Attempt(member.epoch.pipeline, member.epoch.id, member.epoch.attempt)
-            member._lease.enter_context(hold_lease(runtime.ledger, attempt, Role.BEGIN))
+            member._lease.enter_context(hold_lease(runtime.ledger, member._own, Role.BEGIN))
 
     def _bring(self, runtime: Runtime, member: Member) -> None:
         self._guard(runtime, member, self._stage)
@@ -356,8 +357,8 @@ class _Pack:
 
 def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
     """What this pack has begun: another process that goes by the same run may have begun the epoch since."""
-    if member.epoch is not None:
-        abort_epoch(runtime, member.epoch.id, Role.ABORT, only=member.epoch.attempt, reason=reason)
+    if member._own is not None:
+        abort_epoch(runtime, member._own.epoch, Role.ABORT, only=member._own.token, reason=reason)
     elif member.run.dag_id not in COMMANDS:  # of a command the attempt may be that of another process, which is at it
         abort(runtime, member.run, reason)
 

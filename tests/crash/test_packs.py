@@ -8,10 +8,12 @@ import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import RunKey
-from lockstep.errors import BadRecords, EpochBusy, LockstepError, PackFailed, TargetFull
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import BadRecords, EpochBusy, Fenced, LockstepError, PackFailed, TargetFull
 from lockstep.pack import Member, require_all_moved
+from lockstep.roles.begin import begin
 from lockstep.roles.prepare import prepare
+from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
 from lockstep.steps.stage_job import Launch
@@ -132,6 +134,32 @@ def test_what_has_no_room_is_prepared_when_others_of_the_pack_are_shown(
 
 def _undecided(runtime: Runtime, run: RunKey) -> bool:
     return runtime.epoch_of(runtime.attempt_of(run)).state in UNDECIDED
+
+
+def test_a_pack_that_was_overtaken_before_it_staged_leaves_the_attempt_of_who_overtook_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, younger = next(world.days), list[int]()
+    run = RunKey("packs", f"overtaken {day}")
+
+    def stage_late(runtime: Runtime, own: RunKey, launch: Launch, reference: str) -> Epoch:
+        world.expire_leases()
+        younger.append(begin(world.runtime(), own, own.interval).attempt)
+        return stage(runtime, own, launch, reference)
+
+    def fenced(*_: object) -> None:
+        raise Fenced("a younger token was taken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lockstep.pack.stage", stage_late)
+        patched.setattr("lockstep.pack.prepare", fenced)
+        [member] = move(world, run, [day])
+    assert isinstance(member.error, Fenced)
+    assert ([world.epoch_of(day).attempt], world.state_of(day)) == (younger, "staged")
+    world.expire_leases()
+    move_all(world, run, [day])
+    world.require_exactly_once(day)
+    world.require_tidy()
 
 
 def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
