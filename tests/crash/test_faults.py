@@ -137,6 +137,29 @@ def test_recovery_leaves_alone_what_is_still_to_come_and_not_for_ever(world: Wor
     world.require_exactly_once(day)
 
 
+def test_recovery_goes_on_where_nobody_can_say_what_is_still_to_come(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    days = [next(world.days) for _ in range(2)]
+    for day in days:
+        world.run_until(_run(day), day, "prepare.files")
+    world.expire_leases()
+    asked, other = (world.epoch_of(day) for day in days)
+
+    def coming(epoch: Epoch) -> None:
+        if epoch.id == asked.id:
+            raise KeyError("no such task")
+
+    report = recover(world.runtime(), timedelta(0), coming)
+    assert (report.voided, report.problems) == ([other.id], [])
+    assert world.epoch_of(days[0]) == asked and "can't be asked" in caplog.text
+    _let_pass(world, LONGEST)
+    assert recover(world.runtime(), timedelta(0), coming).voided[:1] == [asked.id], "nothing waits so long"
+    for day in days:
+        world.run(_run(day, "next"), day)
+        world.require_exactly_once(day)
+
+
 def _let_pass(world: World, time: timedelta) -> None:
     """Since the last sign of life of every attempt."""
     world.execute(

@@ -74,12 +74,22 @@ def _abandoned(runtime: Runtime, hold: timedelta | None, coming: Callable[[Epoch
     forsaken = {one.id for one in ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST))} if silent else ()
     found = []
     for epoch in silent:
-        ahead = coming(epoch) if epoch.id not in forsaken else None
+        ahead = _ask(coming, epoch) if epoch.id not in forsaken else None
         if ahead is None:
             found.append(epoch)
         else:
             _log.info("%s is left alone: nobody is at it, and still to come is %s", epoch, ahead)
     return found
+
+
+def _ask(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
+    """Who can't say it ends no round: then something may be."""
+    try:
+        return coming(epoch)
+    except Exception as error:
+        _log.debug("%s: how it came to this", epoch, exc_info=error)
+        _log.warning("%s: what is still to come can't be asked for: %s", epoch, type(error).__name__)
+        return "something that can't be asked for"
 
 
 @with_own_fields
