@@ -385,7 +385,7 @@ class Verdict:
 
     def __str__(self) -> str:
         if self.outcome is Outcome.PASSED:
-            return f"{len(self.results)} audits passed"
+            return f"{len(self.results)} audit{'s' if len(self.results) != 1 else ''} passed"
         named = ", ".join(map(str, self.offended))
         return f"held by {named}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
 

@@ -41,6 +41,13 @@ def test_the_plan_keeps_its_audits(ledger: Ledger, staged: Epoch) -> None:
     assert ledger.epoch(FLIGHTS, staged.id).plan.audits == (SPEC,)
 
 
+@pytest.mark.parametrize(("results", "told"), [(PASSED[:1], "1 audit passed"), (PASSED, "2 audits passed")])
+def test_a_verdict_says_how_many_audits_passed(
+    ledger: Ledger, staged: Epoch, results: list[AuditResult], told: str
+) -> None:
+    assert str(judged(ledger, staged, results)) == told
+
+
 def test_without_a_verdict_no_sink_starts_votes_or_is_decided(ledger: Ledger, staged: Epoch) -> None:
     with pytest.raises(NotAudited, match="clear from audit"):
         ledger.take_token(attempt_of(staged), Role.PREPARE, "warehouse")
