@@ -17,11 +17,11 @@ from typing import Any, cast
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
+from lockstep.spark._pyspark import to_arrow_schema
 from lockstep.spark.partitions import ship
 
 FOUND, WHY = "found", "why"
@@ -73,7 +73,7 @@ def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
         kind = _type_of(frame, decoder)
         field = StructField(decoder.into, StructType([StructField(FOUND, kind), StructField(WHY, StringType())]))
         added.append(field)
-        [arrow] = to_arrow_schema(StructType([field]), timezone="UTC")
+        [arrow] = to_arrow_schema(StructType([field]))
         parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type))
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,7 +91,7 @@ def _type_of(frame: DataFrame, decoder: Decoder) -> StructType:
     found = frame.sparkSession.range(0).selectExpr(f"from_json('', {literal(decoder.schema)}) AS {FOUND}").schema
     kind = found[FOUND].dataType
     try:
-        to_arrow_schema(found, timezone="UTC")
+        to_arrow_schema(found)
     except Exception as error:
         raise InvalidPipeline(f"{decoder.name}: Python can't give {decoder.schema}: {error}") from error
     return cast(StructType, kind)
