@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import tenacity
 
-from lockstep.errors import InvalidPipeline
+from lockstep.http.address import login_of, parse_url
 from lockstep.kafka.connection import Asker
 
 _TYPES = "application/vnd.schemaregistry.v1+json, application/json"
@@ -62,20 +61,10 @@ class SchemaRegistry:
 
     @contextmanager
     def _client(self) -> Iterator[httpx.Client]:
-        try:
-            url = httpx.URL(self.dsn)
-        except (httpx.InvalidURL, ValueError, TypeError):
-            url = httpx.URL()
-        if url.scheme not in ("http", "https") or not url.host:
-            raise InvalidPipeline(
-                f"{self.who.name}: connection {self.connection} is no http(s) URL: give "
-                "https://login:password@host/path with special characters percent-encoded, or https://:token@host/path"
-            )
-        if not url.username and url.password and not re.fullmatch(r"[!-~]+", url.password):
-            raise InvalidPipeline(f"{self.who.name}: connection {self.connection}: its token isn't printable ASCII")
-        bearer = {"Authorization": f"Bearer {url.password}"} if url.password and not url.username else {}
+        who = f"{self.who.name}: connection {self.connection}"
+        url = parse_url(self.dsn, who)
+        headers, login = login_of(url, who)
         base = url.copy_with(username=None, password=None, query=None, fragment=None)
-        login = (url.username, url.password) if url.username else None
 
         def may_be_logged(record: logging.LogRecord) -> bool:
             return not str(record.args).count(base.host)
@@ -85,7 +74,7 @@ class SchemaRegistry:
             with httpx.Client(
                 base_url=base,
                 auth=login,
-                headers={"Accept": _TYPES, **bearer},
+                headers={"Accept": _TYPES, **headers},
                 timeout=_SECONDS,
                 follow_redirects=False,
             ) as client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from base64 import b64encode
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from lockstep.errors import InvalidPipeline
+from lockstep.http.address import login_of, parse_url
 
 _EXCERPT = 200  # characters of an answer that are told
 _LONGEST_ANSWER = 1 << 16  # bytes that are read of it
@@ -50,8 +49,9 @@ class HttpReceiver:
     """
 
     def __init__(self, dsn: str, connection: str, key_header: str, timeout: float, at_once: int) -> None:
-        url = _url_of(dsn, connection)
-        headers, auth = _login_of(url, connection, key_header)
+        who = f"connection {connection}"
+        url = parse_url(dsn, who)
+        headers, auth = login_of(url, who, key_header)
         self._url = url.copy_with(username=None, password=None, fragment=None)
         self._secrets = _secrets_of(self._url, headers, auth)
         self._timeout = timeout
@@ -103,29 +103,6 @@ class HttpReceiver:
     def _may_be_logged(self, record: logging.LogRecord) -> bool:
         """httpx logs the URL of every request."""
         return not (isinstance(record.args, tuple) and self._url in record.args)
-
-
-def _url_of(dsn: str, connection: str) -> httpx.URL:
-    try:
-        url = httpx.URL(dsn)
-    except (httpx.InvalidURL, ValueError, TypeError):
-        url = httpx.URL()
-    if url.scheme not in ("http", "https") or not url.host:
-        raise InvalidPipeline(
-            f"connection {connection} is no http(s) URL: give https://login:password@host/path with special "
-            "characters percent-encoded, or https://:token@host/path"
-        )
-    return url
-
-
-def _login_of(url: httpx.URL, connection: str, key_header: str) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """The headers and the Basic login that `url` stands for."""
-    if url.username or not url.password:
-        return {}, (url.username, url.password) if url.username else None
-    if not re.fullmatch(r"[!-~]+", url.password):
-        raise InvalidPipeline(f"connection {connection}: its token has other characters than printable ASCII")
-    token = f"Bearer {url.password}" if key_header == "Authorization" else url.password
-    return {key_header: token}, None
 
 
 def _secrets_of(url: httpx.URL, headers: dict[str, str], auth: tuple[str, str] | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""The room of HTTP: where a server is, and the login there."""
