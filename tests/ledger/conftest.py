@@ -45,19 +45,7 @@ def migrated_dsn(module_dsn: str) -> str:
     connection = psycopg2.connect(module_dsn)
     sql = Sql(connection)
     with sql.unwatched():
-        for table in (
-            "claim",
-            "kept_wal",
-            "untold",
-            "participant",
-            "run",
-            "transition",
-            "execution",
-            "planned_source",
-            "verdict",
-            "epoch",
-        ):
-            sql(f"DELETE FROM lockstep.{table}")
+        sql.delete_epochs()
         sql("UPDATE lockstep.pipeline SET last_epoch = 0")
     connection.close()
     return module_dsn

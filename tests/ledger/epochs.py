@@ -110,6 +110,13 @@ def cleaned(ledger: Ledger, epoch: Epoch) -> Epoch:
     return ledger.record_cleanup(published(ledger, epoch), Role.CLEANUP)
 
 
+#: tables that hold what a ledger has of its epochs: a new one is to be emptied between tests, too
+OF_EPOCHS = (
+    *("claim", "kept_wal", "untold", "participant", "run", "transition"),
+    *("execution", "planned_sink", "planned_source", "verdict", "epoch"),
+)
+
+
 class Sql:
     """Statements by hand, in one transaction until `commit`."""
 
@@ -140,6 +147,11 @@ class Sql:
         yield
         self("SET session_replication_role = DEFAULT")
         self.commit()
+
+    def delete_epochs(self) -> None:
+        """And all that is known of them; while `unwatched`."""
+        for table in OF_EPOCHS:
+            self(f"DELETE FROM lockstep.{table}")
 
 
 def let_lease_run_out(sql: Sql, epoch: Epoch) -> None:

@@ -25,6 +25,7 @@ from lockstep.states import Role
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
+from tests.ledger.epochs import OF_EPOCHS
 from tests.simulation.baton import Order, stand
 from tests.simulation.sinks import OUTPUT, RedoSink, VotingSink
 
@@ -222,23 +223,10 @@ def _untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _wipe(dsn: str) -> None:
-    tables = (
-        "claim",
-        "kept_wal",
-        "untold",
-        "participant",
-        "run",
-        "transition",
-        "execution",
-        "planned_sink",
-        "planned_source",
-        "epoch",
-        "pipeline",
-    )
     _sql(
         dsn,
         "SET session_replication_role = replica",  # the ledger's triggers keep what is recorded
-        *(f"DELETE FROM lockstep.{table}" for table in tables),
+        *(f"DELETE FROM lockstep.{table}" for table in (*OF_EPOCHS, "pipeline")),
         "ALTER SEQUENCE lockstep.token RESTART",
         "SET session_replication_role = DEFAULT",
     )

@@ -183,18 +183,7 @@ def dsn(module_dsn: str) -> str:
     with closing(psycopg2.connect(module_dsn)) as connection:
         sql = Sql(connection)
         with sql.unwatched():
-            for table in (
-                "claim",
-                "untold",
-                "participant",
-                "run",
-                "transition",
-                "execution",
-                "planned_source",
-                "kept_wal",
-                "epoch",
-            ):
-                sql(f"DELETE FROM lockstep.{table}")
+            sql.delete_epochs()
             sql("DELETE FROM lockstep.pipeline")
     with closing(Ledger(module_dsn)) as ledger:
         ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
