@@ -2,8 +2,8 @@
 
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
-ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets.
-ends a task's tries; and task groups with documentation. The client of metrics moved into `airflow.sdk` with 3.2.
+ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets. The client
+of metrics moved into `airflow.sdk` with 3.2.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, TaskGroup
 from airflow.sdk.definitions.asset import AssetUniqueKey
+from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time import comms  # nothing public asks for events of assets that are no inlets
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         AirflowFailException,
         AirflowNotFoundException,
         AirflowRescheduleException,
-        AirflowRuntimeError,
         AirflowSkipException,
         TaskDeferred,
     )
@@ -62,7 +62,6 @@ else:
             AirflowFailException,
             AirflowNotFoundException,
             AirflowRescheduleException,
-            AirflowRuntimeError,
             AirflowSkipException,
             TaskDeferred,
         )
@@ -77,7 +76,6 @@ else:
             AirflowSkipException,
             TaskDeferred,
         )
-        from airflow.sdk.exceptions import AirflowRuntimeError
         from airflow.timetables.interval import CronDataIntervalTimetable
         from airflow.timetables.simple import AssetTriggeredTimetable
         from airflow.timetables.trigger import CronTriggerTimetable, DeltaTriggerTimetable
