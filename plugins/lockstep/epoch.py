@@ -280,6 +280,11 @@ class Epoch:
         return self.generation.root if self.generation else self.id
 
     @property
+    def counted(self) -> Mapping[str, Any]:
+        """What the seal counted, by output: rows, bytes, digest and more; nothing before it."""
+        return (self.summary or {}).get("outputs", {})  # type: ignore[no-any-return]
+
+    @property
     def restores(self) -> int | None:
         """The earlier life whose rows it shows again."""
         return self.generation.restores if self.generation else None

@@ -334,7 +334,7 @@ def show_wals(found: WalLog) -> None:
     for column in ("epoch", *(["interval"] if spans else []), "state", "rows", "MB", "kept since"):
         table.add_column(column, overflow="fold", justify=_justified(column))
     for one in found.wals:
-        outputs = (one.epoch.summary or {}).get("outputs", {})
+        outputs = one.epoch.counted
         rows = ", ".join(f"{name} {facts.get('rows', 0):,}" for name, facts in outputs.items())
         size = one.kept.bytes if one.kept else sum(facts.get("bytes", 0) for facts in outputs.values())
         since = "" if one.kept is None else f"{one.kept.kept_at:%Y-%m-%d %H:%M}"

@@ -127,7 +127,7 @@ def diff(
 
 def _plain_wal(one: LoggedWal) -> Json:
     epoch = one.epoch
-    outputs = (epoch.summary or {}).get("outputs", {})
+    outputs = epoch.counted
     return {"epoch": epoch.id, "interval": epoch.interval, "state": epoch.state, "outputs": outputs, "kept": one.kept}
 
 

@@ -52,7 +52,7 @@ class EpochStatus:
     @property
     def rows(self) -> dict[str, int]:
         """Rows per output, once the WAL is sealed."""
-        outputs = (self.epoch.summary or {}).get("outputs", {})
+        outputs = self.epoch.counted
         return {name: facts["rows"] for name, facts in outputs.items() if "rows" in facts}
 
     @property

@@ -80,7 +80,7 @@ def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None
                     require_replaceable(sink, one)
         except LockstepError as error:
             refusals[name] = str(error)
-    outputs = (epoch.summary or {}).get("outputs", {})
+    outputs = epoch.counted
     rows = {name: facts["rows"] for name, facts in outputs.items()}
     number = epoch.generation.number if epoch.generation else 0
     through = together[-1].id if len(together) > 1 else None

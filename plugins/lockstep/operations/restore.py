@@ -104,12 +104,12 @@ def _asks_no_spark(request_uri: str) -> NoReturn:
 
 
 def _rows(epoch: Epoch) -> dict[str, int]:
-    return {name: facts["rows"] for name, facts in (epoch.summary or {}).get("outputs", {}).items()}
+    return {name: facts["rows"] for name, facts in epoch.counted.items()}
 
 
 def other_columns(wanted: Epoch, current: Epoch) -> tuple[str, ...]:
     """Outputs of `wanted` that have others than `current` shows, by the seals."""
-    was, now = ((one.summary or {}).get("outputs", {}) for one in (wanted, current))
+    was, now = (one.counted for one in (wanted, current))
     return tuple(name for name in sorted(was) if was[name].get("columns") != now.get(name, {}).get("columns"))
 
 

@@ -123,7 +123,7 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
     except LockstepError as error:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
-    counts, schemas = (epoch.summary or {}).get("outputs", {}), _schemas(runtime, epoch)
+    counts, schemas = epoch.counted, _schemas(runtime, epoch)
     return [
         Shown(
             places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}"),

@@ -12,7 +12,7 @@ don't: so a sink has two assets. Versions before 3.3, where a task can't name a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -210,7 +210,6 @@ def _turn_is_over(row: Untold, known: dict[RunKey, bool]) -> bool:
 def _facts(epoch: Epoch, sink: str) -> dict[str, Json]:
     """What an event says of an epoch in a sink."""
     outputs = Sink.from_spec(epoch.plan.sinks[sink]).outputs
-    counted: Mapping[str, Any] = (epoch.summary or {}).get("outputs", {})
     return {
         "pipeline": epoch.pipeline,
         "sink": sink,
@@ -219,9 +218,18 @@ def _facts(epoch: Epoch, sink: str) -> dict[str, Json]:
         "replaces": _replaced(epoch),
         "interval": str(epoch.interval) if epoch.interval else None,
         "state": epoch.state.value,
-        "rows": {name: counted[name]["rows"] for name in outputs if name in counted},
-        "digest": {name: counted[name]["digest"] for name in outputs if name in counted},
+        "rows": rows_of(epoch, outputs),
+        "digest": _counts(epoch, outputs, "digest"),
     }
+
+
+def rows_of(epoch: Epoch, outputs: Iterable[str]) -> dict[str, int]:
+    """As the seal counted them, by output."""
+    return _counts(epoch, outputs, "rows")
+
+
+def _counts(epoch: Epoch, outputs: Iterable[str], what: str) -> dict[str, Any]:
+    return {name: epoch.counted[name][what] for name in outputs if name in epoch.counted}
 
 
 def _replaced(epoch: Epoch) -> Json:

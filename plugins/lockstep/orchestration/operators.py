@@ -48,7 +48,7 @@ from lockstep.orchestration._lineage import note, wanted, with_parent_run
 from lockstep.orchestration._metrics import count_rows, send_gauges, switched_on, timed
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.orchestration._waiting import WaitingOperator, hold_meanwhile
-from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of
+from lockstep.orchestration.assets import Teller, alias_of, inlets_of, outlets_of, rows_of
 from lockstep.orchestration.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.orchestration.page import EpochLink
 from lockstep.orchestration.replanning import refuse_to_replan, replanned_by
@@ -264,7 +264,7 @@ class PublishOperator(EpochOperator):
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         counted = not switched_on() or self._shows(runtime, run)
         epoch = publish(runtime, run, self.sink)
-        told = {**_summarize(epoch), "sink": self.sink, "rows": _rows(epoch, self._outputs)}
+        told = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
         if not counted:
             count_rows(epoch.pipeline, self.sink, told["rows"])
         Teller(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
@@ -383,12 +383,12 @@ class PackOperator(EpochOperator):
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
         """Count the rows that are shown since now, and note the lineage of all that is shown."""
-        done = [member for member in members if member.epoch is not None and member.error is None]
-        epochs = [member.epoch for member in done if member.epoch is not None]
-        self.lineage = note(runtime, epochs, reads=True, sinks=_names_of_sinks(self.pipeline))
-        for epoch in [member.epoch for member in done if member.epoch is not None and not member.already]:
+        done = [(one.epoch, one.already) for one in members if one.epoch is not None and one.error is None]
+        sinks = _names_of_sinks(self.pipeline)
+        self.lineage = note(runtime, [epoch for epoch, _ in done], reads=True, sinks=sinks)
+        for epoch in [epoch for epoch, already in done if not already]:
             for sink in self.pipeline.sinks:
-                count_rows(epoch.pipeline, sink.name, _rows(epoch, sink.outputs))
+                count_rows(epoch.pipeline, sink.name, rows_of(epoch, sink.outputs))
 
     def _teller(self, runtime: Runtime) -> Teller:
         return Teller(runtime.ledger, Role.PUBLISH)
@@ -559,8 +559,3 @@ def _summarize(epoch: Epoch) -> dict[str, Any]:
 
 def _names_of_sinks(pipeline: Pipeline) -> list[str]:
     return [sink.name for sink in pipeline.sinks]
-
-
-def _rows(epoch: Epoch, outputs: tuple[str, ...]) -> dict[str, int]:
-    counted = (epoch.summary or {}).get("outputs", {})
-    return {output: counted[output]["rows"] for output in outputs if output in counted}

@@ -64,7 +64,7 @@ def shows_same_rows(one: Epoch, other: Epoch) -> bool:
 
 def _rows_of(epoch: Epoch) -> list[tuple[str, int, str, str]]:
     """What the seal says of each output's rows, wherever their files are."""
-    outputs = (epoch.summary or {}).get("outputs", {})
+    outputs = epoch.counted
     return sorted((name, found["rows"], found["digest"], found.get("columns", "")) for name, found in outputs.items())
 
 
