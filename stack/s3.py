@@ -73,11 +73,12 @@ def weed() -> Path | None:
 class S3Server(ThrowawayServer):
     """One server with data, login, log and settings under `folder`."""
 
-    def __init__(self, folder: Path, *, port: int = 0) -> None:
-        """`port`: of S3; 0 takes a free one and keeps it."""
+    def __init__(self, folder: Path, *, port: int = 0, login: tuple[str, str] | None = None) -> None:
+        """`port`: of S3; 0 takes a free one and keeps it. `login`: the keys, instead of new ones."""
         self.folder = folder.absolute()
         self._processes = Processes(self.folder / "s3.json")
         self._wanted_port = port
+        self._wanted_login = login
         self._started: Started | None = None
 
     # --- how it is reached ---
@@ -242,7 +243,8 @@ class S3Server(ThrowawayServer):
         (self.folder / "data").mkdir(parents=True, exist_ok=True)
         if self._settings.exists():
             return
-        login = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
+        access_key, secret_key = self._wanted_login or (secrets.token_hex(10), secrets.token_hex(20))
+        login = {"accessKey": access_key, "secretKey": secret_key}
         actions = ["Admin", "Read", "Write", "List", "Tagging"]
         identity = {"name": "lockstep", "credentials": [login], "actions": actions}
         write_secret(self.folder / "login.json", json.dumps({"identities": [identity]}))

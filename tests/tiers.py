@@ -48,6 +48,7 @@ CHECK, TEST, ALL = Tier
 SUITE = {
     "audits": Part(CHECK),
     "cli": Part(TEST),
+    "compose": Part(ALL, Share.FOLDER, rank=2),
     "crash": Part(TEST),
     "crash/test_delta_on_s3.py": Part(ALL, rank=3),
     "crash/test_faults.py": Part(TEST, rank=4),
