@@ -3,17 +3,18 @@
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
 ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets. The client
-of metrics moved into `airflow.sdk` with 3.2.
+of metrics moved into `airflow.sdk` with 3.2, which also locks a task's socket to its supervisor.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, TaskGroup
@@ -243,3 +244,22 @@ def _asked(question: Any, **said: Any) -> Any:
     if isinstance(answer, comms.ErrorResponse):
         raise RuntimeError(f"Airflow answers {answer.error}")
     return answer
+
+
+def one_at_a_time(decoder: Any) -> None:
+    """Have a class of Airflow's send one question at a time, whichever threads ask: for a login again, for the jobs of
+    a pack, in a user's launcher, and Airflow itself where it masks a secret. Otherwise they get each other's answers.
+    Nothing is done where Airflow has a lock of its own."""
+    if hasattr(decoder, "_thread_lock"):
+        return
+    send, lock = decoder.send, threading.RLock()  # a signal's handler may ask in the midst of a question
+
+    @wraps(send)
+    def alone(self: Any, *arguments: Any, **named: Any) -> Any:
+        with lock:
+            return send(self, *arguments, **named)
+
+    decoder.send = alone
+
+
+one_at_a_time(comms.CommsDecoder)
