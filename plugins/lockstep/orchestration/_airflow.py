@@ -3,7 +3,8 @@
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
 ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets. The client
-of metrics moved into `airflow.sdk` with 3.2, which also locks a task's socket to its supervisor.
+of metrics moved into `airflow.sdk` with 3.2, which also gives events in parts, and locks a task's socket to its
+supervisor.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from __future__ import annotations
 import inspect
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time import comms  # nothing public asks for events of assets that are no inlets
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
-from lockstep.errors import LockstepError, Terminal
+from lockstep.errors import EventsUnread, LockstepError, Terminal
 
 if TYPE_CHECKING:
     from airflow.sdk import (
@@ -126,6 +126,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+_AT_ONCE = 500  #: events in an answer
 #: Whether a task may name the partition that an event is of: in 3.2 only a run has one.
 HAS_PARTITIONS = hasattr(OutletEventAccessor, "add_partitions")
 
@@ -219,10 +220,28 @@ def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
             accessor.add_partitions(event.partition)
 
 
-def events_of(asset: Asset, since: datetime) -> list[dict[str, Any]]:
-    """The `extra` of every event that Airflow has of the asset; 3.1 tells all, later versions those since then."""
-    found = _asked(comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, after=since)
-    return [event.extra or {} for event in found.asset_events]
+def events_of(asset: Asset) -> Iterator[dict[str, Any]]:
+    """The `extra` of every event that Airflow has of the asset: the newest first, in parts, as far as somebody takes
+    them; 3.1 tells all at once, the oldest first. Where one part ends and the next begins Airflow's own rows say, so
+    nothing depends on what any clock shows. Raises `EventsUnread`."""
+    in_parts = "limit" in comms.GetAssetEventByAsset.model_fields
+    most, before = _AT_ONCE, None
+    while True:
+        try:
+            found = _asked(
+                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=most, ascending=False
+            ).asset_events
+        except Exception as error:  # of the api-server, the socket, or the answer's form: whichever each version has
+            told = (str(error).strip().splitlines() or [""])[0]
+            raise EventsUnread(
+                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {told}"
+            ) from error
+        yield from (event.extra or {} for event in found)
+        if not in_parts or len(found) < most:
+            return
+        if found[-1].timestamp == before:  # the part was of one moment alone
+            most *= 2
+        before = found[-1].timestamp
 
 
 def is_over(dag_id: str, run_id: str) -> bool:
