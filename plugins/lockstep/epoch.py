@@ -341,6 +341,7 @@ class Untold:
     shown_at: datetime
     shown_by: str  #: the actor
     age: timedelta | None = field(default=None, compare=False)  #: by Postgres' clock
+    missed: timedelta | None = field(default=None, compare=False)  #: since Airflow was first told of it in vain
     runs: tuple[RunKey, ...] = field(default=(), compare=False)  #: those that came to the epoch
 
 

@@ -95,6 +95,10 @@ class RecoveryIncomplete(Retryable):
     """A round of recovery left problems; the message lists them, the next round tries again."""
 
 
+class EventsUnread(Retryable):
+    """What Airflow's assets know can't be read now: nobody is told, and the ledger keeps what is untold."""
+
+
 class PublishBusy(PublishBlocked):
     """Somebody else is publishing the epoch at this moment."""
 

@@ -108,13 +108,16 @@ def test_every_row_of_a_pack_is_shown_once_wherever_its_process(
 
 
 def _end_preflights(world: World) -> None:
-    """What waiting for 300 s does: of a process with threads one may stand still in its preflight, which others await,
-    when another one reaches a crash point."""
-    world.execute(
-        world.warehouse_dsn,
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND state = 'idle in transaction' AND application_name = 'lockstep sink warehouse'",
+    """What waiting for 300 s does, as often as it takes: of a process with threads one may stand still in its preflight
+    when another one reaches a crash point. A third that awaits it has its lock then, and stands still with that in
+    turn; and a busy server may yet be at a statement whose thread stands still already."""
+    ended = (
+        "SELECT CASE WHEN state = 'active' THEN true ELSE pg_terminate_backend(pid) END FROM pg_stat_activity "
+        "WHERE datname = current_database() AND application_name = 'lockstep sink warehouse' "
+        "AND (state = 'idle in transaction' OR state = 'active' AND wait_event_type IS DISTINCT FROM 'Client')"
     )
+    while world.execute(world.warehouse_dsn, ended):
+        pass
 
 
 def _strike(

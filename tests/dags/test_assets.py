@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import count, repeat
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -39,10 +41,14 @@ PLAN = Plan(
 
 @dataclass
 class Airflow:
-    """Stands for the api-server: keeps what a task's end writes, and answers what a task asks. `over`: runs."""
+    """Stands for the api-server: keeps what a task's end writes, and answers what a task asks. `over`: runs. `clock`:
+    the times of events to come. `silent`, `inactive`: names of assets of which it tells no events, or writes none."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     over: set[str] = field(default_factory=set)
+    clock: Iterator[datetime] = field(default_factory=lambda: map(lately, count()))
+    silent: set[str] = field(default_factory=set)
+    inactive: set[str] = field(default_factory=set)
     asked: int = 0
 
     def answer(self, question: Any, **said: Any) -> Any:
@@ -51,8 +57,14 @@ class Airflow:
                 return SimpleNamespace(state="running")
             raise RuntimeError("no such run")
         self.asked += 1
-        found = [event["extra"] for event in self.events if event["name"] == said["name"]]
-        return SimpleNamespace(asset_events=[SimpleNamespace(extra=extra) for extra in found])
+        if said["name"] in self.silent:
+            raise RuntimeError("500 Internal Server Error\ndetail")
+        found = [event for event in self.events if event["name"] == said["name"]]
+        if "limit" in question.model_fields:
+            after, before = said.get("after") or datetime.min, said.get("before") or datetime.max
+            found = [event for event in found if after <= event["at"] <= before]
+            found = sorted(found, key=itemgetter("at"), reverse=not said.get("ascending", True))[: said.get("limit")]
+        return SimpleNamespace(asset_events=[SimpleNamespace(extra=one["extra"], timestamp=one["at"]) for one in found])
 
     def end(self, task: Any, context: Any) -> list[dict[str, Any]]:
         """The task's success, as its runner sends it and the server takes it: an event of each outlet."""
@@ -63,13 +75,19 @@ class Airflow:
         for outlet in task.outlets:
             mine = [one for one in sent if outlet.name in (one["dest_asset_key"]["name"], one.get("source_alias_name"))]
             for one in mine or [{"dest_asset_key": {"name": outlet.name}, "extra": {}}]:
-                told = {"name": one["dest_asset_key"]["name"], "extra": one["extra"]}
-                written.append({**told, "partition": one.get("partition_key")})
+                name = one["dest_asset_key"]["name"]
+                told = {"name": name, "extra": one["extra"], "partition": one.get("partition_key")}
+                if name not in self.inactive:
+                    written.append({**told, "at": next(self.clock)})
         self.events += written
         return written
 
     def named(self, name: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["name"] == name]
+
+
+def lately(number: int) -> datetime:
+    return datetime(2026, 1, 1) + timedelta(seconds=number)
 
 
 @pytest.fixture
@@ -134,10 +152,14 @@ def tell_one(airflow_api: Airflow, ledger: Ledger, epoch: Epoch, sink: str = SIN
     return airflow_api.end(made, around)
 
 
-def tell_left(airflow_api: Airflow, ledger: Ledger) -> list[Any]:
+def tell_left(airflow_api: Airflow, ledger: Ledger, failures: Sequence[str] = ()) -> list[Any]:
     made, around = task(), context()
-    teller(ledger, Role.RECOVER, "airflow:lockstep_recovery/r/tell#1").tell_left(made, around)
+    assert teller(ledger, Role.RECOVER, "airflow:lockstep_recovery/r/tell#1").tell_left(made, around) == list(failures)
     return airflow_api.end(made, around)
+
+
+def cannot_look(airflow_api: Airflow, ledger: Ledger) -> None:
+    assert len(teller(ledger, Role.RECOVER).tell_left(task(), context())) == 1
 
 
 def tell_pack(airflow_api: Airflow, ledger: Ledger, epochs: Sequence[Epoch], **arguments: Any) -> list[Any]:
@@ -179,7 +201,7 @@ def test_a_task_that_succeeds_again_tells_nothing(airflow_api: Airflow, ledger: 
     assert tell_one(airflow_api, ledger, epoch)
     for number in (2, 3):
         assert tell_one(airflow_api, ledger, epoch, actor=f"airflow:orders/first/publish.warehouse#{number}") == []
-    assert airflow_api.asked == 1, "then the ledger knows it, too"
+    assert airflow_api.asked == 1 + partitioned(), "then the ledger knows it, too"
 
 
 def test_a_try_that_died_before_its_end_has_its_epoch_told_by_the_next_one(
@@ -313,8 +335,157 @@ def test_sources_are_inlets_of_what_reads_them_and_sinks_outlets_of_what_shows_t
     assert made.has_task("stage") and not mine.get_task("stage").inlets
 
 
+def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_says_which(
+    airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    epoch = committed(ledger, begun(ledger))
+    for sink in ("delays", SINK):
+        epoch = show(ledger, epoch, sink)
+    airflow_api.over.add("first")
+    airflow_api.silent.add("orders.delays")
+    failure = (
+        "pipeline orders: assets of sink delays weren't told: Airflow's events of asset orders.delays can't be read: "
+        "RuntimeError: 500 Internal Server Error"
+    )
+    told = tell_left(airflow_api, ledger, [failure])
+    assert {(event["extra"]["sink"], event["extra"]["epoch"]) for event in told} == {(SINK, 1)}
+    assert failure in caplog.text
+    airflow_api.silent.clear()
+    assert {event["extra"]["sink"] for event in tell_left(airflow_api, ledger)} == {"delays"}
+
+
+def test_what_is_foreign_to_lockstep_keeps_no_other_sinks_news_either(
+    airflow_api: Airflow, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration import assets
+
+    epoch = committed(ledger, begun(ledger))
+    for sink in ("delays", SINK):
+        epoch = show(ledger, epoch, sink)
+    airflow_api.over.add("first")
+    facts = assets._facts
+    monkeypatch.setattr(assets, "_facts", lambda epoch, sink: facts(epoch, "gone" if sink == "delays" else sink))
+    told = tell_left(airflow_api, ledger, ["pipeline orders: assets of sink delays weren't told: KeyError('gone')"])
+    assert {event["extra"]["sink"] for event in told} == {SINK}
+
+
+def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_could_not_tell(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    from lockstep.errors import RecoveryIncomplete
+    from lockstep.orchestration.operators import AllToldOperator, TellOperator
+    from lockstep.orchestration.recovery import recovery_dag
+
+    shown(ledger)
+    airflow_api.over.add("first")
+    ti = SimpleNamespace(dag_id="lockstep_recovery", run_id="r", task_id="tell", map_index=-1, try_number=1)
+    acting = cast("Context", {**context(), "ti": ti})
+    airflow_api.silent.add(ASSET)
+    [sentence] = TellOperator(task_id="tell").execute(acting)
+    with pytest.raises(RecoveryIncomplete, match="pipeline orders: assets of sink warehouse weren't told"):
+        AllToldOperator(task_id="all_told", untold=sentence).execute(acting)
+    airflow_api.silent.clear()
+    assert TellOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
+    assert recovery_dag().get_task("all_told").upstream_task_ids == {"tell"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cannot_be_read(
+    airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture, packed: bool
+) -> None:
+    tries = [f"airflow:orders/first/publish.warehouse#{number}" for number in (1, 2, 3)]
+    first, second = shown(ledger, 1), None
+    airflow_api.silent.add(ASSET)
+    ledger._connection.actor = tries[1]
+    if packed:
+        second = shown(ledger, 2, "first/2")
+        told = tell_pack(airflow_api, ledger, [first, second], actor=tries[1])
+    else:
+        told = tell_one(airflow_api, ledger, first, actor=tries[1])
+    assert [one["extra"].get("epochs") for one in told if one["name"] == ASSET] == ([[2]] if packed else [])
+    assert "orders.warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
+    assert 1 in {row.epoch for row in ledger.untold(NAME, [1])}
+    airflow_api.silent.clear()
+    airflow_api.over.add("first")
+    assert [one["extra"]["epoch"] for one in tell_left(airflow_api, ledger) if one["name"] == ASSET] == [1]
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_whatever_the_clocks_of_airflow_and_ledger_show_what_airflow_knows_is_found(
+    airflow_api: Airflow, ledger: Ledger, days: int
+) -> None:
+    airflow_api.clock = (datetime.now() + timedelta(days, seconds=number) for number in count())
+    epoch = shown(ledger)
+    assert tell_one(airflow_api, ledger, epoch)
+    assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#2") == []
+    assert ledger.untold(NAME, [1]) == []
+
+
+@pytest.mark.parametrize("moments", [lambda: map(lately, count()), lambda: repeat(lately(0))], ids=["many", "one"])
+def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_questions(
+    airflow_api: Airflow, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, moments: Callable[[], Iterator[datetime]]
+) -> None:
+    from lockstep.orchestration import _airflow
+
+    monkeypatch.setattr(_airflow, "_AT_ONCE", 4)
+    airflow_api.clock = moments()
+    epochs = [shown(ledger, number, f"run {number}") for number in range(1, 12)]
+    for epoch in epochs:
+        assert tell_one(airflow_api, ledger, epoch)
+    airflow_api.events[:0] = [
+        {"name": ASSET, "extra": extra, "at": lately(0)} for extra in ({}, {"epoch": [1]}, {"epochs": 3})
+    ]
+    airflow_api.over |= {f"run {number}" for number in range(1, 12)}
+    assert tell_one(airflow_api, ledger, epochs[-1], actor="airflow:orders/run 11/publish.warehouse#2") == []
+    assert airflow_api.asked <= 2 * (1 + partitioned()) or len({one["at"] for one in airflow_api.events}) == 1
+    assert tell_left(airflow_api, ledger) == [] and ledger.all_untold(20) == []
+
+
+def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_takes_them_for_a_week_in_vain(
+    airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    from lockstep.orchestration.assets import PATIENCE
+
+    shown(ledger)
+    airflow_api.over.add("first")
+    airflow_api.inactive |= {ASSET, PARTITIONS}
+    age(ledger, 10 * PATIENCE)
+    airflow_api.silent.add(ASSET)
+    cannot_look(airflow_api, ledger)
+    airflow_api.silent.clear()
+    age(ledger, PATIENCE)
+    for _ in range(2):
+        tell_left(airflow_api, ledger)
+        assert len(ledger.all_untold(9)) == 1
+    age(ledger, PATIENCE)
+    airflow_api.silent.add(ASSET)
+    cannot_look(airflow_api, ledger)
+    assert len(ledger.all_untold(9)) == 1, "who couldn't look lets go of nothing"
+    airflow_api.silent.clear()
+    assert "in vain" not in caplog.text
+    tell_left(airflow_api, ledger)
+    assert ledger.all_untold(9) == []
+    assert "orders epoch 1: told in vain for 7 days, no asset orders.warehouse" in caplog.text
+
+
+def test_a_partition_that_was_lost_because_its_asset_was_not_active_is_told_without_the_other_asset(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    if not partitioned():
+        pytest.skip("there is one asset")
+    epoch = shown(ledger)
+    airflow_api.inactive.add(PARTITIONS)
+    assert [event["name"] for event in tell_one(airflow_api, ledger, epoch)] == [ASSET]
+    airflow_api.over.add("first")
+    assert tell_left(airflow_api, ledger) == []
+    airflow_api.inactive.clear()
+    told = tell_left(airflow_api, ledger)
+    assert [(event["name"], event["partition"]) for event in told] == [(PARTITIONS, "2013-01-01T00:00:00")]
+    assert tell_left(airflow_api, ledger) == [] and ledger.all_untold(9) == []
+
+
 def age(ledger: Ledger, by: timedelta) -> None:
     import psycopg2
 
     with closing(psycopg2.connect(ledger._connection.dsn)) as connection, connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE lockstep.untold SET shown_at = shown_at - %s", (by,))
+        cursor.execute("UPDATE lockstep.untold SET shown_at = shown_at - %s, missed_at = missed_at - %s", (by, by))

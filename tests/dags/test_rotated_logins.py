@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
@@ -421,3 +423,44 @@ def test_two_users_in_turn_finish_each_other_s_branches_where_the_connection_nam
         account.user = "clerk"
         with closing(psycopg2.connect(account.dsn)) as admin, admin, admin.cursor() as cursor:
             cursor.execute("DROP OWNED BY writer; DROP ROLE writer; DROP ROLE clerk2; ALTER ROLE clerk SUPERUSER")
+
+
+class Decoder:
+    """A task's end of the socket to its supervisor, as 3.1 has it: whoever asks takes the next answer, whose it is."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._two = threading.Barrier(2)  #: which are in the midst of a question
+        self.mixed = False
+
+    def send(self, question: str) -> str:
+        if question == "of a signal's handler":
+            return question
+        with suppress(threading.BrokenBarrierError):
+            self._two.wait(self._patience)
+            self.mixed = True
+        return self.send("of a signal's handler")
+
+    def ask_twice(self) -> bool:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.send, ["the ledger's login", "a sink's"]))
+        return self.mixed
+
+
+def test_one_thread_at_a_time_asks_airflows_supervisor_where_airflow_itself_has_no_lock_there() -> None:
+    from airflow.sdk.execution_time import comms
+
+    from lockstep.orchestration._airflow import one_at_a_time
+
+    class Old(Decoder):
+        pass
+
+    class New(Decoder):
+        _thread_lock = threading.Lock()
+
+    assert Old(60).ask_twice(), "threads get each other's answers"
+    for decoder in (Old, New):
+        one_at_a_time(decoder)
+    assert not Old(0.2).ask_twice()
+    assert New(60).ask_twice(), "it has a lock of its own"
+    assert hasattr(comms.CommsDecoder, "_thread_lock") or hasattr(comms.CommsDecoder.send, "__wrapped__")

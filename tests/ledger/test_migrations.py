@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import timedelta
 
 import psycopg2
 import pytest
@@ -126,3 +127,55 @@ def test_what_an_older_ledger_took_a_persons_word_for_is_unproven(
     assert found is not None
     assert (found.verified_through, found.unproven) == (1, Unproven(2, "out", "a person has said that it was applied"))
     memory_server.drop_database("before_comparisons")
+
+
+def test_what_an_older_version_published_in_the_last_week_is_looked_for_as_news_of_now(
+    memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = memory_server.create_database("before_news")
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "migrations", lambda: migrations()[:20])
+        migrate(dsn)
+    rebuilt, by_nobody = ("clicks", 3), ("notes", 1)
+    epochs = {  # state of the epoch, and of its sink, and for how many days
+        ("clicks", 1): ("cleaned", "published", 8),
+        ("clicks", 2): ("cleaned", "published", 6),
+        rebuilt: ("cleaned", "published", 1),
+        ("clicks", 4): ("replaced", "published", 1),
+        ("clicks", 5): ("committed", "published", 1),
+        ("clicks", 6): ("committed", "prepared", 1),
+        by_nobody: ("cleaned", "published", 1),
+    }
+    with closing(psycopg2.connect(dsn)) as connection:
+        sql = Sql(connection)
+        with sql.unwatched():
+            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES ('clicks', 'cursor', 6)")
+            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES ('notes', 'cursor', 1)")
+            for (pipeline, number), (state, of_sink, days) in epochs.items():
+                sql(
+                    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+                    """ VALUES (%s, %s, %s, 1, '{"format": 1, "sources": {}, "sinks": {}}', 'w', repeat('a', 64))""",
+                    *(pipeline, number, state),
+                )
+                sql(
+                    "INSERT INTO lockstep.participant (pipeline, epoch, sink, state, attempt, token, target_id,"
+                    " publication, changed_at) VALUES (%s, %s, 'out', %s, 1, 1, 't', %s, now() - %s)",
+                    *(pipeline, number, of_sink, "sent" if of_sink == "published" else None, timedelta(days)),
+                )
+                if (pipeline, number) != rebuilt:
+                    sql(
+                        "INSERT INTO lockstep.transition (pipeline, epoch, sink, source_state, target_state, role,"
+                        " actor) VALUES (%s, %s, 'out', 'prepared', %s, 'publish', 'tester')",
+                        *(pipeline, number, of_sink),
+                    )
+                sql(
+                    "INSERT INTO lockstep.run (dag_id, run_id, pipeline, epoch, attempt) VALUES (%s, %s, %s, %s, 1)",
+                    *("run_epoch" if pipeline == "notes" else "clicks", str(number), pipeline, number),
+                )
+        migrate(dsn)
+    with closing(Ledger(dsn)) as ledger:
+        found = {(one.pipeline, one.epoch): one.age for one in ledger.all_untold(10)}
+    assert found.keys() == {("clicks", 2), ("clicks", 5)}
+    age = found["clicks", 2]
+    assert age is not None and age >= timedelta(6), "its run's turn is over"
+    memory_server.drop_database("before_news")

@@ -70,17 +70,52 @@ def test_all_that_is_untold_is_listed_oldest_first_with_every_run_that_came_to_i
     assert ledger.all_untold(1) == found[:1]
 
 
-def test_what_is_replaced_is_forgotten_and_what_nobody_could_be_told_of_in_time_is_named(
-    ledger: Ledger, sql: Sql
-) -> None:
+def test_a_sink_of_which_nothing_can_be_told_keeps_no_other_from_its_turn(ledger: Ledger, sql: Sql) -> None:
+    for number in range(1, 4):
+        published(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
+    published(ledger, clicked(ledger, 0, RunKey("clicks", "first")))
+    sql("UPDATE lockstep.untold SET shown_at = now() - interval '8 days' WHERE pipeline = %s", FLIGHTS)
+    sql.commit()
+    first = {(one.pipeline, one.sink, one.epoch) for one in ledger.all_untold(4)}
+    assert first == {(pipeline, sink, 1) for pipeline in (FLIGHTS, CLICKS) for sink in SINKS}
+
+
+def test_what_is_replaced_is_forgotten(ledger: Ledger) -> None:
     old = cleaned(ledger, planned(ledger))
     new = ledger.plan_generation(old, a_plan(), {}, RunKey("flights", "again"), "a bug")
     assert new is not None
     ledger.commit_epoch(attempt_of(voted(ledger, new)))
-    assert ledger.forget_untold(WEEK, Role.RECOVER) == [] and not sinks(ledger, old.id)
     published(ledger, planned(ledger, 2, RunKey("flights", "second")))
-    published(ledger, planned(ledger, 3, RunKey("flights", "third")))
-    sql("UPDATE lockstep.untold SET shown_at = now() - interval '8 days' WHERE epoch = 3")
+    ledger.forget_replaced(Role.RECOVER)
+    assert not sinks(ledger, old.id) and sinks(ledger, 3) == set(SINKS)
+
+
+def test_since_when_somebody_has_looked_in_vain_stands_there_and_only_who_says_so_lets_go(
+    ledger: Ledger, sql: Sql
+) -> None:
+    for number in (1, 2):
+        published(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
+    assert {one.missed for one in ledger.all_untold(9)} == {None}
+    ledger.note_missed(FLIGHTS, SINKS[0], [1], Role.RECOVER)
+    sql("UPDATE lockstep.untold SET missed_at = missed_at - interval '8 days'")
     sql.commit()
-    assert {(one.epoch, one.sink) for one in ledger.forget_untold(WEEK, Role.RECOVER)} == {(3, sink) for sink in SINKS}
-    assert sinks(ledger, 3) == set() and sinks(ledger, 4) == set(SINKS)
+    ledger.note_missed(FLIGHTS, SINKS[0], [1, 2], Role.RECOVER)
+    missed = {(one.epoch, one.sink): one.missed for one in ledger.all_untold(9)}
+    assert [missed[1, SINKS[1]], missed[2, SINKS[1]]] == [None, None]
+    first, second = missed[1, SINKS[0]], missed[2, SINKS[0]]
+    assert first is not None and first >= WEEK + timedelta(1) and second is not None and second < timedelta(1)
+    ledger.forget_untold(FLIGHTS, SINKS[0], [1], Role.RECOVER)
+    assert sinks(ledger, 1) == {SINKS[1]} and sinks(ledger, 2) == set(SINKS)
+
+
+def test_what_a_task_of_an_older_version_shows_after_the_migration_is_untold_by_its_actor(
+    ledger: Ledger, sql: Sql
+) -> None:
+    committed(ledger, planned(ledger))
+    sql("SELECT set_config('lockstep.role', 'publish', false), set_config('lockstep.actor', 'airflow:old', false)")
+    sql(
+        "UPDATE lockstep.participant SET state = 'published', publication = 'sent' WHERE epoch = 1 AND sink = %s",
+        SINKS[0],
+    )  # all that it knows of
+    sql.commit()
+    assert [(one.sink, one.shown_by) for one in ledger.untold(FLIGHTS, [1])] == [(SINKS[0], "airflow:old")]

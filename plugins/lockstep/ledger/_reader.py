@@ -327,7 +327,7 @@ class LedgerReader:
         return [to_untold(row) for row in self._find_all("find_untold", pipeline=pipeline, epochs=list(epochs))]
 
     def all_untold(self, limit: int) -> list[Untold]:
-        """The same of all pipelines, what has stood there longest first, with the runs that came to each epoch."""
+        """The same of all pipelines, of each sink the longest there, with the runs that came to each epoch."""
         return [to_untold(row) for row in self._find_all("list_untold", limit=limit)]
 
     def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:

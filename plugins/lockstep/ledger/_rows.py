@@ -78,7 +78,8 @@ def to_participant(row: Row) -> Participant:
 
 def to_untold(row: Row) -> Untold:
     runs = tuple(RunKey(*run) for run in row.get("runs") or ())
-    return Untold(row["pipeline"], row["epoch"], row["sink"], row["shown_at"], row["shown_by"], row.get("age"), runs)
+    key = row["pipeline"], row["epoch"], row["sink"]
+    return Untold(*key, row["shown_at"], row["shown_by"], row.get("age"), row.get("missed"), runs)
 
 
 def to_kept_wal(row: Row) -> KeptWal:

@@ -29,7 +29,6 @@ from lockstep.epoch import (
     Plan,
     Restaged,
     RunKey,
-    Untold,
     Verdict,
     Vote,
 )
@@ -49,9 +48,8 @@ from lockstep.ledger import _plans as plans
 from lockstep.ledger import rebuilding
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._reader import LedgerReader
-from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_untold, to_verdict
+from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
 from lockstep.ledger.rebuilding import RebuiltEpoch
-from lockstep.remedies import OF_NO_DAG
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 from lockstep.wal_retention import KeptWal, WalRetention
 
@@ -449,8 +447,6 @@ class Ledger(LedgerReader):
             values = {"token": token, "publication": publication, "unproven": unproven}
             if not tx.do("record_publication", **key, sink=sink, **values):
                 guards.require_published(tx, row, sink, token)
-            else:
-                tx.do("note_untold", **key, sink=sink, actor=tx.actor, no_dags=list(OF_NO_DAG))
             published = tx.one("publish_epoch", **key)
             return to_epoch(published or row)
 
@@ -460,10 +456,17 @@ class Ledger(LedgerReader):
         """Airflow's assets know that these sinks show the epoch."""
         self._connection.run(role, lambda tx: tx.do("note_told", pipeline=pipeline, epoch=epoch, sinks=list(sinks)))
 
-    def forget_untold(self, patience: timedelta, role: Role) -> list[Untold]:
-        """Let go of what nobody has to be told any more, and of what nobody could be told within `patience`: these."""
-        rows = self._connection.run(role, lambda tx: tx.all("forget_untold", patience=patience))
-        return [to_untold(row) for row in rows if row["state"] != EpochState.REPLACED]
+    def note_missed(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
+        """Somebody has looked for these in Airflow, and they weren't there."""
+        self._connection.run(role, lambda tx: tx.do("note_missed", pipeline=pipeline, sink=sink, epochs=list(epochs)))
+
+    def forget_untold(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
+        """Let go of what nobody could be told."""
+        self._connection.run(role, lambda tx: tx.do("forget_untold", pipeline=pipeline, sink=sink, epochs=list(epochs)))
+
+    def forget_replaced(self, role: Role) -> None:
+        """Let go of what no sink shows any more."""
+        self._connection.run(role, lambda tx: tx.do("forget_replaced"))
 
     def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
         """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those

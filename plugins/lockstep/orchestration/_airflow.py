@@ -3,17 +3,18 @@
 Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
 made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
 ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets. The client
-of metrics moved into `airflow.sdk` with 3.2.
+of metrics moved into `airflow.sdk` with 3.2, which also gives events in parts, and locks a task's socket to its
+supervisor.
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, TaskGroup
@@ -22,7 +23,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time import comms  # nothing public asks for events of assets that are no inlets
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
-from lockstep.errors import LockstepError, Terminal
+from lockstep.errors import EventsUnread, LockstepError, Terminal
 
 if TYPE_CHECKING:
     from airflow.sdk import (
@@ -125,6 +126,7 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+_AT_ONCE = 500  #: events in an answer
 #: Whether a task may name the partition that an event is of: in 3.2 only a run has one.
 HAS_PARTITIONS = hasattr(OutletEventAccessor, "add_partitions")
 
@@ -218,10 +220,28 @@ def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
             accessor.add_partitions(event.partition)
 
 
-def events_of(asset: Asset, since: datetime) -> list[dict[str, Any]]:
-    """The `extra` of every event that Airflow has of the asset; 3.1 tells all, later versions those since then."""
-    found = _asked(comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, after=since)
-    return [event.extra or {} for event in found.asset_events]
+def events_of(asset: Asset) -> Iterator[dict[str, Any]]:
+    """The `extra` of every event that Airflow has of the asset: the newest first, in parts, as far as somebody takes
+    them; 3.1 tells all at once, the oldest first. Where one part ends and the next begins Airflow's own rows say, so
+    nothing depends on what any clock shows. Raises `EventsUnread`."""
+    in_parts = "limit" in comms.GetAssetEventByAsset.model_fields
+    most, before = _AT_ONCE, None
+    while True:
+        try:
+            found = _asked(
+                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=most, ascending=False
+            ).asset_events
+        except Exception as error:  # of the api-server, the socket, or the answer's form: whichever each version has
+            told = (str(error).strip().splitlines() or [""])[0]
+            raise EventsUnread(
+                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {told}"
+            ) from error
+        yield from (event.extra or {} for event in found)
+        if not in_parts or len(found) < most:
+            return
+        if found[-1].timestamp == before:  # the part was of one moment alone
+            most *= 2
+        before = found[-1].timestamp
 
 
 def is_over(dag_id: str, run_id: str) -> bool:
@@ -243,3 +263,22 @@ def _asked(question: Any, **said: Any) -> Any:
     if isinstance(answer, comms.ErrorResponse):
         raise RuntimeError(f"Airflow answers {answer.error}")
     return answer
+
+
+def one_at_a_time(decoder: Any) -> None:
+    """Have a class of Airflow's send one question at a time, whichever threads ask: for a login again, for the jobs of
+    a pack, in a user's launcher, and Airflow itself where it masks a secret. Otherwise they get each other's answers.
+    Nothing is done where Airflow has a lock of its own."""
+    if hasattr(decoder, "_thread_lock"):
+        return
+    send, lock = decoder.send, threading.RLock()  # a signal's handler may ask in the midst of a question
+
+    @wraps(send)
+    def alone(self: Any, *arguments: Any, **named: Any) -> Any:
+        with lock:
+            return send(self, *arguments, **named)
+
+    decoder.send = alone
+
+
+one_at_a_time(comms.CommsDecoder)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias
 
 from lockstep.epoch import Epoch, Interval, Json, RunKey, Untold
-from lockstep.errors import LockstepError
+from lockstep.errors import EventsUnread, LedgerUnavailable, LockstepError
 from lockstep.ledger import Ledger
 from lockstep.orchestration._airflow import HAS_PARTITIONS, Event, events_of, is_over, tell
 from lockstep.orchestration.connections import LEDGER, login
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 #: The try that has shown an epoch tells it by itself, and whoever's run is under way may do so: after this others do.
 TURN = timedelta(hours=1)
-PATIENCE = timedelta(days=7)  #: so long an asset may be unknown to Airflow, as that of a DAG that is broken
+#: So long an asset may be unknown to Airflow, as that of a DAG that is broken, since somebody looked there first.
+PATIENCE = timedelta(days=7)
 _AT_ONCE = 1000  #: epochs of sinks in one round
-_SLACK = timedelta(hours=1)  #: between the clocks of ledger and Airflow
 _log = logging.getLogger(__name__)
 
 
@@ -113,6 +113,15 @@ def _gaps(interval: Interval, shown: Sequence[Interval]) -> Iterator[tuple[datet
         yield at, interval.end
 
 
+@dataclass(frozen=True)
+class _News:
+    """An epoch in a sink that some assets don't know yet. `assets`: their names."""
+
+    epoch: Epoch
+    sink: str
+    assets: frozenset[str]
+
+
 @dataclass
 class Teller:
     """Has a task tell what nobody has told. `alias`: through which it does so, if its assets aren't its own."""
@@ -122,79 +131,115 @@ class Teller:
     alias: AssetAlias | None = None
 
     def tell_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
-        """Of a run that moves one: its event, unless it is told, or has no part in the sink."""
-        found = self._news([epoch], [sink])
-        tell(task, context, [event for one in found for event in self._events([one])])
+        """Of a run that moves one: its event, unless it is told, or has no part in the sink. What can't be looked up is
+        left to the recovery DAG: the sink shows it, and that is all that the run has to do."""
+        news = self._news([epoch], sink)
+        tell(task, context, list(self._events(news)))
 
     def tell_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
         """Of a run that moves many: of each sink one event for all, and one for each partition."""
-        found = self._news(epochs, sinks)
-        by_sink = {sink: [one for one in found if one[1] == sink] for sink in sinks}
-        tell(task, context, [event for news in by_sink.values() if news for event in self._events(news, pack=True)])
+        tell(task, context, [one for sink in sinks for one in self._events(self._news(epochs, sink), pack=True)])
 
     def tell_left(self, task: BaseOperator, context: Context) -> list[str]:
-        """Of all pipelines what whoever has shown it didn't get to tell: what is told now."""
-        for late in self.ledger.forget_untold(PATIENCE, self.role):
-            _log.warning(
-                "%s epoch %s: Airflow has no asset of sink %s to tell of it", late.pipeline, late.epoch, late.sink
-            )
+        """Of all pipelines what whoever has shown it didn't get to tell. Returns of which sinks that can't be done: the
+        task has to succeed even so, or it tells nothing of the others. Raises `LedgerUnavailable`."""
+        self.ledger.forget_replaced(self.role)
         events: list[Event] = []
-        told: list[str] = []
+        failures: list[str] = []
         runs: dict[RunKey, bool] = {}
         by_sink: dict[tuple[str, str], list[Untold]] = {}
         for row in self.ledger.all_untold(_AT_ONCE):
             by_sink.setdefault((row.pipeline, row.sink), []).append(row)
         for (pipeline, sink), rows in by_sink.items():
             try:
-                waiting = [row for row in self._unknown(rows) if _turn_is_over(row, runs)]
-                news = [(self.ledger.epoch(pipeline, row.epoch), sink) for row in waiting]
-                events += self._events(news, pack=len(news) > 1) if news else []
-            except LockstepError as error:  # one pipeline's trouble isn't another's
-                _log.error("assets of %s %s: %s: %s", pipeline, sink, type(error).__name__, error)
-            else:
-                told += [f"{pipeline} epoch {epoch.id} in {sink}" for epoch, _ in news]
+                news = self._left(pipeline, sink, [row for row in rows if _turn_is_over(row, runs)])
+                events += list(self._events(news, pack=len(news) > 1))  # all of a sink's, or none
+            except LedgerUnavailable:
+                raise
+            except Exception as error:  # whatever it is: one pipeline's trouble isn't another's
+                told = str(error) if isinstance(error, LockstepError) else repr(error)
+                failures.append(f"pipeline {pipeline}: assets of sink {sink} weren't told: {told}")
+                _log.error("%s", failures[-1])
+                continue
+            for one in news:
+                _log.info("told of %s in %s", one.epoch, sink)
         tell(task, context, events)
-        return told
+        return failures
 
-    def _news(self, epochs: Sequence[Epoch], sinks: Sequence[str]) -> list[tuple[Epoch, str]]:
-        """Epoch and sink of what is to be told."""
+    def _news(self, epochs: Sequence[Epoch], sink: str) -> list[_News]:
+        """What a run that has come to the end of these has to tell, by number."""
         if not epochs:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
-        rows = [row for row in self.ledger.untold(epochs[0].pipeline, list(by_id)) if row.sink in sinks]
+        rows = [row for row in self.ledger.untold(epochs[0].pipeline, list(by_id)) if row.sink == sink]
         mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < TURN]
-        others = self._unknown([row for row in rows if row not in mine])
-        return [(by_id[row.epoch], row.sink) for row in sorted([*mine, *others], key=lambda row: (row.epoch, row.sink))]
+        every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
+        lacking = dict.fromkeys((row.epoch for row in mine), every)
+        try:
+            lacking |= self._lacking([row for row in rows if row not in mine])
+        except EventsUnread as error:
+            _log.warning("%s. What sink %s shows is left for the recovery DAG to tell", error, sink)
+        return [_News(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
 
-    def _unknown(self, rows: Sequence[Untold]) -> list[Untold]:
-        """Those of which Airflow has no event. The ledger learns which it has."""
-        found = []
-        for sink in {(row.pipeline, row.sink) for row in rows}:
-            of_sink = [row for row in rows if (row.pipeline, row.sink) == sink]
-            known = self._known_epochs(sink, min(row.shown_at for row in of_sink))
-            for row in of_sink:
-                if row.epoch in known:
-                    self.ledger.note_told(row.pipeline, row.epoch, [row.sink], self.role)
-                else:
-                    found.append(row)
-        return found
+    def _left(self, pipeline: str, sink: str, rows: Sequence[Untold]) -> list[_News]:
+        """What nobody else will tell of a sink, oldest first."""
+        lacking = self._lacking(rows)
+        late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= PATIENCE}
+        for number in sorted(late):
+            unknown = " and ".join(sorted(lacking[number]))
+            _log.warning(
+                "%s epoch %s: told in vain for %s days, no asset %s in Airflow",
+                pipeline,
+                number,
+                PATIENCE.days,
+                unknown,
+            )
+        if late:
+            self.ledger.forget_untold(pipeline, sink, sorted(late), self.role)
+        left = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
+        if left:
+            self.ledger.note_missed(pipeline, sink, left, self.role)
+        return [_News(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in left]
 
-    def _known_epochs(self, sink: tuple[str, str], since: datetime) -> set[int]:
-        known: set[int] = set()
-        for extra in events_of(asset_of(*sink), since - _SLACK):
-            known |= {extra.get("epoch"), *(extra.get("epochs") or ())} - {None}
-        return known
+    def _lacking(self, rows: Sequence[Untold]) -> dict[int, frozenset[str]]:
+        """{epoch: names of the assets that have no event of it} of one sink's rows; the ledger learns which all know.
+        One may lack what the other has: of an asset that isn't active when a task ends Airflow writes no event. Raises
+        `EventsUnread`."""
+        if not rows:
+            return {}
+        pipeline, sink, wanted = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
+        known = {asset.name: _known(asset, wanted) for asset in outlets_of(pipeline, [sink])}
+        lacking = {number: frozenset(name for name in known if number not in known[name]) for number in wanted}
+        for number in sorted(wanted):
+            if not lacking[number]:
+                self.ledger.note_told(pipeline, number, [sink], self.role)
+        return {number: names for number, names in lacking.items() if names}
 
-    def _events(self, news: Sequence[tuple[Epoch, str]], pack: bool = False) -> Iterator[Event]:
+    def _events(self, news: Sequence[_News], pack: bool = False) -> Iterator[Event]:
         """Of one sink."""
-        [(first, sink), *_] = news
-        facts = [_facts(epoch, sink) for epoch, _ in news]
-        asset = asset_of(first.pipeline, sink)
-        yield Event(asset, _together(facts) if pack else facts[0], alias=self.alias)
-        if HAS_PARTITIONS:
-            partitions = partitions_of(first.pipeline, sink)
-            for (epoch, _), told in zip(news, facts, strict=True):
-                yield Event(partitions, told, partition=partition_key(epoch))
+        if not news:
+            return
+        pipeline, sink = news[0].epoch.pipeline, news[0].sink
+        facts = [(one, _facts(one.epoch, sink)) for one in news]
+        asset = asset_of(pipeline, sink)
+        if whole := [told for one, told in facts if asset.name in one.assets]:
+            yield Event(asset, _together(whole) if pack else whole[0], alias=self.alias)
+        partitions = partitions_of(pipeline, sink)
+        for one, told in facts:
+            if partitions.name in one.assets:
+                yield Event(partitions, told, partition=partition_key(one.epoch))
+
+
+def _known(asset: Asset, wanted: set[int]) -> set[int]:
+    """Which of these the asset has an event of. Anybody may have written others."""
+    known: set[int] = set()
+    for extra in events_of(asset):
+        several = extra.get("epochs")
+        told = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
+        known |= {number for number in told if isinstance(number, int) and number in wanted}
+        if known == wanted:
+            break
+    return known
 
 
 def _turn_is_over(row: Untold, known: dict[RunKey, bool]) -> bool:

@@ -527,11 +527,24 @@ class CompactOperator(TellingOperator):
 
 
 class TellOperator(TellingOperator):
-    """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell."""
+    """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell. One text, if any, says
+    of which sinks that couldn't be done: `AllToldOperator` fails with it, as nothing is told by a task that fails."""
 
     def perform(self, context: Context) -> list[str]:
         with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
-            return Teller(ledger, Role.RECOVER).tell_left(self, context)
+            failures = Teller(ledger, Role.RECOVER).tell_left(self, context)
+        return ["\n".join(failures)] if failures else []
+
+
+class AllToldOperator(TellingOperator):
+    """Fail with what `TellOperator` couldn't tell. Mapped over that: without any there is no such task."""
+
+    def __init__(self, *, untold: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.untold = untold
+
+    def perform(self, context: Context) -> None:
+        raise RecoveryIncomplete(self.untold)
 
 
 class NothingStuckOperator(TellingOperator):

@@ -9,7 +9,13 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from lockstep.orchestration._airflow import CronTriggerTimetable
 from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
-from lockstep.orchestration.operators import ListPipelinesOperator, NothingStuckOperator, RecoverOperator, TellOperator
+from lockstep.orchestration.operators import (
+    AllToldOperator,
+    ListPipelinesOperator,
+    NothingStuckOperator,
+    RecoverOperator,
+    TellOperator,
+)
 from lockstep.orchestration.resolving import EPOCH, PIPELINE, SINK, WORD
 
 ROUNDS_AT_ONCE = 4  #: so that one pipeline that takes long doesn't hold the others up
@@ -40,8 +46,8 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
     """List the pipelines that the ledger knows, then recover each in a task of its own. `dag_args` are Airflow's.
 
     A `recover` fails with the problems that it is left with, `nothing_stuck` with what waits for a person. `tell` has
-    assets know what nobody else got to tell them. There are no retries: the next run is one. While a `recover` takes
-    long, later runs leave its pipeline to it and do the others.
+    assets know what nobody else got to tell them, and `all_told` fails with what it couldn't. There are no retries: the
+    next run is one. While a `recover` takes long, later runs leave its pipeline to it and do the others.
     """
     require_no_dag_around("recovery_dag")
     defaults: dict[str, Any] = {"max_active_runs": ROUNDS_AT_ONCE, "catchup": False, "is_paused_upon_creation": False}
@@ -61,13 +67,19 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             doc_md="Finishes decided epochs, voids dead attempts, sweeps what nobody owns.",
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
-        recovered >> TellOperator(
+        told = TellOperator(
             task_id="tell",
             doc_md="Tells assets of what sinks show, where whoever has shown it didn't get to: recovery itself, a "
             "worker that died, a pack of which one epoch was given up.",
             trigger_rule=TriggerRule.ALL_DONE,
             max_active_tis_per_dag=1,  # or two rounds that look at the same moment would both tell
         )
+        recovered >> told
+        AllToldOperator.partial(
+            task_id="all_told",
+            doc_md="Fails where `tell` couldn't look what assets know, and says of which sinks: `tell` itself has to "
+            "succeed, or Airflow writes none of its events. Skipped where there is nothing to say.",
+        ).expand(untold=told.output)
         recovered >> NothingStuckOperator(
             task_id="nothing_stuck",
             doc_md="Fails while `lockstep status` would say that something is stuck: one sentence a pipeline, and what "
