@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.errors import OffsetsExpired, SourceRefused, SourceUnavailable
+from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, SourceUnavailable
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._end_offsets import Bound, is_finished
@@ -91,6 +91,47 @@ def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, grou
     assert ranges(accepting.latest(None, None), topic) == {"0": [0, 2]}
 
 
+@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
+def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
+    accepting: bool, topics: Topics, group: str
+) -> None:
+    """Who reads uncommitted records, or has read other partitions of the transaction, may stand there."""
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3))
+    with _open_transaction(topics, topic) as writer:
+        topics.send(topic, 0, range(2))
+        topics.cluster.commit_offsets(group, {topic: {0: 5}})
+        source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
+        with pytest.raises(SourceNotReady, match=f"is open in {topic}/0 since offset 3, before offset 5"):
+            source.latest(None, None)
+        writer.commit_transaction(30)
+    until(lambda: _first(source, topic) is not None, "the transaction is never decided")
+    assert _first(source, topic) == 5
+
+
+@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
+def test_an_offset_of_a_group_at_an_open_transaction_isnt_waited_for(
+    accepting: bool, topics: Topics, group: str
+) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3))
+    topics.cluster.commit_offsets(group, {topic: {0: 3}})
+    source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
+    with _open_transaction(topics, topic):
+        assert ranges(source.latest(None, None), topic) == {"0": [3, 3]}
+
+
+@contextmanager
+def _open_transaction(topics: Topics, topic: str) -> Iterator[Producer]:
+    """One that has a record in the topic's first partition."""
+    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic, b"open", partition=0)
+    writer.flush(30)
+    yield writer
+
+
 def _make_anew(topics: Topics, topic: str) -> None:
     delete(topics.broker, topic)
     topics.cluster.create_topic(topic, 1, {})
@@ -117,7 +158,7 @@ def test_offsets_that_an_open_transaction_commits_are_waited_for(topics: Topics,
 def _first(source: OpenKafkaSource, topic: str) -> int | None:
     try:
         return ranges(source.latest(None, None), topic)["0"][0]
-    except SourceUnavailable:
+    except (SourceUnavailable, SourceNotReady):
         return None
 
 
@@ -238,15 +279,11 @@ def test_an_end_that_lies_ahead_is_waited_for(topics: Topics) -> None:
 
 def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics: Topics) -> None:
     topic = topics.create("a", 1)
-    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
-    writer.init_transactions(30)
-    writer.begin_transaction()
-    writer.produce(topic, b"open", partition=0)
-    writer.flush(30)
-    source = topics.source(topic, end="latest")
-    first = source.latest(None, None)
-    assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 0]}, False)
-    writer.commit_transaction(30)
+    with _open_transaction(topics, topic) as writer:
+        source = topics.source(topic, end="latest")
+        first = source.latest(None, None)
+        assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 0]}, False)
+        writer.commit_transaction(30)
     until(lambda: source.is_finished(None, source.latest(first, None)), "its end is never reached")
     assert ranges(source.latest(first, None), topic) == {"0": [0, 1]}
 
