@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, SourceUnavailable
+from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, SourceUnavailable, TopicRecreated
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._end_offsets import Bound, is_finished
@@ -22,7 +22,7 @@ from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import delete, until
-from tests.sources.test_kafka_source import Topics, expire, ranges
+from tests.sources.test_kafka_source import Topics, by_pattern, expire, ranges
 
 
 @pytest.fixture
@@ -266,6 +266,110 @@ def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: To
     assert source.is_finished(first, second)
 
 
+@pytest.mark.parametrize("end", ["latest", datetime(2013, 1, 1, tzinfo=UTC)], ids=["latest", "a time"])
+@pytest.mark.parametrize("frozen", [False, True], ids=["anew", "as older versions froze it"])
+def test_a_pattern_that_finds_no_topic_at_first_finds_the_ends_later(
+    frozen: bool, end: Any, topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = by_pattern(topics, end=end)
+    first = source.latest(None, None)
+    assert (first["topics"], source.is_finished(None, first)) == ({}, False)
+    if frozen:
+        first["bound"] = {**first["bound"], "complete": True}
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3), timestamp=int(datetime(2012, 1, 1, tzinfo=UTC).timestamp() * 1000))
+    second = source.latest(first, None)
+    assert (ranges(second, topic), source.is_finished(first, second)) == ({"0": [0, 3]}, True)
+    assert caplog.text.count("there is no topic yet") == 1
+
+
+def test_an_end_of_a_topic_that_isnt_there_is_refused(topics: Topics) -> None:
+    topics.create("a", 1)
+    missing = f"{topics.prefix}-b"
+    with pytest.raises(SourceRefused, match=f"end names {missing}, which isn't there"):
+        by_pattern(topics, end={f"{topics.prefix}-a": {0: 1}, missing: {0: 1}}).latest(None, None)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bool, topics: Topics) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=3)
+    first = source.latest(None, None)
+    later = topics.create("b", 1)
+    topics.send(later, 0, range(2))
+    second = source.latest(first, None)
+    assert list(second["topics"]) == [topic]
+    if old:  # which had an empty range of it
+        known = topics.cluster.require_topic(later).id
+        second["topics"][later] = {"id": known, "partitions": {"0": [0, 0]}, "leaders": {}}
+        del second["bound"]["ids"]
+    delete(topics.broker, later)
+    source.check(first, second)
+    third = source.latest(second, None)
+    assert (ranges(third, topic), source.is_finished(second, third)) == ({"0": [6, 9]}, True)
+
+
+def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_read(topics: Topics) -> None:
+    empty, topic = topics.create("a", 1), topics.create("b", 1)
+    topics.send(topic, 0, range(3))
+    source = topics.source(empty, topic, end="latest", max_rows_per_epoch=2)
+    first = source.latest(None, None)
+    delete(topics.broker, empty)
+    source.check(None, first)
+    delete(topics.broker, topic)
+    with pytest.raises(TopicRecreated, match=f"{topic} is gone"):
+        source.check(None, first)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topics: Topics) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(5))
+    source = topics.source(topic, end="latest", max_rows_per_epoch=3)
+    first = source.latest(None, None)
+    if old:
+        del first["bound"]["ids"]
+    _make_anew(topics, topic)
+    topics.send(topic, 0, range(9))
+    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and made anew"):
+        source.latest(first, None)
+    accepting = topics.source(topic, end="latest", accept_loss=topic)
+    second = accepting.latest(first, None)
+    assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:
+    lost, topic = topics.create("a", 1), topics.create("b", 1)
+    for one in (lost, topic):
+        topics.send(one, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
+    first = source.latest(None, None)
+    delete(topics.broker, lost)
+    second = by_pattern(topics, end="latest", max_rows_per_epoch=4, accept_loss=lost).latest(first, None)
+    assert list(second["topics"]) == [topic]
+    if old:  # which kept its ends
+        second["bound"] = {key: value for key, value in first["bound"].items() if key != "ids"}
+    topics.cluster.create_topic(lost, 1, {})
+    topics.send(lost, 0, range(3))
+    third = source.latest(second, None)
+    assert list(third["topics"]) == [topic]
+    assert source.is_finished(second, third)
+
+
+def test_a_topic_whose_end_is_known_is_missed_though_no_range_of_it_is(topics: Topics) -> None:
+    lost, topic = topics.create("a", 1), topics.create("b", 1)
+    for one in (lost, topic):
+        topics.send(one, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
+    first = source.latest(None, None)
+    del first["topics"][lost]
+    _make_anew(topics, lost)
+    with pytest.raises(TopicRecreated, match=f"{lost} was deleted and made anew"):
+        source.latest(first, None)
+
+
 def test_an_end_that_lies_ahead_is_waited_for(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(2))
@@ -353,7 +457,7 @@ _SIZES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0,
 @given(_SIZES)
 def test_a_range_is_clipped_at_the_end_and_nowhere_else(sizes: list[tuple[int, int, int]]) -> None:
     whole = TopicRange("1", {number: (first, first + size) for number, (first, size, _) in enumerate(sizes)})
-    bound = Bound({}, {"t": {number: end for number, (_, _, end) in enumerate(sizes)}}, complete=True)
+    bound = Bound({}, {"t": {number: end for number, (_, _, end) in enumerate(sizes)}}, {"t": "1"}, complete=True)
     clipped = bound.clip("t", whole)
     for number, (first, end) in clipped.partitions.items():
         most = bound.offsets["t"][number]
