@@ -187,7 +187,7 @@ class CursorKafkaSource(OpenKafkaSource):
         def is_needed(name: str) -> bool:
             return name not in done and not (found and found.leaves_out(name))
 
-        known = {(name, last.id) for name, last in before.items()} | set(found.ids.items() if found else ())
+        known = {(name, last.id) for name, last in before.items()} | set((found.ids if found else {}).items())
         for name, id in sorted(known):
             if self._includes(name) and is_needed(name) and name not in self.accept_loss:
                 require_same_topic(self.cluster.who.name, name, id, self.cluster.topic(name))
