@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.errors import OffsetsExpired, SourceRefused, SourceUnavailable
+from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, SourceUnavailable, TopicRecreated
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._end_offsets import Bound, is_finished
@@ -22,7 +22,7 @@ from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import delete, until
-from tests.sources.test_kafka_source import Topics, expire, ranges
+from tests.sources.test_kafka_source import Topics, by_pattern, expire, ranges
 
 
 @pytest.fixture
@@ -91,6 +91,47 @@ def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, grou
     assert ranges(accepting.latest(None, None), topic) == {"0": [0, 2]}
 
 
+@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
+def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
+    accepting: bool, topics: Topics, group: str
+) -> None:
+    """Who reads uncommitted records, or has read other partitions of the transaction, may stand there."""
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3))
+    with _open_transaction(topics, topic) as writer:
+        topics.send(topic, 0, range(2))
+        topics.cluster.commit_offsets(group, {topic: {0: 5}})
+        source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
+        with pytest.raises(SourceNotReady, match=f"is open in {topic}/0 since offset 3, before offset 5"):
+            source.latest(None, None)
+        writer.commit_transaction(30)
+    until(lambda: _first(source, topic) is not None, "the transaction is never decided")
+    assert _first(source, topic) == 5
+
+
+@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
+def test_an_offset_of_a_group_at_an_open_transaction_isnt_waited_for(
+    accepting: bool, topics: Topics, group: str
+) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3))
+    topics.cluster.commit_offsets(group, {topic: {0: 3}})
+    source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
+    with _open_transaction(topics, topic):
+        assert ranges(source.latest(None, None), topic) == {"0": [3, 3]}
+
+
+@contextmanager
+def _open_transaction(topics: Topics, topic: str) -> Iterator[Producer]:
+    """One that has a record in the topic's first partition."""
+    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic, b"open", partition=0)
+    writer.flush(30)
+    yield writer
+
+
 def _make_anew(topics: Topics, topic: str) -> None:
     delete(topics.broker, topic)
     topics.cluster.create_topic(topic, 1, {})
@@ -117,7 +158,7 @@ def test_offsets_that_an_open_transaction_commits_are_waited_for(topics: Topics,
 def _first(source: OpenKafkaSource, topic: str) -> int | None:
     try:
         return ranges(source.latest(None, None), topic)["0"][0]
-    except SourceUnavailable:
+    except (SourceUnavailable, SourceNotReady):
         return None
 
 
@@ -225,6 +266,110 @@ def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: To
     assert source.is_finished(first, second)
 
 
+@pytest.mark.parametrize("end", ["latest", datetime(2013, 1, 1, tzinfo=UTC)], ids=["latest", "a time"])
+@pytest.mark.parametrize("frozen", [False, True], ids=["anew", "as older versions froze it"])
+def test_a_pattern_that_finds_no_topic_at_first_finds_the_ends_later(
+    frozen: bool, end: Any, topics: Topics, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = by_pattern(topics, end=end)
+    first = source.latest(None, None)
+    assert (first["topics"], source.is_finished(None, first)) == ({}, False)
+    if frozen:
+        first["bound"] = {**first["bound"], "complete": True}
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(3), timestamp=int(datetime(2012, 1, 1, tzinfo=UTC).timestamp() * 1000))
+    second = source.latest(first, None)
+    assert (ranges(second, topic), source.is_finished(first, second)) == ({"0": [0, 3]}, True)
+    assert caplog.text.count("there is no topic yet") == 1
+
+
+def test_an_end_of_a_topic_that_isnt_there_is_refused(topics: Topics) -> None:
+    topics.create("a", 1)
+    missing = f"{topics.prefix}-b"
+    with pytest.raises(SourceRefused, match=f"end names {missing}, which isn't there"):
+        by_pattern(topics, end={f"{topics.prefix}-a": {0: 1}, missing: {0: 1}}).latest(None, None)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bool, topics: Topics) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=3)
+    first = source.latest(None, None)
+    later = topics.create("b", 1)
+    topics.send(later, 0, range(2))
+    second = source.latest(first, None)
+    assert list(second["topics"]) == [topic]
+    if old:  # which had an empty range of it
+        known = topics.cluster.require_topic(later).id
+        second["topics"][later] = {"id": known, "partitions": {"0": [0, 0]}, "leaders": {}}
+        del second["bound"]["ids"]
+    delete(topics.broker, later)
+    source.check(first, second)
+    third = source.latest(second, None)
+    assert (ranges(third, topic), source.is_finished(second, third)) == ({"0": [6, 9]}, True)
+
+
+def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_read(topics: Topics) -> None:
+    empty, topic = topics.create("a", 1), topics.create("b", 1)
+    topics.send(topic, 0, range(3))
+    source = topics.source(empty, topic, end="latest", max_rows_per_epoch=2)
+    first = source.latest(None, None)
+    delete(topics.broker, empty)
+    source.check(None, first)
+    delete(topics.broker, topic)
+    with pytest.raises(TopicRecreated, match=f"{topic} is gone"):
+        source.check(None, first)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topics: Topics) -> None:
+    topic = topics.create("a", 1)
+    topics.send(topic, 0, range(5))
+    source = topics.source(topic, end="latest", max_rows_per_epoch=3)
+    first = source.latest(None, None)
+    if old:
+        del first["bound"]["ids"]
+    _make_anew(topics, topic)
+    topics.send(topic, 0, range(9))
+    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and made anew"):
+        source.latest(first, None)
+    accepting = topics.source(topic, end="latest", accept_loss=topic)
+    second = accepting.latest(first, None)
+    assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
+def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:
+    lost, topic = topics.create("a", 1), topics.create("b", 1)
+    for one in (lost, topic):
+        topics.send(one, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
+    first = source.latest(None, None)
+    delete(topics.broker, lost)
+    second = by_pattern(topics, end="latest", max_rows_per_epoch=4, accept_loss=lost).latest(first, None)
+    assert list(second["topics"]) == [topic]
+    if old:  # which kept its ends
+        second["bound"] = {key: value for key, value in first["bound"].items() if key != "ids"}
+    topics.cluster.create_topic(lost, 1, {})
+    topics.send(lost, 0, range(3))
+    third = source.latest(second, None)
+    assert list(third["topics"]) == [topic]
+    assert source.is_finished(second, third)
+
+
+def test_a_topic_whose_end_is_known_is_missed_though_no_range_of_it_is(topics: Topics) -> None:
+    lost, topic = topics.create("a", 1), topics.create("b", 1)
+    for one in (lost, topic):
+        topics.send(one, 0, range(9))
+    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
+    first = source.latest(None, None)
+    del first["topics"][lost]
+    _make_anew(topics, lost)
+    with pytest.raises(TopicRecreated, match=f"{lost} was deleted and made anew"):
+        source.latest(first, None)
+
+
 def test_an_end_that_lies_ahead_is_waited_for(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(2))
@@ -238,15 +383,11 @@ def test_an_end_that_lies_ahead_is_waited_for(topics: Topics) -> None:
 
 def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics: Topics) -> None:
     topic = topics.create("a", 1)
-    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
-    writer.init_transactions(30)
-    writer.begin_transaction()
-    writer.produce(topic, b"open", partition=0)
-    writer.flush(30)
-    source = topics.source(topic, end="latest")
-    first = source.latest(None, None)
-    assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 0]}, False)
-    writer.commit_transaction(30)
+    with _open_transaction(topics, topic) as writer:
+        source = topics.source(topic, end="latest")
+        first = source.latest(None, None)
+        assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 0]}, False)
+        writer.commit_transaction(30)
     until(lambda: source.is_finished(None, source.latest(first, None)), "its end is never reached")
     assert ranges(source.latest(first, None), topic) == {"0": [0, 1]}
 
@@ -316,7 +457,7 @@ _SIZES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0,
 @given(_SIZES)
 def test_a_range_is_clipped_at_the_end_and_nowhere_else(sizes: list[tuple[int, int, int]]) -> None:
     whole = TopicRange("1", {number: (first, first + size) for number, (first, size, _) in enumerate(sizes)})
-    bound = Bound({}, {"t": {number: end for number, (_, _, end) in enumerate(sizes)}}, complete=True)
+    bound = Bound({}, {"t": {number: end for number, (_, _, end) in enumerate(sizes)}}, {"t": "1"}, complete=True)
     clipped = bound.clip("t", whole)
     for number, (first, end) in clipped.partitions.items():
         most = bound.offsets["t"][number]

@@ -287,16 +287,16 @@ def test_a_topic_that_was_made_anew_is_named(topics: Topics) -> None:
 
 def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None:
     gone, stays = topics.create("a", 1), topics.create("b", 1)
-    source = _by_pattern(topics)
+    source = by_pattern(topics)
     first = source.latest(None, None)
     delete(topics.broker, gone)
     with pytest.raises(TopicRecreated, match=f"{gone} is gone"):
         source.latest(first, None)
-    accepting = _by_pattern(topics, accept_loss=(gone,))
+    accepting = by_pattern(topics, accept_loss=(gone,))
     assert list(accepting.latest(first, None)["topics"]) == [stays]
 
 
-def _by_pattern(topics: Topics, **more: Any) -> OpenKafkaSource:
+def by_pattern(topics: Topics, **more: Any) -> OpenKafkaSource:
     return opened(KafkaSource(pattern=f"{topics.prefix}-.*", connection="kafka", **more), topics.broker)
 
 

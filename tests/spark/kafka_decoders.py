@@ -6,10 +6,16 @@ import struct
 from typing import Any
 
 
+class NoSchema(Exception):
+    """As a client's own."""
+
+
 def decode(data: bytes) -> Any:
     """Raises whatever happens to it."""
     if data == b"away":
         raise ConnectionError("the service of schemas is away")
+    if data == b"away for a client":
+        raise NoSchema("the service of schemas is away") from ConnectionError("refused")
     if data == b"nothing":
         return None
     name = data[8:].decode()

@@ -79,6 +79,126 @@ def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
     }
 
 
+PERSON = {"type": "record", "name": "Person", "fields": [{"name": "name", "type": "string", "default": "?"}]}
+ROBOT = {**PERSON, "name": "Robot"}
+KIND = {"type": "enum", "name": "Kind", "symbols": ["A", "B"], "default": "A"}
+NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"], "default": None}]}
+BY = {"name": "by", "type": ["null", PERSON], "default": None}
+ALSO = {"name": "also", "type": {"type": "array", "items": "Person"}, "default": []}
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "com.shop",
+    "aliases": ["Purchase", "com.old.Order"],
+    "fields": [{**ID, "default": -1}, BY, ALSO, {"name": "kind", "type": KIND, "default": "A"}],
+}
+Order = tuple[int, str | None, list[str], str]
+
+
+def order(*fields: Any, name: str = "com.shop.Order") -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+def of(name: str, type: Any) -> dict[str, Any]:
+    return {"name": name, "type": type}
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+NOTHING: Order = (-1, None, [], "A")
+ONE_ORDER: Order = (1, None, [], "A")
+#: A writer's schema, and what its bytes are for the reader of ORDER: None if they aren't one.
+WRITTEN: list[tuple[Any, dict[bytes, Order | None]]] = [
+    (order(ID), {b"\x02": ONE_ORDER}),
+    ({**order(ID), "name": "Order", "namespace": "com.shop"}, {b"\x02": ONE_ORDER}),
+    (order(ID, name="com.shop.Purchase"), {b"\x02": ONE_ORDER}),  # by aliases
+    (order(ID, name="com.old.Order"), {b"\x02": ONE_ORDER}),
+    (order(name="com.shop.Order"), {b"": NOTHING}),
+    (order(ID, name="com.shop.Refund"), {b"\x02": None}),
+    (order(ID, name="com.new.Order"), {b"\x02": None}),
+    (order(ID, name="Order"), {b"\x02": None}),
+    (order(of("amount", "long"), name="com.shop.Refund"), {b"\x02": None}),  # nothing but defaults
+    ("long", {b"\x02": None}),
+    (["null", order(ID)], {b"\x00": None, b"\x02\x02": None}),
+    # in a field, in a union, in an array
+    (order(of("by", PERSON)), {b"\x02a": (-1, "a", [], "A")}),
+    (order(of("by", ROBOT)), {b"\x02a": None}),
+    (
+        order(of("by", ["null", PERSON, ROBOT])),
+        {b"\x00": NOTHING, b"\x02\x02a": (-1, "a", [], "A"), b"\x04\x02a": None},
+    ),
+    (order(of("also", array(ROBOT))), {b"\x00": NOTHING, b"\x02\x02a\x00": None}),
+    (order(of("by", ["null", "string"])), {b"\x00": NOTHING, b"\x02\x02a": None}),
+    (order(of("kind", KIND)), {b"\x02": (-1, None, [], "B")}),
+    (order(of("kind", {**KIND, "namespace": "com.old"})), {b"\x02": None}),
+    # one type in several places, some of which nobody reads
+    (order(of("by", PERSON), of("also", array("Person"))), {b"\x02a\x02\x02b\x00": (-1, "a", ["b"], "A")}),
+    (order(of("x", PERSON), of("by", "Person"), of("y", "Person")), {b"\x02x\x02a\x02y": (-1, "a", [], "A")}),
+    (
+        order(of("x", ROBOT), of("by", ["null", "Robot"]), ID),
+        {b"\x02x\x00\x02": ONE_ORDER, b"\x02x\x02\x02a\x02": None},
+    ),
+    (order(of("x", NODE), ID), {b"\x02\x02\x00\x02": ONE_ORDER}),
+    (order({**of("by", ROBOT), "default": {"name": "x"}}, {**ID, "aliases": ["x"]}), {b"\x02a\x02": None}),
+]
+
+
+def test_a_record_of_another_name_is_none_of_the_readers_wherever_it_stands(
+    topics: Topics, registry: Registry, session: SparkSession
+) -> None:
+    """Avro itself compares no names of records, and a reader whose fields have defaults takes any."""
+    topic = topics.create("a", 1)
+    expected: list[Order | None] = []
+    for number, (schema, values) in enumerate(WRITTEN):
+        registry.register(f"{topic}-value", number, json.dumps(schema))
+        topics.send_raw(topic, [{"value": written(number, body)} for body in values])
+        expected += values.values()
+    source = opened(topics, registry, topic, value="avro", value_schema=json.dumps(ORDER))
+    records = source.read_records(session, None, source.latest(None, None))
+    found: list[Order | None] = [None] * len(expected)
+    for row in records.good().collect():
+        id, by, also, kind = row.value
+        found[row.offset] = (id, by and by.name, [one.name for one in also], kind)
+    assert found == expected
+    told = {row.why for row in records.bad().collect()}
+    others = ("com.shop.Refund", "com.new.Order", "Order", "long", "union")
+    assert told == {None, *(f"the value is a {one}, and not com.shop.Order" for one in others)}
+
+
+@pytest.mark.parametrize("space", ["", "com.shop"])
+def test_names_are_those_of_the_namespace_that_they_stand_in(
+    space: str, topics: Topics, registry: Registry, session: SparkSession
+) -> None:
+    topic = topics.create("a", 1)
+    kind = {**KIND, "namespace": ""}
+    inner = {"type": "record", "name": "com.x.Inner", "fields": [of("kind", kind), of("other", PERSON)]}
+    mine = {**order(of("inner", inner), of("kind", "Kind"), of("other", "com.x.Person")), "name": "Order"}
+    reader = {**mine, "namespace": space}
+    registry.register(f"{topic}-value", 7, json.dumps(reader))
+    registry.register(f"{topic}-value", 8, json.dumps({**mine, "namespace": "com.else"}))
+    topics.send_raw(topic, [{"value": written(id, b"\x02\x02a\x00\x02b")} for id in (7, 8)])
+    source = opened(topics, registry, topic, value="avro", value_schema=json.dumps(reader))
+    records = source.read_records(session, None, source.latest(None, None))
+    assert [row.value for row in records.good().collect()] == [(("B", ("a",)), "A", ("b",))]
+    assert records.bad().count() == 1
+
+
+def test_a_record_of_two_types_that_an_alias_has_for_one_is_that_one(
+    topics: Topics, registry: Registry, session: SparkSession
+) -> None:
+    topic = topics.create("a", 1)
+    person = {**PERSON, "aliases": ["Human"]}
+    two = order(of("a", PERSON), of("b", {**PERSON, "name": "Human"}), of("c", "Human"))
+    registry.register(f"{topic}-value", 7, json.dumps(two))
+    topics.send_raw(topic, [{"value": written(7, b"\x02a\x02b\x02c")}])
+    reader = order(of("a", person), of("b", "Person"), of("c", "Person"))
+    source = opened(topics, registry, topic, value="avro", value_schema=json.dumps(reader))
+    records = source.read_records(session, None, source.latest(None, None))
+    assert [row.value for row in records.good().collect()] == [(("a",), ("b",), ("c",))]
+
+
 def test_subjects_may_be_named_and_schemas_be_of_single_values(
     topics: Topics, registry: Registry, session: SparkSession
 ) -> None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import errno
+import gzip
+import lzma
 import math
-from collections.abc import Mapping
+import socket
+import ssl
+import zlib
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -113,13 +120,114 @@ def test_each_record_is_judged_alone(kinds: list[str]) -> None:
     assert not any("stands in the record" in str(one["why"]) for one in found)
 
 
-@pytest.mark.parametrize("error", [ConnectionError, TimeoutError, MemoryError, ImportError])
-def test_errors_of_the_system_are_nobodys_bad_record(error: type[Exception]) -> None:
+class ClientError(Exception):
+    """As a client's own, which knows nothing of Python's."""
+
+
+class FileError(OSError):
+    """As somebody's own, of whom nobody knows what it says."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConnectionError(),
+        TimeoutError(),
+        MemoryError(),
+        ImportError(),
+        FileNotFoundError(errno.ENOENT, "no such file"),
+        OSError(errno.EIO, "input or output"),
+        FileError("whatever it is"),
+        socket.gaierror(socket.EAI_AGAIN, "try again"),
+    ],
+    ids=repr,
+)
+def test_errors_of_the_system_are_nobodys_bad_record(error: Exception) -> None:
     def function(data: bytes) -> Any:
         raise error
 
-    with pytest.raises(error):
+    with pytest.raises(type(error)):
         _decode([b"x"], "f", function, TYPE)
+
+
+def _from(error: Exception) -> NoReturn:
+    raise ClientError("what stands in the record") from error
+
+
+def _while_handling(error: Exception) -> NoReturn:
+    try:
+        raise error
+    except Exception:
+        raise ClientError("what stands in the record")  # noqa: B904
+
+
+def _from_none(error: Exception) -> NoReturn:
+    try:
+        raise error
+    except Exception:
+        raise ClientError("what stands in the record") from None
+
+
+def _twice(error: Exception) -> NoReturn:
+    try:
+        _from(error)
+    except ClientError:
+        raise ValueError("what stands in the record")  # noqa: B904
+
+
+def _in_a_group(error: Exception) -> NoReturn:
+    raise ClientError("what stands in the record") from ExceptionGroup("all addresses", [KeyError(), error])
+
+
+BROKEN = [
+    ConnectionRefusedError(errno.ECONNREFUSED, "refused"),
+    TimeoutError("timed out"),
+    socket.gaierror(socket.EAI_AGAIN, "try again"),
+    ssl.SSLError("the handshake"),
+    OSError(errno.ENETUNREACH, "unreachable"),
+]
+
+
+@pytest.mark.parametrize("wrapped", [_from, _while_handling, _from_none, _twice, _in_a_group])
+@pytest.mark.parametrize("error", BROKEN, ids=repr)
+def test_a_broken_connection_is_nobodys_bad_record_whatever_a_client_makes_of_it(
+    error: Exception, wrapped: Callable[[Exception], NoReturn]
+) -> None:
+    with pytest.raises((ClientError, ValueError)):
+        _decode([b"x"], "f", lambda data: wrapped(error), TYPE)
+
+
+@pytest.mark.parametrize("wrapped", [_from, _while_handling])
+@pytest.mark.parametrize("error", [KeyError(), FileNotFoundError(errno.ENOENT, "no such schema"), OSError()], ids=repr)
+def test_what_a_function_tells_of_the_record_is_believed(
+    error: Exception, wrapped: Callable[[Exception], NoReturn]
+) -> None:
+    found = _decode([b"x"], "f", lambda data: wrapped(error), TYPE).to_pylist()
+    assert found == [{"found": None, "why": "f raised ClientError"}]
+
+
+def test_errors_that_came_of_each_other_have_an_end() -> None:
+    one, other = ClientError(), ClientError()
+    one.__cause__, other.__cause__ = other, one
+
+    def function(data: bytes) -> Any:
+        raise one
+
+    assert _decode([b"x"], "f", function, TYPE).to_pylist() == [{"found": None, "why": "f raised ClientError"}]
+
+
+@pytest.mark.parametrize("compression", [gzip, bz2, lzma, zlib])
+def test_what_cant_be_decompressed_is_malformed(compression: Any) -> None:
+    """Python's decompressors raise an OSError, among others, for what isn't theirs."""
+    whole = compression.compress(b"1" * 999)
+
+    def function(data: bytes) -> Any:
+        return {"n": len(compression.decompress(data))}
+
+    given = [whole, b"neither", whole[:-9], whole[:9] + b"xxx" + whole[12:], whole + b"more"]
+    found = _decode(given, "f", function, TYPE).to_pylist()
+    assert found[0] == {"found": row(n=999), "why": None}
+    assert [one["found"] for one in found[1:4]] == [None] * 3
 
 
 @pytest.mark.parametrize("reference", ["no.such.module:f", "json:no_such_function", "json:__name__"])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import socket
+import ssl
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from gzip import BadGzipFile
 from math import inf
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,14 +29,13 @@ from lockstep.spark._pyspark import to_arrow_schema
 from lockstep.spark.partitions import ship
 
 FOUND, WHY = "found", "why"
-#: What says nothing of the record: the task fails, and is tried again.
-_NOT_THE_RECORDS = (OSError, MemoryError, ImportError)
 
 
 @dataclass(frozen=True)
 class Decoder:
     """`function` gives what stands in the bytes of `column`: a mapping by the columns of `schema`, Spark DDL, or None
-    for nothing; whatever it raises says that they are malformed, but for errors of the system."""
+    for nothing; whatever it raises says that they are malformed, but for errors of the system, see
+    `_says_nothing_of_the_record`."""
 
     column: str
     into: str
@@ -146,11 +149,56 @@ def _call(value: bytes, name: str, function: Callable[[bytes], Any]) -> tuple[di
         found = function(value)
         if found is None or isinstance(found, Mapping):
             return (None if found is None else dict(found)), None
-    except _NOT_THE_RECORDS:
-        raise
     except Exception as error:  # whatever somebody's code raises; its text may have the record in it
+        if _says_nothing_of_the_record(error):
+            raise
         return None, f"{name} raised {error.__class__.__name__}"
     return None, f"{name} gave a {found.__class__.__name__}, and no mapping"
+
+
+#: Of connections and timeouts. `ssl` and `socket` have kinds of their own, and some come by their number alone.
+_OF_CONNECTIONS = (ConnectionError, TimeoutError, ssl.SSLError, socket.gaierror, socket.herror)
+_NUMBERS_OF_CONNECTIONS = frozenset(
+    {
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT),
+        *(errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.EMFILE, errno.ENFILE),
+    }
+)
+
+
+def _says_nothing_of_the_record(error: BaseException) -> bool:
+    """Whether the task has to fail, and be tried again: the same bytes may be decoded well then.
+
+    So it is where the system failed the function itself; and where any error that this one came of is a connection's or
+    a timeout, whatever a client made of it.
+    """
+    if isinstance(error, MemoryError | ImportError) or (isinstance(error, OSError) and not _is_of_data(error)):
+        return True
+    return any(_is_of_connection(one) for one in _causes(error))
+
+
+def _is_of_data(error: OSError) -> bool:
+    """As Python's decompressors raise it: without a number, which calls of the system give, and of no kind that
+    somebody else has made of it, who may mean anything."""
+    return isinstance(error, BadGzipFile) or (type(error) is OSError and error.errno is None)
+
+
+def _is_of_connection(error: BaseException) -> bool:
+    return isinstance(error, _OF_CONNECTIONS) or (isinstance(error, OSError) and error.errno in _NUMBERS_OF_CONNECTIONS)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and those that it came of: what was being handled counts, too, as many clients say no `from`, or
+    `from None`."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
 
 
 def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:

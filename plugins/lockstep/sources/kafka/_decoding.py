@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._decimals import Decimals
+from lockstep.sources.kafka._avro_names import of_another_type, telling_names
 from lockstep.sources.records import BAD
 
 #: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
@@ -92,7 +94,7 @@ class Decoding:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
             case Encoding.AVRO:
-                return self._registered_sql(self.writers or {})
+                return self._registered_sql
             case Encoding.FUNCTION:
                 return f"{self.given}.found"
 
@@ -113,14 +115,22 @@ class Decoding:
             case Encoding.FUNCTION:
                 return f"({self.given}.why IS NOT NULL)"
 
-    def _registered_sql(self, writers: Mapping[int, str]) -> str:
+    @cached_property
+    def _others(self) -> dict[int, str]:
+        """The writers' schemas that are of another type than the reader's, by id: of what, in words."""
+        found = {id: of_another_type(writer, self.schema) for id, writer in (self.writers or {}).items()}
+        return {id: told for id, told in found.items() if told is not None}
+
+    @property
+    def _registered_sql(self) -> str:
         """By the writer's schema, which the prefix names, as the reader's schema has it."""
+        alike = {id: writer for id, writer in (self.writers or {}).items() if id not in self._others}
         reader = literal(_ended(self.schema))
         options = f"map('mode', 'PERMISSIVE', 'avroSchema', {reader})"
         body = f"concat(substring({self.column}, {_PREFIX + 1}), unhex({self._hash}))"
         cases = "".join(
-            f"WHEN '{_prefix(id)}' THEN from_avro({body}, {literal(_ended(writer))}, {options}) "
-            for id, writer in sorted(writers.items())
+            f"WHEN '{_prefix(id)}' THEN from_avro({body}, {literal(_ended(written))}, {options}) "
+            for id, written in sorted((id, telling_names(writer, self.schema)) for id, writer in alike.items())
         )
         nothing = f"from_avro(CAST(NULL AS BINARY), {reader}, map('mode', 'PERMISSIVE'))"
         return f"CASE {self._found_prefix} {cases}ELSE {nothing} END" if cases else nothing
@@ -134,7 +144,11 @@ class Decoding:
             return None
         known = ", ".join(f"'{_prefix(id)}'" for id in sorted(self.writers)) or "''"
         told = f"the {self.column} names no schema that the registry has for it"
-        return f"CASE WHEN {self._found_prefix} NOT IN ({known}) THEN '{told}' END"
+        others = "".join(
+            f"WHEN {self._found_prefix} = '{_prefix(id)}' THEN {literal(f'the {self.column} is a {found}')} "
+            for id, found in sorted(self._others.items())
+        )
+        return f"CASE WHEN {self._found_prefix} NOT IN ({known}) THEN '{told}' {others}END"
 
     @property
     def _found_prefix(self) -> str:

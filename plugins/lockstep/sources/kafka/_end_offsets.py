@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, left_topics,
 from lockstep.sources.kafka._start_offsets import check_place, time_as_json
 
 End = str | datetime | Mapping[str, Mapping[int, int]]
+_log = logging.getLogger(__name__)
 
 
 def check_end(where: str, end: End | None, topics: Collection[str], *, by_interval: bool) -> None:
@@ -29,11 +31,13 @@ def check_end(where: str, end: End | None, topics: Collection[str], *, by_interv
 class Bound:
     """The ends that were found so far: topic → partition → the offset behind the last record that is read.
 
-    `of`: what they were made of. `complete`: nothing is looked for any more; what isn't named then isn't read.
+    `of`: what they were made of. `ids`: of the topics whose offsets these are, as they were then. `complete`: nothing
+    is looked for any more; what isn't named then isn't read.
     """
 
     of: Json
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
 
     @classmethod
@@ -41,12 +45,24 @@ class Bound:
         """The one that was frozen with a position."""
         if (found := position.get("bound")) is None:
             return None
-        offsets = {name: {int(n): end for n, end in ends.items()} for name, ends in found["offsets"].items()}
-        return cls(found["of"], offsets, found["complete"])
+        ranges = left_topics(position) | ranges_of(position)  # older plans have the ids nowhere else
+        ids = found.get("ids", {name: range.id for name, range in ranges.items() if name in found["offsets"]})
+        ends = {name: found["offsets"][name] for name in ids}
+        offsets = {name: {int(number): end for number, end in one.items()} for name, one in ends.items()}
+        return cls(found["of"], offsets, ids, found["complete"])
 
     def to_json(self) -> Json:
         offsets = {name: {str(n): end for n, end in ends.items()} for name, ends in sorted(self.offsets.items())}
-        return {"of": self.of, "offsets": offsets, "complete": self.complete}
+        return {"of": self.of, "offsets": offsets, "ids": dict(sorted(self.ids.items())), "complete": self.complete}
+
+    def without(self, names: Collection[str]) -> Bound:
+        """Without the ends of these topics."""
+        offsets = {name: ends for name, ends in self.offsets.items() if name not in names}
+        return replace(self, offsets=offsets, ids={name: id for name, id in self.ids.items() if name not in names})
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether nothing of a topic is read by any epoch."""
+        return self.complete and name not in self.offsets
 
     def clip(self, name: str, range: TopicRange) -> TopicRange:
         """What of a topic's range is before its ends."""
@@ -59,10 +75,8 @@ class Bound:
 
     def is_reached(self, name: str, range: TopicRange) -> bool:
         """Whether nothing of a topic is left that has been read up to the range's end."""
-        ends = self.offsets.get(name)
-        if not self.complete or ends is None:
-            return False
-        return all(range.ends.get(number, -1) >= end for number, end in ends.items())
+        ends = self.offsets.get(name, {})
+        return self.complete and all(range.ends.get(number, -1) >= end for number, end in ends.items())
 
 
 def is_finished(position: Position) -> bool:
@@ -88,22 +102,39 @@ class Ending:
         return json.loads(json.dumps({"end": end, **self.selection}))
 
     def bound_before(self, position: Position | None) -> Bound:
-        """Those that earlier epochs found, if they were made of the same."""
+        """Those that earlier epochs found, if they were made of the same, and are of any topic."""
         found = Bound.of_position(position) if position is not None else None
-        return found if found is not None and found.of == self.of else Bound(self.of)
+        return found if found is not None and found.of == self.of and found.offsets else Bound(self.of)
 
     def find(self, cluster: Cluster, topics: Iterable[TopicBounds], before: Bound) -> Bound:
-        """The ends of these topics, as far as they can be told now. Once found they stay.
+        """The ends of these topics, as far as they can be told now. Once found they stay. As long as there is no topic,
+        there are none: a pattern may find one later.
 
-        Raises `SourceRefused` for a partition of which `end` should say something, and doesn't.
+        Raises `SourceRefused` for a partition of which `end` should say something, and doesn't, and for a topic of
+        which it says something, and that isn't there.
         """
-        if before.complete:
-            return before
+        looked_for = [one for one in topics if not before.complete or one.topic.name not in before.offsets]
+        ids = {one.topic.name: one.topic.id for one in looked_for}
+        over = True
         if isinstance(self.end, datetime):
             over = datetime.now(UTC) >= self.end + self.settle
-            found = {one.topic.name: self._at_time(cluster, one, self.end, before, over=over) for one in topics}
-            return replace(before, offsets={**before.offsets, **found}, complete=over)
-        return replace(before, offsets={one.topic.name: self._now(cluster, one) for one in topics}, complete=True)
+            found = {one.topic.name: self._at_time(cluster, one, self.end, before, over=over) for one in looked_for}
+        else:
+            if not before.complete:
+                self._require_topics(cluster, ids)
+            found = {one.topic.name: self._now(cluster, one) for one in looked_for}
+        offsets = {**before.offsets, **found}
+        if not offsets:
+            _log.warning("%s: there is no topic yet that could have an end: later epochs look again", cluster.who.name)
+        complete = before.complete or (over and bool(offsets))
+        return replace(before, offsets=offsets, ids={**before.ids, **ids}, complete=complete)
+
+    def _require_topics(self, cluster: Cluster, found: Collection[str]) -> None:
+        if isinstance(self.end, Mapping) and (absent := sorted(set(self.end) - set(found))):
+            raise SourceRefused(
+                f"{cluster.who.name}: end names {', '.join(absent)}, which isn't there, or isn't what the pattern "
+                "means: create it, or leave it out of end"
+            )
 
     def _now(self, cluster: Cluster, bounds: TopicBounds) -> Mapping[int, int]:
         name = bounds.topic.name

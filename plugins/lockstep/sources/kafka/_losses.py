@@ -71,14 +71,17 @@ def _cuts(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> dict[int,
 def resume_offsets(cluster: Cluster, last: TopicRange, bounds: TopicBounds) -> dict[int, int]:
     """Where a topic goes on whose loss is accepted: at its end, else where it was cut, else at its oldest record.
 
-    Partitions that aren't named go on at their oldest record.
+    Partitions that aren't named go on at their oldest record. Raises `SourceNotReady` for an offset that is there, and
+    behind an open transaction.
     """
     if last.id != bounds.topic.id:
         return {}
     cuts, offsets = _cuts(cluster, last, bounds), {}
     for number, end in last.ends.items():
-        oldest, stable = bounds.partitions.get(number, (0, 0))
         cut = cuts[number].offset if number in cuts else end
-        if cut is not None and oldest <= cut <= stable:
+        if number in bounds.partitions and cut is not None and bounds.partitions[number][0] <= cut:
             offsets[number] = cut
+    newest = cluster.ends(bounds.topic.name, offsets)
+    offsets = {number: offset for number, offset in offsets.items() if offset <= newest[number]}
+    bounds.require_decided(cluster.who.name, offsets)
     return offsets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -65,20 +65,22 @@ class OpenKafkaSource(OpenRecordSource):
     def _includes(self, name: str) -> bool:
         return name in self.topics if self.pattern is None else re.fullmatch(self.pattern, name) is not None
 
-    def _look_up(self, but: Collection[str] = ()) -> Iterator[Topic]:
-        """The topics that are there. Raises `SourceRefused` for a name that the cluster doesn't have. `but`: those that
-        nobody needs."""
+    def _look_up(self, is_needed: Callable[[str], bool] = lambda name: True) -> Iterator[Topic]:
+        """The topics that are there, and needed. Raises `SourceRefused` for a name that the cluster doesn't have."""
         if self.pattern is None:
-            yield from (self.cluster.require_topic(name) for name in self.topics if name not in but)
+            yield from (self.cluster.require_topic(name) for name in self.topics if is_needed(name))
             return
         for name in self.cluster.topics():
-            if name not in but and self._includes(name) and (topic := self.cluster.topic(name)):
+            if is_needed(name) and self._includes(name) and (topic := self.cluster.topic(name)):
                 yield topic
 
     # --- reading ---
 
     def check(self, start: Position | None, end: Position) -> None:
+        bound = Bound.of_position(end)
         for name, range in ranges_of(end).items():
+            if bound and not range.offsets and bound.is_reached(name, range):
+                continue  # nothing of it is read, by this epoch or a later one: it may be gone
             topic = require_same_topic(self.cluster.who.name, name, range.id, self.cluster.topic(name))
             require_whole(self.cluster, range, TopicBounds.of(self.cluster, topic))
 
@@ -156,8 +158,10 @@ class CursorKafkaSource(OpenKafkaSource):
         id = self.cluster.id()
         before = self._ends_before(id, start)
         done = {name for name, last in before.items() if found and found.is_reached(name, last)}
-        topics = self._topics(before, done)
-        bound = self.ending.find(self.cluster, topics, found) if self.ending and found else None
+        topics = self._topics(before, done, found)
+        bound = None
+        if self.ending and found:
+            bound = self.ending.find(self.cluster, topics, found.without(self._lost(found, done, topics)))
         if start is None and (group := group_of(self.start)) is not None:
             warn_of_members(self.cluster, group)
         ranges = {
@@ -174,12 +178,29 @@ class CursorKafkaSource(OpenKafkaSource):
             raise SourceChanged(f"{self.cluster.who.name}: positions are of cluster {start['cluster']}, this is {id}")
         return _ends(start)
 
-    def _topics(self, before: Mapping[str, TopicRange], done: Collection[str]) -> list[TopicBounds]:
-        """What those have now of which something may be read. `done`: of which all is read."""
-        for name, last in before.items():
-            if self._includes(name) and name not in {*self.accept_loss, *done}:
-                require_same_topic(self.cluster.who.name, name, last.id, self.cluster.topic(name))
-        return [TopicBounds.of(self.cluster, topic) for topic in self._look_up(done)]
+    def _topics(
+        self, before: Mapping[str, TopicRange], done: Collection[str], found: Bound | None
+    ) -> list[TopicBounds]:
+        """What those have now of which something may be read. `done`: of which all is read. `found`: the ends that
+        earlier epochs found."""
+
+        def is_needed(name: str) -> bool:
+            return name not in done and not (found and found.leaves_out(name))
+
+        known = {(name, last.id) for name, last in before.items()} | set((found.ids if found else {}).items())
+        for name, id in sorted(known):
+            if self._includes(name) and is_needed(name) and name not in self.accept_loss:
+                require_same_topic(self.cluster.who.name, name, id, self.cluster.topic(name))
+        return [TopicBounds.of(self.cluster, topic) for topic in self._look_up(is_needed)]
+
+    def _lost(self, found: Bound, done: Collection[str], topics: Sequence[TopicBounds]) -> list[str]:
+        """The topics whose ends are those of one that is gone, which is accepted."""
+        ids = {one.topic.name: one.topic.id for one in topics}
+        return [
+            name
+            for name, id in found.ids.items()
+            if name in self.accept_loss and name not in done and ids.get(name) != id
+        ]
 
     def _after(self, bounds: TopicBounds, last: TopicRange | None, bound: Bound | None, *, first: bool) -> TopicRange:
         """Everything between the last epoch's end and what is decided now, and not behind `bound`."""

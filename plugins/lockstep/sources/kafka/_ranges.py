@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep.epoch import Json, Position
+from lockstep.errors import SourceNotReady
 from lockstep.kafka.cluster import Cluster, Topic
 
 
@@ -79,6 +80,17 @@ class TopicBounds:
     def range(self, partitions: Mapping[int, tuple[int, int]]) -> TopicRange:
         """A range of this topic."""
         return TopicRange(self.topic.id, partitions, self.leaders)
+
+    def require_decided(self, where: str, offsets: Mapping[int, int]) -> None:
+        """Raises `SourceNotReady` where an open transaction stands before an offset, which is there."""
+        for number, offset in offsets.items():
+            stable = self.partitions[number][1]
+            if offset > stable:
+                raise SourceNotReady(
+                    f"{where}: a transaction is open in {self.topic.name}/{number} since offset {stable}, before "
+                    f"offset {offset}, where reading is to start: its producer has to commit or abort it; if that is "
+                    "gone, brokers abort it after its timeout, or kafka-transactions.sh does"
+                )
 
 
 def position_of(

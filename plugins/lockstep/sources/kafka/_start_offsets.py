@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from lockstep.epoch import Json
-from lockstep.errors import InvalidPipeline, SourceNotReady, SourceRefused
+from lockstep.errors import InvalidPipeline, SourceRefused
 from lockstep.kafka.cluster import Cluster
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange
 
@@ -132,5 +132,4 @@ def _require_there(cluster: Cluster, bounds: TopicBounds, offsets: Mapping[int, 
     for number, offset in offsets.items():
         if offset > newest[number]:
             raise SourceRefused(f"{where}: {named} {offset} of {name}/{number}, which ends at {newest[number]}")
-        if offset > bounds.partitions[number][1]:
-            raise SourceNotReady(f"{where}: a transaction is open in {name}/{number}, before offset {offset}")
+    bounds.require_decided(where, offsets)
