@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
-from lockstep.crash import observe
+from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import Epoch, Input, Interval, RunKey, SourceRange
 from lockstep.errors import (
     IllegalTransition,
@@ -510,10 +510,13 @@ def hits_of(world: JoiningWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     """The first time that a crash-free epoch reaches each point."""
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     world.land("dry")
-    hits = {}
+    hits: dict[CrashPoint, Hit] = {}
     for task in TASKS:
-        stop = observe(lambda point, task=task: hits.setdefault(point, Hit(task, point, 1)))  # type: ignore[misc]
+        reached: list[CrashPoint] = []
+        stop = observe(reached.append)
         world.task(task, "dry")
         stop()
+        for point in reached:
+            hits.setdefault(point, Hit(task, point, 1))
     monkeypatch.delenv("LOCKSTEP_TESTING")
     return list(hits.values())

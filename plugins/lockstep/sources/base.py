@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lockstep.class_names import ClassNames, argument_as_json
 from lockstep.dataset import Dataset
@@ -122,7 +122,9 @@ class Source(ABC):
     def from_arguments(cls, arguments: Mapping[str, Json], settings: Mapping[str, Json]) -> Source:
         """Made with what `arguments()` has given, but for those of `settings` that are operational."""
         operational = {name: value for name, value in settings.items() if name in cls.operational}
-        return cls(**{**arguments, **operational})
+        make: Any = cls
+        found: Source = make(**{**arguments, **operational})
+        return found
 
     def frozen_arguments(self) -> dict[str, Json] | None:
         """Those that aren't operational; None if it has no spec."""
