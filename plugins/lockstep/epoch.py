@@ -81,19 +81,21 @@ class SourceRange:
     """The frozen range of one source: positions are the source's own JSON.
 
     `spec`: which source, without secrets; None in plans of older versions, and of sources that can't say it.
+    `snapshot`: it is all that the source had then, which other epochs read, too; `start` is None.
     """
 
     start: Position | None
     end: Position
     spec: Json | None = None
+    snapshot: bool = False
 
     def to_json(self) -> Json:
         spec = {} if self.spec is None else {"spec": self.spec}
-        return {"start": self.start, "end": self.end, **spec}
+        return {"start": self.start, "end": self.end, **spec, **({"snapshot": True} if self.snapshot else {})}
 
     @classmethod
     def from_json(cls, value: Json) -> SourceRange:
-        return cls(value["start"], value["end"], value.get("spec"))
+        return cls(value["start"], value["end"], value.get("spec"), value.get("snapshot", False))
 
 
 @dataclass(frozen=True, order=True)
@@ -138,6 +140,11 @@ class Plan:
     reads: Mapping[str, str] = field(default_factory=dict)
     audits: tuple[Json, ...] = ()
     input: Input = Input.FRESH
+
+    @property
+    def snapshots(self) -> tuple[str, ...]:
+        """The sources that it reads whole."""
+        return tuple(name for name, found in self.sources.items() if found.snapshot)
 
     def to_json(self) -> Json:
         return {

@@ -73,12 +73,7 @@ class Pipeline:
         if self.max_in_flight < 1:
             raise InvalidPipeline(f"pipeline {self.name}: max_in_flight must be at least 1, is {self.max_in_flight}")
         object.__setattr__(self, "wal_retention", WalRetention.of(self.name, self.keep_wal))
-        identities = {source.identity for source in self.sources.values()}
-        if len(identities) != 1:
-            raise InvalidPipeline(
-                f"pipeline {self.name}: its sources mix intervals and cursors; an epoch is named by one of them"
-            )
-        object.__setattr__(self, "identity", identities.pop())
+        object.__setattr__(self, "identity", self._identity_of_sources())
         require_known(self.name, self.conservation, list(self.sources), self.outputs)
         self._require_conserved()
         self._require_sound_state()
@@ -89,6 +84,33 @@ class Pipeline:
                 f"pipeline {self.name}: sinks {holding} upsert with protocol='two_phase': two epochs could each hold "
                 "keys in one that the other one waits for; say protocol='write_ahead' in all of them but one"
             )
+
+    def _identity_of_sources(self) -> Identity:
+        """That of the sources whose rows epochs divide between them: snapshots go with either. Raises
+        `InvalidPipeline`."""
+        divided = {name: source.identity for name, source in self.sources.items() if not source.is_snapshot}
+        if not divided:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: all of its sources are snapshots, which epochs use nothing up of, so nothing "
+                "says what an epoch is; have one whose rows are new ones in each"
+            )
+        if len({*divided.values()}) > 1:
+            by_interval = sorted(name for name, found in divided.items() if found is Identity.INTERVAL)
+            by_cursor = sorted(divided.keys() - {*by_interval})
+            raise InvalidPipeline(
+                f"pipeline {self.name}: its sources mix intervals ({', '.join(by_interval)}) and cursors "
+                f"({', '.join(by_cursor)}); an epoch is named by one of them: intervals run in any order, and a cursor "
+                "only goes on. Have one of them read whole by each epoch, Snapshot(…), if its rows aren't used up; or "
+                "make two pipelines of it"
+            )
+        [identity] = {*divided.values()}
+        timed = sorted(name for name, source in self.sources.items() if source.identity is Identity.INTERVAL)
+        if identity is Identity.CURSOR and timed:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: its epochs are numbers, and snapshot {timed[0]} is another one in each "
+                "interval: give its path no placeholder"
+            )
+        return identity
 
     def _require_conserved(self) -> None:
         spoken = {output for one in self.conservation for output in one.outputs}

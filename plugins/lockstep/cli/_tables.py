@@ -66,6 +66,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             _say(f"hole: no epoch for {hole}")
         for source, holder in _holders(found):
             _say(f"[bold yellow]held back[/]: when source {source} was last planned, rows waited for {escape(holder)}")
+        for source in _snapshots(found):
+            _say(f"snapshot: each epoch reads all of source {source}")
         for source in _finished(found):
             _say(f"[bold]finished[/]: source {source} is read to its end, later epochs have nothing of it")
         for one in found.epochs:
@@ -108,6 +110,12 @@ def _finished(found: PipelineStatus) -> Sequence[str]:
     """The sources that the newest epoch has read to their end."""
     newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
     return newest.finished if newest else ()
+
+
+def _snapshots(found: PipelineStatus) -> Sequence[str]:
+    """The sources that the newest epoch has read whole, as each one does."""
+    newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
+    return newest.epoch.plan.snapshots if newest else ()
 
 
 def show_history(entries: Sequence[HistoryEntry]) -> None:

@@ -53,7 +53,7 @@ def require_joins(tx: Transaction, row: Row, plan: Plan) -> None:
     if row["span"] is not None:
         return
     if row["generation"] > 0:
-        if _as_stored(plan)["sources"] != row["plan"]["sources"]:
+        if _divided(_as_stored(plan)) != _divided(row["plan"]):
             raise IllegalTransition(f"can't replan {guards.epoch_name(row)} with another range than it is to replace")
         return
     gap = _find_gap(tx, row["pipeline"], row["id"], _as_stored(plan), row["plan"])
@@ -165,8 +165,8 @@ def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: 
 
     A source goes on where the last epoch before that names it ended, whatever epochs without it lie between.
     """
-    planned = plan["sources"]
-    for source in sorted(planned.keys() | (replaced["sources"].keys() if replaced else set())):
+    planned = _divided(plan)
+    for source in sorted(planned.keys() | (_divided(replaced).keys() if replaced else set())):
         of = {"pipeline": pipeline, "epoch": epoch, "source": source}
         before, after = tx.one("find_source_before", **of), tx.one("find_source_after", **of)
         end = before["end"] if before else _started_at(tx, pipeline, source)
@@ -180,6 +180,11 @@ def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: 
             if end != start:
                 return f"source {source} would end at {json.dumps(end)} and go on at {json.dumps(start)}"
     return None
+
+
+def _divided(plan: Json) -> Json:
+    """The ranges that follow one another: of what is read whole none does."""
+    return {name: found for name, found in plan["sources"].items() if not found.get("snapshot")}
 
 
 def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:

@@ -492,7 +492,8 @@ class _Look:
             self.unproven.append(f"where {_epochs(unknown)} began and ended isn't known")
         ends: dict[str, tuple[int, Json]] = {}
         for one in epochs:
-            for source, found in one.plan.sources.items():
+            divided = {name: found for name, found in one.plan.sources.items() if not found.snapshot}
+            for source, found in divided.items():
                 before, end = ends.get(source, (one.id, found.start))
                 if end != found.start and not any(before < number < one.id for number in unknown):
                     self._refuse(f"an epoch between {before} and {one.id} is lost: source {source} doesn't go on there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from lockstep import remedies
 from lockstep.epoch import Claim, Epoch, Identity, Input, Plan, RunKey
@@ -40,7 +41,7 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
         plan = plan_restored(runtime, runtime.ledger.epoch(runtime.pipeline, old.restores))
     elif _keeps_range(runtime, old):
-        plan = plan_again(runtime, [old])
+        plan = plan_again(runtime, [old], afresh=old.plan.input is not Input.FROZEN)
         claims = find_claims(runtime, plan) if old.interval else {}
     else:
         plan = _plan_anew(runtime, old)
@@ -59,7 +60,10 @@ def _keeps_range(runtime: Runtime, old: Epoch) -> bool:
 def _plan_anew(runtime: Runtime, old: Epoch) -> Plan:
     before = None
     if runtime.defined.identity is Identity.CURSOR:
-        _require_last(runtime, old)
+        last = runtime.ledger.last_original(runtime.pipeline)
+        if old.plan.snapshots and last is not None and last.id != old.id:  # the others' ends stay where they are
+            return replace(plan_again(runtime, [old], afresh=True), input=old.plan.input)
+        _require_last(old, last)
         before = runtime.ledger.last_original(runtime.pipeline, below=old.id)
     return make_plan(runtime, old.interval, before, replaced=old)
 
@@ -96,8 +100,7 @@ def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
     return found if found is not None and found.state in UNDECIDED else None
 
 
-def _require_last(runtime: Runtime, epoch: Epoch) -> None:
-    last = runtime.ledger.last_original(runtime.pipeline)
+def _require_last(epoch: Epoch, last: Epoch | None) -> None:
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "

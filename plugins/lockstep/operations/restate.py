@@ -70,7 +70,7 @@ def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None
     try:
         require_restatable(runtime, together)
         if reads is Input.FROZEN or epoch.interval is None:
-            plan_again(runtime, together)
+            plan_again(runtime, together, afresh=reads is not Input.FROZEN)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in epoch.plan.sinks:

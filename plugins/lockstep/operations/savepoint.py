@@ -30,7 +30,7 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
     state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state
     if state is None:
         raise InvalidPipeline(f"{epoch} has no state: nothing to save")
-    positions = {name: found.end for name, found in epoch.plan.sources.items()}
+    positions = {name: found.end for name, found in epoch.plan.sources.items() if not found.snapshot}
     deployment = runtime.ledger.deployment()
     found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, positions, state.versions)
     try:
@@ -57,10 +57,10 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     if not defined.state or defined.identity is not Identity.CURSOR:
         raise InvalidPipeline(f"pipeline {defined.name} declares no state to begin with")
     found = read_savepoint(source)
-    if sorted(found.positions) != sorted(defined.sources):
+    divided = sorted(name for name, source in defined.sources.items() if not source.is_snapshot)
+    if sorted(found.positions) != divided:
         raise PlanMismatch(
-            f"the savepoint was read from the sources {sorted(found.positions)}, pipeline {defined.name} has "
-            f"{sorted(defined.sources)}"
+            f"the savepoint was read from the sources {sorted(found.positions)}, pipeline {defined.name} has {divided}"
         )
     runtime.ledger.ensure_pipeline(
         defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention

@@ -252,7 +252,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
     require_restatable(runtime, replaced)
     _preflight(runtime, current.plan, replaced)
     if run.input is Input.FROZEN or current.interval is None:
-        plan = plan_again(runtime, replaced)
+        plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
     else:
         plan = make_plan(runtime, current.interval, None, replaced=current)
     claims = find_claims(runtime, plan) if current.interval else {}  # of a cursor's files each is claimed for good
@@ -262,7 +262,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
 
 
 def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
-    if found.start == found.end:
+    if found.snapshot or found.start == found.end:  # a snapshot has nothing new, whatever it has
         return True
     with runtime.open_source(source, found) as live:
         return live.is_empty(found.start, found.end)
@@ -282,15 +282,15 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
-            ranges[name] = SourceRange(start, live.latest(start, interval), source.spec())
+            ranges[name] = SourceRange(start, live.latest(start, interval), source.spec(), source.is_snapshot)
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from(), pipeline.audit_specs())
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
-    if last is not None and source in last.plan.sources:
-        return last.plan.sources[source].end
-    if runtime.defined.identity is Identity.INTERVAL:
+    if runtime.defined.identity is Identity.INTERVAL or runtime.defined.sources[source].is_snapshot:
         return None
+    if last is not None and source in last.plan.sources and not last.plan.sources[source].snapshot:
+        return last.plan.sources[source].end
     return runtime.ledger.source_end(runtime.pipeline, source, before=last.id if last else 1)
 
 

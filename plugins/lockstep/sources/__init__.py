@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lockstep.extras import import_lazily
+from lockstep.sources._snapshot import Snapshot
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files import FileSource
 from lockstep.sources.open_source import OpenSource
@@ -25,6 +26,7 @@ __all__ = [
     "OpenSource",
     "PostgresTableSource",
     "SequenceSource",
+    "Snapshot",
     "Source",
     "SourceContext",
 ]

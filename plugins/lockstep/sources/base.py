@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from lockstep.class_names import ClassNames, argument_as_json
 from lockstep.dataset import Dataset
@@ -78,6 +78,8 @@ class Source(ABC):
     #: read with those of the deployed definition, where there is one: like the transform, they may be corrected until
     #: the rows are sealed.
     operational: ClassVar[frozenset[str]] = frozenset()
+    #: Whether each epoch reads all of it, and uses none of it up. Only `Snapshot` is like that.
+    is_snapshot: ClassVar[bool] = False
 
     # --- identity ---
 
@@ -111,11 +113,18 @@ class Source(ABC):
         cls = _NAMES.load(str(spec["type"]))
         if not (isinstance(cls, type) and issubclass(cls, Source)):
             raise InvalidPipeline(f"{spec['type']} is not a Source")
-        operational = {name: value for name, value in settings.items() if name in cls.operational}
         try:
-            return cls(**{**spec["arguments"], **operational})
+            return cls.from_arguments(spec["arguments"], settings)
         except TypeError as error:
             raise InvalidPipeline(f"{spec['type']} takes other arguments than the plan has: {error}") from error
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Json], settings: Mapping[str, Json]) -> Source:
+        """Made with what `arguments()` has given, but for those of `settings` that are operational."""
+        operational = {name: value for name, value in settings.items() if name in cls.operational}
+        make: Any = cls
+        found: Source = make(**{**arguments, **operational})
+        return found
 
     def frozen_arguments(self) -> dict[str, Json] | None:
         """Those that aren't operational; None if it has no spec."""
@@ -141,6 +150,15 @@ class Source(ABC):
     def open(self, context: SourceContext) -> OpenSource:
         """For each role that has something to ask, and where the rows are read. What is returned is the caller's own,
         and closed by it; an error leaves nothing open."""
+
+    def why_no_snapshot(self) -> str | None:
+        """Why it can't be read whole by each epoch, as `Snapshot` does; None: it can, by `open_snapshot`."""
+        return "it has no way to read all that is there at once and to notice what changes of it (`open_snapshot`)"
+
+    def open_snapshot(self, context: SourceContext) -> OpenSource:
+        """The same as `open`, for a `Snapshot`: `latest` freezes all that is there now, `read` gives exactly that or
+        raises `SourceChanged`, and nothing is claimed. `start` is None throughout."""
+        raise InvalidPipeline(f"source {context.source} can't be read whole: {self.why_no_snapshot()}")
 
     @contextmanager
     def opened(self, context: SourceContext) -> Iterator[OpenSource]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from lockstep import remedies
-from lockstep.epoch import Epoch, Identity, Input, Json, Plan, RunKey, SourceRange
+from lockstep.epoch import Epoch, Identity, Input, Interval, Json, Plan, RunKey, SourceRange
 from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
 from lockstep.ledger import LedgerReader
 from lockstep.pipeline import Pipeline
@@ -161,7 +161,8 @@ def _find_asked(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
         if request_of(reason) != request:
             continue
         made = life.generation is not None and life.generation.because == reason
-        reads = Input.FROZEN if current.interval is None else run.input or Input.FRESH
+        usual = Input.FROZEN if current.interval is None and not life.plan.snapshots else Input.FRESH
+        reads = run.input or usual
         other_rows = life.restores != run.restore or (life.restores is None and life.plan.input is not reads)
         if reason != run.restate or (made and other_rows):
             raise RestateRefused(
@@ -253,19 +254,19 @@ def require_asked_for(runtime: Runtime, run: RunKey, life: Epoch) -> None:
         return
     if life.generation is None and run.epoch is not None:
         raise RestateRefused(f"{life} is {life.state}: nothing shows it that could be replaced, its own run goes on")
-    if life.interval is None or life.generation is None or run.input is not Input.FROZEN:
+    if life.generation is None or run.input is not Input.FROZEN or not (life.interval or life.plan.snapshots):
         return
-    [replaced] = runtime.ledger.replaced(life)
-    if life.plan.sources != replaced.plan.sources:
+    if life.plan.input is not Input.FROZEN and life.plan.sources != runtime.ledger.replaced(life)[-1].plan.sources:
         raise RestateRefused(
             f"{life} was begun to read afresh, and run {run.run_id} asks for what was read: give it up first "
             f"({remedies.void(life.pipeline, life.id)}), or let it be decided"
         )
 
 
-def plan_again(runtime: Runtime, epochs: Sequence[Epoch]) -> Plan:
-    """The plan of an epoch that reads exactly what these have read, which follow one another. Raises `RestateRefused`
-    where a source can't give that any more, as far as it can tell without reading."""
+def plan_again(runtime: Runtime, epochs: Sequence[Epoch], *, afresh: bool = False) -> Plan:
+    """The plan of an epoch that reads exactly what these have read, which follow one another; `afresh`: but for
+    snapshots, which it has of now. Raises `RestateRefused` where a source can't give that any more, as far as it can
+    tell without reading."""
     pipeline, whose = runtime.defined, _named(epochs)
     planned = sorted({name for one in epochs for name in one.plan.sources})
     if sorted(pipeline.sources) != planned:
@@ -277,13 +278,26 @@ def plan_again(runtime: Runtime, epochs: Sequence[Epoch]) -> Plan:
     for name in planned:
         ranges = [one.plan.sources[name] for one in epochs if name in one.plan.sources]
         try:
-            sources[name] = _join(runtime, name, ranges)
+            if afresh and ranges[-1].snapshot:
+                sources[name] = take_snapshot(runtime, name, epochs[-1].interval)
+            else:
+                sources[name] = _join(runtime, name, ranges)
         except Retryable:
             raise
         except LockstepError as error:
             remedies.complete_command(error, remedies.REPLAN, _otherwise(epochs[0]))
             raise RestateRefused(f"can't restate {whose} from what was read: {error}") from error
-    return Plan(sources, pipeline.sink_specs(), epochs[-1].plan.reads, pipeline.audit_specs(), Input.FROZEN)
+    reads = Input.FRESH if afresh and epochs[-1].plan.snapshots else Input.FROZEN
+    return Plan(sources, pipeline.sink_specs(), epochs[-1].plan.reads, pipeline.audit_specs(), reads)
+
+
+def take_snapshot(runtime: Runtime, name: str, interval: Interval | None) -> SourceRange:
+    """All that the source has now. Raises `SourceRefused` where it isn't read whole any more."""
+    source = runtime.defined.sources[name]
+    if not source.is_snapshot:
+        raise SourceRefused(f"source {name} was read whole, and isn't any more: give it another name")
+    with source.opened(runtime.source_context(name)) as live:
+        return SourceRange(None, live.latest(None, interval), source.spec(), snapshot=True)
 
 
 def _join(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
@@ -293,10 +307,12 @@ def _join(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceR
         planned_source(name, one.spec, defined).frozen_arguments() != _frozen(name, last, defined) for one in ranges
     ):
         raise SourceRefused(f"source {name} was defined otherwise in one of the epochs than in the last")
+    if last.snapshot and any((one.snapshot, one.end) != (True, last.end) for one in ranges):
+        raise SourceRefused(f"source {name} was read whole by each of the epochs, and wasn't the same in all of them")
     with runtime.open_source(name, last) as source:
-        end = last.end if len(ranges) == 1 else source.join([one.end for one in ranges])
+        end = last.end if len(ranges) == 1 or last.snapshot else source.join([one.end for one in ranges])
         source.check(ranges[0].start, end)
-    return SourceRange(ranges[0].start, end, last.spec)
+    return SourceRange(ranges[0].start, end, last.spec, last.snapshot)
 
 
 def _frozen(name: str, found: SourceRange, defined: Source) -> Json:

@@ -20,7 +20,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Places:
-    """What is read and what is filled, under whatever names. `reads` None: a plan of old, which doesn't say."""
+    """What is read and what is filled, under whatever names; not what is read whole, as many do with the same table.
+    `reads` None: a plan of old, which doesn't say."""
 
     sources: frozenset[str]  #: names
     reads: frozenset[str] | None
@@ -105,14 +106,15 @@ def _is_redefined(runtime: Runtime, mine: _Places) -> bool:
 
 
 def _of_definition(pipeline: Pipeline) -> _Places:
-    reads = pipeline.reads_from()
+    reads = {name: found for name, found in pipeline.reads_from().items() if not pipeline.sources[name].is_snapshot}
     writes = frozenset[str]().union(*(sink.writes_to() for sink in pipeline.sinks))
     return _Places(frozenset(reads), frozenset(reads.values()), writes)
 
 
 def _of_epoch(epoch: Epoch) -> _Places:
-    reads = frozenset(epoch.plan.reads.values()) or None
-    return _Places(frozenset(epoch.plan.sources), reads, frozenset().union(*map(_filled_by, epoch.plan.sinks.values())))
+    divided = epoch.plan.sources.keys() - {*epoch.plan.snapshots}
+    reads = frozenset(place for name, place in epoch.plan.reads.items() if name in divided) or None
+    return _Places(frozenset(divided), reads, frozenset().union(*map(_filled_by, epoch.plan.sinks.values())))
 
 
 def _filled_by(spec: Json) -> frozenset[str]:

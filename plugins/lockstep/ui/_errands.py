@@ -159,6 +159,8 @@ def _refuse_replanning(found: EpochStatus, report: Report) -> str | None:
     command = remedies.replan(epoch.pipeline, epoch.id)
     if epoch.interval is None and epoch.generation is None:
         last, before = report.last_original(epoch.pipeline), report.predecessor(epoch)
+        if last is not None and last.id != epoch.id and epoch.plan.snapshots:
+            return f"epoch {last.id} starts where it ends: {command} keeps its range, and takes its snapshots anew"
         if last is not None and last.id != epoch.id:
             return f"epoch {last.id} starts where it ends: replan the last epoch, or give this one's range up"
         if before is not None and before.state in UNDECIDED:

@@ -17,6 +17,7 @@ from lockstep.sources.files._lines import require_lines
 from lockstep.sources.files._paths import interval_fields
 from lockstep.sources.files._schemes import file_system_of, is_mounted
 from lockstep.sources.files.open_source import OpenFileSource
+from lockstep.sources.files.snapshot import OpenFileSnapshot
 from lockstep.sources.records import Reading
 
 Format = Literal["csv", "json", "parquet", "text"]
@@ -143,5 +144,15 @@ class FileSource(Source):
         folder = fixed if fixed == place else fixed.rpartition("/")[0]
         return (dataset_at(folder or "."),)
 
+    def why_no_snapshot(self) -> str | None:
+        if (self.max_files_per_epoch, self.max_bytes_per_epoch) != (None, None):
+            return "a snapshot has all files that are there, and caps leave some of them away"
+        if self.once or self.formerly:
+            return "once and formerly say which files were read before, and a snapshot has all that are there"
+        return None
+
     def open(self, context: SourceContext) -> OpenFileSource:
         return OpenFileSource(self, context)
+
+    def open_snapshot(self, context: SourceContext) -> OpenFileSource:
+        return OpenFileSnapshot(self, context)

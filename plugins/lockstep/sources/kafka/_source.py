@@ -136,6 +136,9 @@ class KafkaSource(Source):
         given, where = connections[self.connection], f"source {self._selection}"
         return tuple(dataset_of(given, topic, where) for topic in _tuple_of(self.topics))
 
+    def why_no_snapshot(self) -> str | None:
+        return "a topic's older records go, and what it has is no table: keep it as state (docs/state.md)"
+
     def open(self, context: SourceContext) -> OpenKafkaSource:
         """Raises `InvalidPipeline` for a connection that isn't given, or no good."""
         where = f"source {context.source}"

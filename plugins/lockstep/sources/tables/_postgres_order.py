@@ -17,7 +17,8 @@ from lockstep.sources.tables.source import Span, why_restarted, youth
 
 _log = logging.getLogger(__name__)
 _LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
-VIEWS = ("v", "m")  #: relkinds; what can be said of their columns, their tables have to keep
+VIEW = "v"  #: relkind
+VIEWS = (VIEW, "m")  #: relkinds; what can be said of their columns, their tables have to keep
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 

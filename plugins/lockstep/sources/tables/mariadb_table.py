@@ -58,6 +58,9 @@ class MariaDbTableSource(TableSource):
     def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
         return (dataset_of(self.connection, connections[self.connection], self.table),)
 
+    def why_no_snapshot(self) -> str | None:
+        return "MariaDB tells nobody which version of a row it has, so updates of rows would go unnoticed"
+
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))
 

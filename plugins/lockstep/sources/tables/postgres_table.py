@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -19,9 +20,17 @@ from lockstep.postgres.dsn import complete_dsn, dataset_of
 from lockstep.relation import Relation
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._postgres_columns import COLUMNS, SourceColumn
-from lockstep.sources.tables._postgres_order import CommitOrder, GrowingColumn, Order, require_usable, warn_unindexed
+from lockstep.sources.tables._postgres_order import (
+    VIEW,
+    CommitOrder,
+    GrowingColumn,
+    Order,
+    require_usable,
+    warn_unindexed,
+)
 from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.sources.tables._postgres_session import snapshot
+from lockstep.sources.tables._postgres_snapshot import OpenTableSnapshot
 from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource
 
 _TABLE = """
@@ -56,8 +65,20 @@ class PostgresTableSource(TableSource):
     def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
         return (dataset_of(connections[self.connection], Relation.parse(self.table, "public")),)
 
+    def why_no_snapshot(self) -> str | None:
+        if self.max_rows_per_epoch is not None:
+            return "a snapshot has all rows, and max_rows_per_epoch leaves some of them away"
+        if not self.verify_count:
+            return "with verify_count=False nobody would notice that rows have changed since it was planned"
+        return None
+
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))
+
+    def open_snapshot(self, context: SourceContext) -> OpenTableSource:
+        """`settle` may be left away: what comes too late for one epoch is in the next one's snapshot."""
+        source = self if self.settle is not None else replace(self, settle=timedelta(0))
+        return OpenTableSnapshot(source, context, partial(_session, source, context))
 
 
 @contextmanager
@@ -161,6 +182,21 @@ class _Session:
             return 0
         query = sql.SQL("SELECT count(*) FROM {} WHERE {}").format(self._relation[0], self._order.within(span))
         return int(self._rows(query)[0][0])
+
+    def versions(self, span: Span) -> str:
+        """A digest of which versions of its rows the span has. Raises `SourceRefused` for a view."""
+        if self._relation[2] == VIEW:
+            raise SourceRefused(
+                f"{self._where}: it is a view, and its rows have no versions by which a change would be noticed: take "
+                "snapshots of its tables, or of a materialized view"
+            )
+        if span.is_empty:
+            return "0"
+        query = sql.SQL(
+            "SELECT coalesce(sum(hashtextextended(xmin::text || ' ' || {}::text, 0)), 0)::text FROM {} WHERE {}"
+        )
+        column = sql.Identifier(self.source.order_by)
+        return str(self._rows(query.format(column, self._relation[0], self._order.within(span)))[0][0])
 
     def split(self, span: Span, parts: int) -> list[Span]:
         statement = """

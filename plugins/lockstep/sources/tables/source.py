@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
-from lockstep.epoch import Identity, Interval, Position
+from lockstep.epoch import Identity, Interval, Json, Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
@@ -176,12 +176,15 @@ class OpenTableSource(OpenSource):
                 "after": span.after,
                 "upto": span.upto,
             }
-            if self._source.verify_count:
-                position["rows"] = session.count(span)
+            position |= self._facts(session, span)
             if (holder := session.held_by()) is not None:
                 _log.warning("source %s: rows wait for %s", self._name, holder)
                 position[HELD_BY] = holder
             return position
+
+    def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
+        """What a later look at the span is compared with, by key of the position."""
+        return {"rows": session.count(span)} if self._source.verify_count else {}
 
     def _require_same(self, then: str, now: str, session: TableSession) -> None:
         if now in (then, *self._accepted) or then in session.known_as():
@@ -224,8 +227,11 @@ class OpenTableSource(OpenSource):
         self._require_same_column(end)
         with self.session() as session:
             self._require_same(end["server"], session.server(), session)
-            if self._source.verify_count and (planned := end.get("rows")) is not None:
-                self._require_rows(planned, session.count(_span(end)))
+            self._require_same_rows(session, end)
+
+    def _require_same_rows(self, session: TableSession, end: Position) -> None:
+        if self._source.verify_count and (planned := end.get("rows")) is not None:
+            self._require_rows(planned, session.count(span_of(end)))
 
     def _require_rows(self, planned: int, found: int) -> None:
         if found < planned:
@@ -262,7 +268,7 @@ class OpenTableSource(OpenSource):
         return holder
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
-        return _span(end).is_empty or (self._source.verify_count and end.get("rows") == 0)
+        return span_of(end).is_empty or (self._source.verify_count and end.get("rows") == 0)
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
@@ -270,12 +276,13 @@ class OpenTableSource(OpenSource):
 
         self._require_same_column(end)
         with self.session() as session:
-            schema, span = session.schema(), _span(end)
+            schema, span = session.schema(), span_of(end)
             parts = min(-(-session.count(span) // self._source.rows_per_partition), _MOST_PARTITIONS)
             spans = session.split(span, parts) if parts > 1 else [span] * parts
             queries = [session.query(part) for part in spans]
             return frame_of(spark, schema, queries, session.reader(schema))
 
 
-def _span(end: Position) -> Span:
+def span_of(end: Position) -> Span:
+    """What a position has frozen."""
     return Span(end["after"], end["upto"])

@@ -1,0 +1,131 @@
+"""A Postgres table that is read whole, while its rows change: the same rows again, or `SourceChanged`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lockstep.errors import SourceChanged, SourceRefused
+from lockstep.sources import PostgresTableSource, Snapshot, SourceContext
+from lockstep.sources.tables.source import OpenTableSource
+from stack.postgres import PostgresServer
+from tests.sources.reading import rows_of
+from tests.sources.test_postgres_table import EVENTS, Writer, run
+
+numbers = iter(range(1000))
+
+
+@pytest.fixture
+def shop(memory_server: PostgresServer) -> Iterator[str]:
+    """A database with a table `events` of three rows, of two transactions."""
+    name = f"snapshot_shop_{next(numbers)}"
+    dsn = memory_server.create_database(name)
+    run(dsn, EVENTS)
+    run(dsn, "INSERT INTO events (name) VALUES ('a'), ('b')")
+    run(dsn, "INSERT INTO events (name) VALUES ('c')")
+    yield dsn
+    memory_server.drop_database(name)
+
+
+@pytest.fixture(params=["id", "xid"])
+def opened(request: pytest.FixtureRequest, shop: str) -> OpenTableSource:
+    return open_snapshot(shop, order_by=request.param)
+
+
+def open_snapshot(dsn: str, table: str = "public.events", **arguments: Any) -> OpenTableSource:
+    source = Snapshot(PostgresTableSource(table, connection="shop", **{"order_by": "id", **arguments}))
+    found = source.open(SourceContext("pipeline", "names", lambda paths: set(), {"shop": dsn}))
+    assert isinstance(found, OpenTableSource)
+    return found
+
+
+def names(source: OpenTableSource, position: Any) -> list[str]:
+    source.check(None, position)
+    return sorted(row["name"] for row in rows_of(source, position))
+
+
+def test_all_rows_are_in_each_epoch_s_snapshot(shop: str, opened: OpenTableSource) -> None:
+    first = opened.latest(None, None)
+    run(shop, "UPDATE events SET name = 'A' WHERE name = 'a'")
+    run(shop, "DELETE FROM events WHERE name = 'b'")
+    run(shop, "INSERT INTO events (name) VALUES ('d')")
+    assert names(opened, opened.latest(first, None)) == ["A", "c", "d"]
+
+
+def test_rows_that_come_above_a_snapshot_do_not_change_it(shop: str, opened: OpenTableSource) -> None:
+    first = opened.latest(None, None)
+    run(shop, "INSERT INTO events (name) VALUES ('d')")
+    assert names(opened, first) == ["a", "b", "c"]
+    assert first["rows"] == opened.rows_planned(None, first) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE events SET name = 'B' WHERE name = 'b'",
+        "UPDATE events SET name = name WHERE name = 'b'",
+        "UPDATE events SET name = CASE name WHEN 'a' THEN 'b' ELSE 'a' END WHERE name <> 'c'",
+        "DELETE FROM events WHERE name = 'b'",
+        "WITH gone AS (DELETE FROM events WHERE name = 'b' RETURNING *) INSERT INTO events SELECT * FROM gone",
+        "INSERT INTO events (id, name, xid) VALUES (0, 'late', '3')",
+        "TRUNCATE events",
+    ],
+)
+def test_no_change_of_its_rows_goes_unnoticed(shop: str, opened: OpenTableSource, change: str) -> None:
+    first = opened.latest(None, None)
+    run(shop, change)
+    with pytest.raises(SourceChanged, match=r"added, updated or deleted since its snapshot.*replan"):
+        opened.check(None, first)
+
+
+def test_a_change_that_was_taken_back_is_noticed(shop: str, opened: OpenTableSource) -> None:
+    """Some of what was read may have been read meanwhile."""
+    first = opened.latest(None, None)
+    run(shop, "UPDATE events SET name = 'B' WHERE name = 'b'")
+    run(shop, "UPDATE events SET name = 'b' WHERE name = 'B'")
+    with pytest.raises(SourceChanged):
+        opened.check(None, first)
+
+
+def test_what_leaves_rows_as_they_are_is_no_change(shop: str, opened: OpenTableSource) -> None:
+    first = opened.latest(None, None)
+    writer = Writer(shop)
+    with writer.connection.cursor() as cursor:
+        cursor.execute("UPDATE events SET name = 'never'")
+        writer.connection.rollback()
+        cursor.execute("SELECT * FROM events FOR UPDATE")
+    run(shop, "ANALYZE events")
+    assert names(opened, first) == ["a", "b", "c"]
+    writer.commit()
+
+
+def test_an_empty_table_is_an_empty_snapshot(shop: str, opened: OpenTableSource) -> None:
+    run(shop, "TRUNCATE events")
+    first = opened.latest(None, None)
+    assert names(opened, first) == []
+    assert opened.is_empty(None, first)
+
+
+@pytest.mark.parametrize("kind", ["partitioned", "materialized"])
+def test_other_kinds_of_tables_have_versions_too(shop: str, kind: str) -> None:
+    if kind == "partitioned":
+        run(shop, "CREATE TABLE kind (id bigint NOT NULL, name text) PARTITION BY RANGE (id)")
+        run(shop, "CREATE TABLE kind_1 PARTITION OF kind FOR VALUES FROM (0) TO (3)")
+        run(shop, "CREATE TABLE kind_2 PARTITION OF kind FOR VALUES FROM (3) TO (9)")
+        run(shop, "INSERT INTO kind SELECT id, name FROM events")
+    else:
+        run(shop, "CREATE MATERIALIZED VIEW kind AS SELECT id, name FROM events")
+    source = open_snapshot(shop, "public.kind")
+    first = source.latest(None, None)
+    assert names(source, first) == ["a", "b", "c"]
+    run(shop, "UPDATE kind SET name = 'x' WHERE id = 1" if kind == "partitioned" else "REFRESH MATERIALIZED VIEW kind")
+    with pytest.raises(SourceChanged):
+        source.check(None, first)
+
+
+def test_a_view_is_refused(shop: str) -> None:
+    run(shop, "CREATE VIEW seen AS SELECT * FROM events")
+    with pytest.raises(SourceRefused, match=r"it is a view.*materialized"):
+        open_snapshot(shop, "public.seen").latest(None, None)

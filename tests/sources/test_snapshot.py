@@ -1,0 +1,522 @@
+"""A source that each epoch reads whole: frozen at its begin, the same in every attempt, used up by none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from lockstep.cli import app
+from lockstep.crash import CrashPoint, observe
+from lockstep.epoch import Epoch, Input, Interval, RunKey, SourceRange
+from lockstep.errors import (
+    IllegalTransition,
+    InvalidPipeline,
+    NameTaken,
+    RestateRefused,
+    SourceChanged,
+    SourceClaimed,
+    SourceNotReady,
+)
+from lockstep.ledger import Ledger, migrate
+from lockstep.operations.rebuild import look
+from lockstep.pipeline import Pipeline
+from lockstep.roles.begin import begin, begin_unless_idle
+from lockstep.roles.stage import stage
+from lockstep.runtime import Runtime
+from lockstep.sinks import FileSink
+from lockstep.sources import (
+    FileSource,
+    KafkaSource,
+    MariaDbTableSource,
+    PostgresTableSource,
+    SequenceSource,
+    Snapshot,
+    Source,
+)
+from lockstep.sources.base import planned_source
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.request import RESULT, StageRequest, StageResult
+from lockstep.wal.staging import Staging
+from stack.postgres import PostgresServer
+from tests.crash.victims import Hit, sacrifice
+from tests.sources.folder_world import TASKS, FolderWorld, lines_of, unchanged, worlds
+
+EVENTS = SequenceSource(10)
+DAYS = [Interval(datetime(2013, 1, day, tzinfo=UTC), datetime(2013, 1, day + 1, tzinfo=UTC)) for day in (1, 2, 3)]
+
+
+def joined(request_uri: str) -> None:
+    """What the Spark job would do: each landed line beside all names that the snapshot has."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
+    names = "".join(sorted(lines_of(request.sources["names"].end)))
+    found = [f"{line} {names}" for line in lines_of(request.sources["landing"].end)]
+    (folder / "lines").mkdir()
+    pq.write_table(pa.table({"value": pa.array(found, pa.string())}), folder / "lines" / "part-00000.parquet")
+    sources = {name: SourceCount(len(lines_of(one.end)), 0) for name, one in request.sources.items()}
+    (folder / RESULT).write_text(json.dumps(StageResult({"lines": len(found)}, sources, "test").to_json()))
+
+
+class JoiningWorld(FolderWorld):
+    """A watched folder beside a folder that is read whole."""
+
+    @property
+    def names(self) -> Path:
+        return self.folder / "names"
+
+    def name(self, file: str, *lines: str) -> None:
+        """Put a file of the snapshot, whole, in the place of the one that is there."""
+        (self.names / f".{file}").write_text("".join(f"{line}\n" for line in lines))
+        (self.names / f".{file}").rename(self.names / f"{file}.txt")
+
+    def land(self, *lines: str) -> None:
+        for line in lines:
+            (self.landing / f"{line}.txt").write_text(f"{line}\n")
+
+    def task(self, name: str, run: str) -> None:
+        if name != "stage":
+            super().task(name, run)
+            return
+        with closing((runtime := self.runtime()).ledger):
+            stage(runtime, RunKey("watch", run), joined)
+
+    def with_names(self, source: Source, **others: Any) -> None:
+        """The pipeline as it is defined from now on."""
+        sources = {**self.pipeline.sources, "names": source}
+        self.pipeline = replace(self.pipeline, sources=sources, **{"max_in_flight": 5, **others})
+
+    def restate(self, run: str, epoch: int, reads: Input | None = None) -> Epoch:
+        key = RunKey("watch", run, restate="the names were wrong", epoch=epoch, input=reads)
+        with closing((runtime := self.runtime()).ledger):
+            return begin(runtime, key)
+
+
+@pytest.fixture
+def world(memory_server: PostgresServer, memory: Path) -> Iterator[JoiningWorld]:
+    with worlds(memory_server, memory) as make:
+        made = make()
+        world = JoiningWorld(made.ledger_dsn, made.folder, made.pipeline)
+        world.names.mkdir()
+        world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text")))
+        world.name("first", "a")
+        yield world
+
+
+def names_of(epoch: Epoch) -> list[str]:
+    return lines_of(epoch.plan.sources["names"].end)
+
+
+# --- epochs of a cursor ----------------------------------------------------------------------------------------------
+
+
+def test_each_epoch_has_all_of_a_snapshot_as_it_was_at_its_first_begin(world: JoiningWorld) -> None:
+    world.land("1")
+    first = world.begin("one")
+    world.name("second", "b")
+    world.land("2")
+    assert world.begin("one").plan == first.plan
+    second = world.begin("two")
+    assert (names_of(first), names_of(second)) == (["a"], ["a", "b"])
+    assert second.plan.sources["names"].start is None
+    world.run("one", "stage")
+    world.run("two", "stage")
+    assert world.shown() == {"1 a": 1, "2 ab": 1}
+
+
+def test_nobody_owns_the_files_of_a_snapshot(world: JoiningWorld) -> None:
+    world.land("1")
+    epoch = world.begin("one")
+    with closing(Ledger(world.ledger_dsn)) as ledger:
+        paths = [file["path"] for found in epoch.plan.sources.values() for file in found.end["files"]]
+        assert {Path(path).name for path in ledger.find_claimed_paths("watch", "landing", paths)} == {"1.txt"}
+        assert ledger.find_claimed_paths("watch", "names", paths) == set()
+
+
+def test_a_snapshot_alone_is_nothing_new(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.name("second", "b")
+    with closing((runtime := world.runtime()).ledger):
+        assert begin_unless_idle(runtime, RunKey("watch", "two")) is None
+
+
+def test_a_snapshot_that_changed_is_told_and_replanned(world: JoiningWorld) -> None:
+    world.land("1")
+    world.begin("one")
+    world.name("first", "A")
+    with pytest.raises(SourceChanged, match=r"first\.txt.*replan"):
+        world.task("stage", "one")
+    found = world.replan(1)
+    assert names_of(found) == ["A"]
+    world.run("two")
+    assert world.shown() == {"1 A": 1}
+
+
+def test_an_epoch_that_others_follow_gets_another_snapshot_and_keeps_its_range(world: JoiningWorld) -> None:
+    world.land("1")
+    first = world.begin("one")
+    world.land("2")
+    second = world.begin("two")
+    world.name("first", "A")
+    found = world.replan(1)
+    assert found.plan.sources["landing"] == first.plan.sources["landing"]
+    assert names_of(found) == ["A"]
+    with closing(Ledger(world.ledger_dsn)) as ledger:
+        assert ledger.epoch("watch", 2).plan == second.plan
+    world.replan(2)
+    world.run("three")
+    world.run("four")
+    assert world.shown() == {"1 A": 1, "2 A": 1}
+
+
+def test_an_epoch_that_others_follow_is_not_replanned_without_a_snapshot(world: JoiningWorld) -> None:
+    world.pipeline = replace(world.pipeline, sources={"landing": world.pipeline.sources["landing"]})
+    world.begin("one")
+    world.begin("two")
+    with pytest.raises(IllegalTransition, match="epoch 2 starts where it ends"):
+        world.replan(1)
+
+
+def test_a_snapshot_without_a_file_is_waited_for(world: JoiningWorld) -> None:
+    (world.names / "first.txt").unlink()
+    with pytest.raises(SourceNotReady) as refused:
+        world.begin("one")
+    assert refused.value.places == (f"{world.names}/*.txt",)
+    world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text", missing="empty")))
+    assert names_of(world.begin("one")) == []
+
+
+def test_files_that_grow_are_read_up_to_where_they_were(world: JoiningWorld) -> None:
+    world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text", grow=True)))
+    world.land("1")
+    world.begin("one")
+    with (world.names / "first.txt").open("a") as file:
+        file.write("b\nc")
+    world.run("one", "stage")
+    world.land("2")
+    world.run("two")
+    assert world.shown() == {"1 a": 1, "2 ab": 1}
+
+
+# --- one name, once a snapshot and once not --------------------------------------------------------------------------
+
+
+def test_a_cursor_never_goes_on_where_a_snapshot_ended(world: JoiningWorld) -> None:
+    files = FileSource(f"{world.names}/*.txt", format="text")
+    world.with_names(files)
+    world.run("one")
+    world.with_names(Snapshot(files))
+    world.name("second", "b")
+    world.land("2")
+    world.run("two")
+    world.with_names(files)
+    world.name("third", "c")
+    found = world.begin("three")
+    assert names_of(found) == ["b", "c"]
+    first, _, third = (epoch.plan.sources["names"] for epoch in world.epochs())
+    assert (third.start, third.snapshot) == (first.end, False)
+
+
+def test_a_source_that_was_a_snapshot_is_a_new_one(world: JoiningWorld) -> None:
+    world.run("one")
+    world.with_names(FileSource(f"{world.names}/*.txt", format="text"))
+    found = world.begin("two")
+    assert (names_of(found), found.plan.sources["names"].start) == (["a"], None)
+
+
+# --- restating -------------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_is_restated_with_its_range_and_the_snapshot_of_now(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.land("2")
+    world.run("two")
+    world.name("first", "A")
+    assert names_of(world.restate("again", 1)) == ["A"]
+    world.run("again", "stage")
+    assert world.shown() == {"1 A": 1, "2 a": 1}
+
+
+def test_a_frozen_snapshot_is_read_again_or_refused(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.name("second", "b")
+    assert names_of(world.restate("frozen", 1, Input.FROZEN)) == ["a"]
+    world.run("frozen", "stage")
+    assert world.shown() == {"1 a": 1}
+    world.name("first", "A")
+    with pytest.raises(RestateRefused, match=r"first\.txt"):
+        world.restate("frozen again", 1, Input.FROZEN)
+
+
+def test_who_asks_for_the_frozen_one_does_not_get_another(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.name("second", "b")
+    world.restate("afresh", 1)
+    with pytest.raises(RestateRefused, match="begun to read afresh"):
+        world.restate("frozen", 1, Input.FROZEN)
+
+
+def test_a_restatement_is_replanned_as_it_was_asked_for(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.name("second", "b")
+    fresh = world.restate("afresh", 1)
+    world.name("third", "c")
+    assert names_of(world.replan(fresh.id)) == ["a", "b", "c"]
+    world.restate("afresh", 1)
+    world.run("afresh", "stage")
+    frozen = world.restate("frozen", 1, Input.FROZEN)
+    world.name("fourth", "d")
+    assert names_of(world.replan(frozen.id)) == ["a", "b", "c"]
+
+
+# --- by interval -----------------------------------------------------------------------------------------------------
+
+
+def daily(world: JoiningWorld, names: Source) -> None:
+    landing = FileSource(f"{world.landing}/{{interval_start:%Y-%m-%d}}.txt", format="text")
+    world.pipeline = replace(world.pipeline, sources={"landing": landing, "names": names})
+    for day in DAYS:
+        (world.landing / f"{day.start:%Y-%m-%d}.txt").write_text(f"{day.start:%d}\n")
+
+
+def begin_day(world: JoiningWorld, day: Interval, **asked: Any) -> Epoch:
+    name = f"{day.start:%d}{''.join(sorted(asked))}{asked.get('input', '')}"
+    with closing((runtime := world.runtime()).ledger):
+        return begin(runtime, RunKey("watch", name, **asked), day)
+
+
+def test_intervals_run_in_any_order_beside_a_snapshot(world: JoiningWorld) -> None:
+    daily(world, Snapshot(FileSource(f"{world.names}/*.txt", format="text")))
+    for day in reversed(DAYS):
+        begin_day(world, day)
+    for day in DAYS:
+        world.run(f"{day.start:%d}", "stage")
+    assert world.shown() == {"01 a": 1, "02 a": 1, "03 a": 1}
+    world.name("second", "b")
+    assert names_of(begin_day(world, DAYS[0], restate="more names")) == ["a", "b"]
+    assert names_of(begin_day(world, DAYS[1], restate="a bug", input=Input.FROZEN)) == ["a"]
+    world.name("first", "A")
+    with pytest.raises(RestateRefused, match=r"first\.txt"):
+        begin_day(world, DAYS[2], restate="a bug", input=Input.FROZEN)
+
+
+def test_hours_of_a_day_may_all_read_the_day_s_file(world: JoiningWorld) -> None:
+    names = FileSource(f"{world.names}/{{interval_start:%Y-%m-%d}}.txt", format="text")
+    landing = FileSource(f"{world.landing}/{{interval_start:%H}}.txt", format="text", missing="empty")
+    hours = [
+        Interval(datetime(2013, 1, 1, hour, tzinfo=UTC), datetime(2013, 1, 1, hour + 1, tzinfo=UTC)) for hour in (1, 2)
+    ]
+    world.name("2013-01-01", "x")
+    for source, refused in ((names, True), (Snapshot(names), False)):
+        world.pipeline = replace(world.pipeline, sources={"landing": landing, "names": source})
+        if refused:
+            begin_day(world, hours[0])
+            with pytest.raises(SourceClaimed), closing((runtime := world.runtime()).ledger):
+                begin(runtime, RunKey("watch", "second hour"), hours[1])
+            world.replan(1)
+            continue
+        world.replan(1)
+        with closing((runtime := world.runtime()).ledger):
+            assert names_of(begin(runtime, RunKey("watch", "second hour"), hours[1])) == ["x"]
+
+
+def test_a_day_s_snapshot_that_changed_is_told_and_a_folder_s_is_not(world: JoiningWorld) -> None:
+    daily(world, Snapshot(FileSource(f"{world.names}/{{interval_start:%Y-%m-%d}}*.txt", format="text")))
+    world.name("2013-01-01", "x")
+    begin_day(world, DAYS[0])
+    world.run("01", "stage")
+    assert told(world) == ([], [])
+    world.name("2013-01-01", "long")
+    world.name("2013-01-01-more", "y")
+    late, changed = told(world)
+    assert [Path(path).name for path in late] == ["2013-01-01-more.txt"]
+    assert "2013-01-01.txt" in str(changed)
+
+
+def test_what_changes_in_a_folder_that_every_epoch_reads_is_no_news(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    world.name("first", "long")
+    world.name("second", "b")
+    assert told(world) == ([], [])
+
+
+def told(world: JoiningWorld) -> tuple[list[str], list[Any]]:
+    """The late and the changed files of the newest epoch, as `lockstep status` has them."""
+    [found] = json.loads(status(world, "--json"))
+    newest = max(found["epochs"], key=lambda one: one["epoch"]["id"])
+    return newest["late"], newest["changed"]
+
+
+def status(world: JoiningWorld, *arguments: str) -> str:
+    return CliRunner().invoke(app, ["status", *arguments, "--ledger", world.ledger_dsn], env={"COLUMNS": "400"}).stdout
+
+
+def test_status_says_which_sources_are_snapshots(world: JoiningWorld) -> None:
+    world.land("1")
+    world.run("one")
+    assert "snapshot: each epoch reads all of source names" in status(world)
+    assert '"snapshot": true' in status(world, "--json")
+    assert world.epochs()[0].plan.reads["names"] == f"a snapshot of files {world.names}/*.txt"
+
+
+# --- what else looks at ranges ---------------------------------------------------------------------------------------
+
+
+def test_two_pipelines_that_share_no_more_than_a_snapshot_are_two(world: JoiningWorld) -> None:
+    world.run("one")
+    (world.folder / "elsewhere").mkdir()
+    sources = {
+        "landing": FileSource(f"{world.folder}/elsewhere", format="text"),
+        "names": world.pipeline.sources["names"],
+    }
+    sink = FileSink("out", output="lines", path=str(world.folder / "other"), format="parquet")
+    world.pipeline = replace(world.pipeline, sources=sources, sinks=[sink])
+    with pytest.raises(NameTaken):
+        world.begin("two")
+
+
+def test_a_lost_ledger_is_rebuilt_whatever_a_snapshot_was(world: JoiningWorld, memory_server: PostgresServer) -> None:
+    for number in (1, 2):
+        world.land(str(number))
+        world.name(f"more {number}", "b")
+        world.run(f"run {number}")
+    dsn = memory_server.create_database("snapshot_rebuilt")
+    migrate(dsn)
+    with closing(Ledger(world.ledger_dsn)) as lost, closing(Ledger(dsn)) as empty:
+        staging = Staging(str(world.folder / "staging"))
+        found = look(Runtime.of(world.pipeline, empty, staging, {}), lost.deployment())
+    assert not found.refused
+    assert [one.plan.sources["names"].snapshot for one in found.epochs] == [True, True]
+
+
+# --- what is refused, and what a plan says ---------------------------------------------------------------------------
+
+TABLE = partial(PostgresTableSource, "public.t", connection="shop", order_by="id")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (partial(KafkaSource, "a", connection="kafka"), "older records go"),
+        (partial(MariaDbTableSource, "t", connection="shop", order_by="id"), "MariaDB"),
+        (partial(SequenceSource, 10), "open_snapshot"),
+        (partial(TABLE, max_rows_per_epoch=3), "max_rows_per_epoch"),
+        (partial(TABLE, verify_count=False), "verify_count"),
+        (partial(FileSource, "in", format="text", max_files_per_epoch=3), "caps"),
+        (partial(FileSource, "in", format="text", once=True), "once"),
+        (lambda: Snapshot(TABLE()), "one already"),
+    ],
+)
+def test_what_can_not_be_read_whole_is_refused_where_it_is_defined(source: Any, reason: str) -> None:
+    with pytest.raises(InvalidPipeline, match=f"a snapshot of .* can't be taken: .*{reason}"):
+        Snapshot(source())
+
+
+def pipeline(sources: Mapping[str, Source]) -> Pipeline:
+    return Pipeline("p", sources, unchanged, [FileSink("out", output="lines", path="out")])
+
+
+@pytest.mark.parametrize(
+    ("sources", "reason"),
+    [
+        ({"names": Snapshot(TABLE())}, "nothing says what an epoch is"),
+        ({"names": Snapshot(FileSource("{interval_start}.txt", format="text")), "events": EVENTS}, "no placeholder"),
+        (
+            {"days": FileSource("{interval_start}.txt", format="text"), "events": EVENTS},
+            r"mix intervals \(days\) and cursors \(events\).*Snapshot",
+        ),
+    ],
+)
+def test_a_pipeline_that_nothing_names_the_epochs_of_is_refused(sources: Mapping[str, Source], reason: str) -> None:
+    with pytest.raises(InvalidPipeline, match=reason):
+        pipeline(sources)
+
+
+def test_a_snapshot_goes_with_either_kind_of_epoch() -> None:
+    names = Snapshot(TABLE())
+    days = FileSource("{interval_start}.txt", format="text")
+    assert pipeline({"names": names, "events": EVENTS}).identity == "cursor"
+    assert pipeline({"names": names, "days": days}).identity == "interval"
+
+
+def test_a_snapshot_is_the_same_again_by_what_a_plan_freezes_of_it() -> None:
+    taken = Snapshot(TABLE(columns=("id",)))
+    spec = json.loads(json.dumps(taken.spec()))
+    assert spec["type"] == "lockstep.sources:Snapshot"
+    again = Source.from_spec(spec)
+    assert isinstance(again, Snapshot)
+    assert again.spec() == spec
+    corrected = Snapshot(TABLE(columns=("id", "name")))
+    assert planned_source("names", spec, corrected) is corrected
+    moved = planned_source("names", spec, Snapshot(replace(TABLE(columns=("id", "name")), table="public.other")))
+    assert isinstance(moved, Snapshot)
+    assert isinstance(moved.source, PostgresTableSource)
+    assert (moved.source.table, moved.source.columns) == ("public.t", ("id", "name"))
+    other = planned_source("names", spec, Snapshot(FileSource("in", format="text")))
+    assert other.spec() == spec
+    assert planned_source("names", spec, TABLE()).spec() == spec
+
+
+def test_a_range_says_that_it_is_whole() -> None:
+    found = SourceRange(None, {"upto": "3"}, {"type": "t"}, snapshot=True)
+    assert SourceRange.from_json(found.to_json()) == found
+    assert "snapshot" not in SourceRange(None, {"upto": "3"}).to_json()
+
+
+# --- crashes ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_frozen_is_joined_whole_wherever_a_process_is_killed(
+    world: JoiningWorld, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    """… while the snapshot gets another file at each point: a retry has the one of the first begin."""
+    hits, expected = hits_of(world, monkeypatch), world.shown()
+    for number, hit in enumerate(hits):
+        run = f"run {number}"
+        with subtests.test(f"{hit.task} {hit.point} {hit.nth}"):
+            world.land(str(number))
+            tasks = [(name, partial(growing, world, name, run)) for name in TASKS]
+            victim = sacrifice(tasks, hit, "kill", world.folder / "log")
+            assert victim.killed, victim.log.read_text()
+            world.run(run, hit.task)
+            [*_, epoch] = world.epochs()
+            expected[f"{number} {''.join(sorted(names_of(epoch)))}"] += 1
+            assert world.shown() == expected
+
+
+def growing(world: JoiningWorld, task: str, run: str) -> None:
+    stop = observe(lambda point: world.name(f"file {len(list(world.names.iterdir()))}", "n"))
+    world.task(task, run)
+    stop()
+
+
+def hits_of(world: JoiningWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """The first time that a crash-free epoch reaches each point."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    world.land("dry")
+    hits: dict[CrashPoint, Hit] = {}
+    for task in TASKS:
+        reached: list[CrashPoint] = []
+        stop = observe(reached.append)
+        world.task(task, "dry")
+        stop()
+        for point in reached:
+            hits.setdefault(point, Hit(task, point, 1))
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    return list(hits.values())
