@@ -136,9 +136,9 @@ def _tool(name: str, *arguments: object, stdin: str = "") -> None:
 
 
 def _takes_logins(address: str, environment: Mapping[str, str]) -> str:
-    login = {"user": environment["POSTGRES_USER"], "password": environment["POSTGRES_PASSWORD"]}
+    user, password = environment["POSTGRES_USER"], environment["POSTGRES_PASSWORD"]
     try:
-        psycopg2.connect(host=address, dbname=login["user"], **login).close()
+        psycopg2.connect(host=address, dbname=user, user=user, password=password).close()
     except psycopg2.OperationalError as error:
         return str(error)
     return ""

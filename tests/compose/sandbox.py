@@ -131,9 +131,9 @@ def _sandbox(services: Mapping[str, Service], recipe: Recipe, folder: Path) -> S
         command += ["--ro-bind", str(ROOT / name), f"/lockstep/{name}"]
     for volume in sorted({one for service in services.values() for one in service.volumes if _is_ours(service)}):
         source, target, *mode = volume.split(":")
-        place = Path(source) if source.startswith("/") else folder / "volumes" / source
-        place.mkdir(parents=True, exist_ok=True)
-        command += ["--ro-bind" if mode == ["ro"] else "--bind", str(place), target]
+        kept = Path(source) if source.startswith("/") else folder / "volumes" / source
+        kept.mkdir(parents=True, exist_ok=True)
+        command += ["--ro-bind" if mode == ["ro"] else "--bind", str(kept), target]
     settings = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/lockstep", "HOSTNAME": HOST, "LANG": "C.UTF-8"}
     for variable, value in settings.items():
         command += ["--setenv", variable, value]
