@@ -180,7 +180,7 @@ class RecordColumns:
                 f"{_name(output, int(ordinals[place]))}: topic_column={self.topic!r} {why}: leave such rows away in "
                 "the transform, or declare their topic"
             )
-        return found.to_numpy().astype(np.int64)
+        return np.asarray(found, np.int64)
 
     def _records(
         self, batch: pa.RecordBatch, output: str, topic: str, shard: int, ordinals: Ordinals, prefix: str
