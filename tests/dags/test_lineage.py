@@ -115,6 +115,22 @@ def test_a_place_that_cannot_be_named_fails_no_task(observed: Observed, monkeypa
     assert observed.world.shown_in_warehouse(DAY)
 
 
+def test_of_an_output_in_several_places_each_is_told_and_nobody_counts_what_is_where(
+    observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.dataset import Dataset
+    from lockstep.sinks.files import FileSink
+
+    places = (Dataset("kafka://one:9092", "a"), Dataset("kafka://one:9092", "b"))
+    monkeypatch.setattr(FileSink, "datasets", lambda sink, connections: {sink.output: places})
+    observed.decide()
+    shown = told(observed.run("Publish", sink="files")).outputs
+    assert [(one.namespace, one.name) for one in shown] == [(one.namespace, one.name) for one in places]
+    assert all("schema" in one.facets for one in shown)
+    counted: list[Any] = [one.outputFacets["outputStatistics"] for one in shown]
+    assert [(one.rowCount, one.size) for one in counted] == [(None, None)] * 2
+
+
 def test_nothing_is_noted_where_nobody_listens(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
     assert cast("Any", observed.run("Begin")).lineage is None

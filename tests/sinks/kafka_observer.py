@@ -72,20 +72,23 @@ class Observer:
         assert self.process.returncode == 0
         return self.seen
 
-    def expect(self, epochs: dict[int, int], *, in_turn: bool = True, ordered: bool = True) -> None:
+    def expect(
+        self, epochs: dict[int, int], *, in_turn: bool = True, ordered: bool = True, which: slice = slice(None)
+    ) -> None:
         """Fail unless it saw `epochs` (id → rows) once and whole: nothing lost, doubled, out of order or aborted.
 
-        `in_turn`: one epoch ends before the next one begins, in each partition. `ordered`: each in its order.
+        `in_turn`: one epoch ends before the next one begins, in each partition. `ordered`: each in its order. `which`:
+        the rows of each epoch that this topic gets, by their places.
         """
         seen = self.finish()
-        self._expect_each_once(seen, epochs)
+        self._expect_each_once(seen, epochs, which)
         for partition, here in groupby(sorted(seen, key=lambda one: one.partition), lambda one: one.partition):
             self._expect_order(partition, list(here), in_turn, ordered)
         stands = _standing(self)
         assert sorted(seen) == sorted(stands), "it saw records that aren't there for a reader who comes later"
 
-    def _expect_each_once(self, seen: list[Seen], epochs: dict[int, int]) -> None:
-        wanted = Counter((epoch, n) for epoch, rows in epochs.items() for n in range(rows))
+    def _expect_each_once(self, seen: list[Seen], epochs: dict[int, int], which: slice) -> None:
+        wanted = Counter((epoch, n) for epoch, rows in epochs.items() for n in range(rows)[which])
         found = Counter((one.epoch, one.ordinal) for one in seen)
         lost, more = wanted - found, found - wanted
         assert not lost, f"lost: {sorted(lost)[:5]} and others, {lost.total()} in all"

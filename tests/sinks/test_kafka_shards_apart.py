@@ -286,7 +286,7 @@ def shown_by(feed: Feed) -> list[bytes]:
     class Broker:
         bootstrap = feed.connections["kafka"]
 
-    return [one.headers()[0][1] for one in committed(Broker(), sink.topic)]
+    return [one.headers()[0][1] for one in committed(Broker(), sink.topic_names[0])]
 
 
 def require_all_shown_once(feed: Feed, epochs: int = 1) -> None:

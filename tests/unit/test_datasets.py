@@ -57,6 +57,13 @@ def test_a_sink_s_place_has_the_name_that_others_give_it_too(sink: Any, namespac
     assert SECRET not in repr(sink.datasets(CONNECTIONS))
 
 
+def test_a_sink_s_output_may_have_several_places() -> None:
+    sink = KafkaSink("sink", output="rows", topics=["b", "a"], topic_column="to", connection="kafka")
+    assert sink.datasets(CONNECTIONS) == {
+        "rows": (Dataset("kafka://one:9093", "a"), Dataset("kafka://one:9093", "b")),
+    }
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [

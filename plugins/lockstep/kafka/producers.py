@@ -1,4 +1,4 @@
-"""Producers of one topic's records: in a transaction, or without one; as fast as Python can hand them over.
+"""Producers of some topics' records: in a transaction, or without one; as fast as Python can hand them over.
 
 With transactions the order is the point. `init_transactions` ends whatever an older process has open under this
 transactional id and fences it for good; what is looked up before that could be changed right after. Stable ids fence,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +56,12 @@ _TAKES_LESS = {
 
 @dataclass(frozen=True)
 class Route:
-    """How records get to a topic. `header`: the name of theirs. `timeout`: seconds for one try at sending an epoch.
-    `longer`: how a person gives it another timeout."""
+    """How records get to topics, one or more. `header`: the name of theirs. `timeout`: seconds for one try at sending
+    an epoch. `longer`: how a person gives it another timeout."""
 
     settings: Settings = field(repr=False)
     who: str
-    topic: str
+    topics: tuple[str, ...]
     header: str
     partitioner: str
     timeout: float
@@ -69,28 +69,29 @@ class Route:
 
 
 class _RecordProducer(ABC):
-    """A client that sends records, and batches, of no more than `most_bytes`, the topic's max.message.bytes.
+    """A client that sends records, and batches, of no more than `most_bytes`: what each of the topics takes by its
+    max.message.bytes. A batch of several records is one that any of them takes.
 
     Without being told, librdkafka would refuse records above its own limit, and brokers its batches above theirs.
     """
 
-    def __init__(self, route: Route, most_bytes: int, own: Mapping[str, Any]) -> None:
+    def __init__(self, route: Route, most_bytes: Collection[int], own: Mapping[str, Any]) -> None:
         self._route = route
-        sizes = {"batch.size": min(_BATCH_BYTES, most_bytes), "message.max.bytes": max(1000, most_bytes)}
+        sizes = {"batch.size": min(_BATCH_BYTES, *most_bytes), "message.max.bytes": max(1000, *most_bytes)}
         always = {"message.timeout.ms": int(route.timeout * 1000), "delivery.report.only.error": True}
         settings = client(route.settings)
         self._further: Mapping[str, bytes] = {}
         self._producer = Producer({**_TUNING, **sizes, **settings, "partitioner": route.partitioner, **own, **always})
 
     def add_headers(self, headers: Mapping[str, bytes]) -> None:
-        """Of every record of the route's topic from now on, besides its own."""
+        """Of every record of the route's topics from now on, besides its own."""
         self._further = headers
 
     def _produce(self, records: Iterable[Record], topic: str) -> int:
         """How many were handed over: all. Waits while too much is under way."""
         produce, count = self._producer.produce, 0
         # one for all: the client copies what stands in it
-        header: dict[str, bytes] = dict(self._further) if topic == self._route.topic else {}
+        header: dict[str, bytes] = dict(self._further) if topic in self._route.topics else {}
         try:
             for key, value, partition, milliseconds, name, more in records:
                 if name is not None:
@@ -147,7 +148,7 @@ class PlainProducer(_RecordProducer):
     It is a session of a redo sink.
     """
 
-    def __init__(self, route: Route, most_bytes: int, *, reported: bool) -> None:
+    def __init__(self, route: Route, most_bytes: Collection[int], *, reported: bool) -> None:
         refusals: list[KafkaError] = []  # apart from the producer, which would otherwise know itself and live on
 
         def report(error: KafkaError | None, _: Message) -> None:
@@ -162,12 +163,12 @@ class PlainProducer(_RecordProducer):
     def open(self) -> None:
         """Raises `SinkUnavailable` if no broker answers."""
         try:
-            connect(self._producer, self._route.topic, self._route.timeout)
+            connect(self._producer, self._route.topics[0], self._route.timeout)
         except KafkaException as error:
             raise self._named("sending", code_of(error)) from None
 
-    def send(self, records: Iterable[Record]) -> None:
-        self._produce(records, self._route.topic)
+    def send(self, topic: str, records: Iterable[Record]) -> None:
+        self._produce(records, topic)
 
     def flush(self) -> None:
         """Every record has been reported when this returns, or what is under way was given one chance.
@@ -199,25 +200,25 @@ class TransactionalProducer(_RecordProducer):
     Brokers give a transaction up after the route's `timeout`.
     """
 
-    def __init__(self, route: Route, most_bytes: int, id: str) -> None:
+    def __init__(self, route: Route, most_bytes: Collection[int], id: str) -> None:
         """`id`: the transactional id. Nothing is sent before `open`."""
         own = {"transactional.id": id, "transaction.timeout.ms": int(route.timeout * 1000)}
         super().__init__(route, most_bytes, own)
         self._began: float | None = None
-        self.sent = 0  #: records of the route's topic
+        self.sent = 0  #: records of the route's topics
 
     def open(self) -> None:
         """Fence every older process of this id, and end what it had open."""
-        self._do("finding a broker", lambda: connect(self._producer, self._route.topic, self._route.timeout))
+        self._do("finding a broker", lambda: connect(self._producer, self._route.topics[0], self._route.timeout))
         self._do("opening its transactions", lambda: self._producer.init_transactions(self._route.timeout))
 
     def begin(self) -> None:
         self._do("beginning a transaction", self._producer.begin_transaction)
         self._began = time.monotonic()
 
-    def send(self, records: Iterable[Record]) -> None:
+    def send(self, topic: str, records: Iterable[Record]) -> None:
         """Hand records over; waits while too much is under way."""
-        self.sent += self._produce(records, self._route.topic)
+        self.sent += self._produce(records, topic)
 
     def send_elsewhere(self, topic: str, record: Record) -> None:
         """A record of another topic, in the same transaction."""

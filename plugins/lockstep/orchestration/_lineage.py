@@ -44,7 +44,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Shown:
-    """A place that shows an epoch."""
+    """A place that shows an epoch. `rows`: of its output; None where that has several."""
 
     place: Dataset
     rows: int | None
@@ -124,15 +124,13 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
     counts, schemas = epoch.counted, _schemas(runtime, epoch)
-    return [
-        Shown(
-            places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}"),
-            counts.get(output, {}).get("rows"),
-            counts.get(output, {}).get("bytes"),
-            schemas.get(output),
-        )
-        for output in sink.outputs
-    ]
+    found = []
+    for output in sink.outputs:
+        told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
+        several = told if isinstance(told, tuple) else (told,)
+        count = counts.get(output, {}) if len(several) == 1 else {}
+        found += [Shown(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
+    return found
 
 
 def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:

@@ -103,9 +103,9 @@ class Sink(ABC):
         apart which goes by this one's name."""
         return frozenset({json.dumps({**self.spec()["arguments"], "name": None}, sort_keys=True)})
 
-    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
-        """What lineage calls the place of each output; of one that has no such name nothing. Connects to nothing:
-        `connections` gives a DSN or URI by connection id."""
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset | tuple[Dataset, ...]]:
+        """What lineage calls the place of each output, or the places; of one that has no such name nothing. Connects to
+        nothing: `connections` gives a DSN or URI by connection id."""
         return {}
 
     @staticmethod

@@ -43,16 +43,19 @@ def require_fitting_topic(settings: Mapping[str, str], topic: str, columns: Reco
 
 
 class RecordChecks:
-    """Compares an epoch's records with what their topic takes, and measures what making them takes.
+    """Compares an epoch's records with what their topics take, and measures what making them takes.
 
     CPU time of this thread alone, which no load on the machine makes longer, and no publisher can do without.
     """
 
-    def __init__(self, limits: TopicLimits, who: str, now: datetime, timeout: float, further: int = 0) -> None:
-        """`timeout`: seconds that one try at sending may take; `further`: bytes that each record has besides."""
+    def __init__(
+        self, limits: Mapping[str, TopicLimits], who: str, now: datetime, timeout: float, further: int = 0
+    ) -> None:
+        """`limits`: by topic. `timeout`: seconds that one try at sending may take; `further`: bytes that each record
+        has besides."""
         self._named = len(HEADER) + further
         self._limits, self._who, self._now, self._timeout = limits, who, now, timeout
-        self._oldest: int | None = None  # milliseconds since 1970
+        self._oldest: dict[str, int] = {}  # milliseconds since 1970, by topic
         self._began, self._sampling = time.thread_time(), 0.0
         self._sampled = self._rows = 0
 
@@ -71,15 +74,15 @@ class RecordChecks:
             self._sampling += time.thread_time() - began
 
     def warn_of_age(self) -> None:
-        """Log a warning if brokers will soon refuse a record that they take now."""
-        before = self._limits.before
-        if self._oldest is None or before is None:
-            return
-        left = timedelta(milliseconds=self._oldest + before[1] - _milliseconds(self._now))
-        if left < _SOON:
-            until = (self._now + left).astimezone(UTC).isoformat(timespec="seconds")
-            text = "%s: topic %s takes the oldest of these records until %s (%s=%d): if they are sent later, raise that"
-            _log.warning(text, self._who, self._limits.topic, until, *before)
+        """Log a warning for each topic whose brokers will soon refuse a record that they take now."""
+        for topic, oldest in self._oldest.items():
+            if (before := self._limits[topic].before) is None:
+                continue
+            left = timedelta(milliseconds=oldest + before[1] - _milliseconds(self._now))
+            if left < _SOON:
+                until = (self._now + left).astimezone(UTC).isoformat(timespec="seconds")
+                text = "%s: topic %s takes the oldest of these records until %s (%s=%d): %s"
+                _log.warning(text, self._who, topic, until, *before, "if they are sent later, raise that")
 
     def require_one_transaction(self, longer: str) -> None:
         """Raises `PreflightRefused` if the epoch could surely never be sent in one transaction; warns if it may not.
@@ -100,7 +103,7 @@ class RecordChecks:
         return making + (self._sampling / self._sampled * self._rows if self._sampled else 0.0)
 
     def _require_key(self, records: Records) -> None:
-        if self._limits.keyed and records.keys is not None and records.keys.null_count:
+        if self._limits[records.topic].keyed and records.keys is not None and records.keys.null_count:
             place = pc.index(pc.is_null(records.keys), True).as_py()
             raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
 
@@ -112,9 +115,10 @@ class RecordChecks:
             total = pc.add(total, more)
         if records.further is not None:
             total = pc.add(total, _sizes_of_headers(records.further))
-        if (place := _first_outside(total, 0, self._limits.record_bytes - self._named)) is not None:
+        limits = self._limits[records.topic]
+        if (place := _first_outside(total, 0, limits.record_bytes - self._named)) is not None:
             size = total[place].as_py() + self._named
-            why = f"has {size} bytes, {_shown(self._limits.size)} leaves {self._limits.record_bytes}"
+            why = f"has {size} bytes, {_shown(limits.size)} leaves {limits.record_bytes}"
             raise self._refusal(records, place, why)
 
     def _require_headers(self, records: Records) -> None:
@@ -133,9 +137,10 @@ class RecordChecks:
     def _require_partition(self, records: Records) -> None:
         if records.partitions is None:
             return
-        if (place := _first_outside(records.partitions, 0, self._limits.partitions - 1)) is not None:
+        there = self._limits[records.topic].partitions
+        if (place := _first_outside(records.partitions, 0, there - 1)) is not None:
             found = records.partitions[place].as_py()
-            raise self._refusal(records, place, f"is for partition {found}, the topic has {self._limits.partitions}")
+            raise self._refusal(records, place, f"is for partition {found}, the topic has {there}")
 
     def _require_time(self, records: Records) -> None:
         if records.times is None or not len(records):
@@ -143,10 +148,10 @@ class RecordChecks:
         self._require_after(records)
         self._require_before(records)
         oldest: int = pc.min(records.times).as_py()
-        self._oldest = min(oldest, self._oldest or oldest)
+        self._oldest[records.topic] = min(oldest, self._oldest.get(records.topic, oldest))
 
     def _require_before(self, records: Records) -> None:
-        if (before := self._limits.before) is None:
+        if (before := self._limits[records.topic].before) is None:
             return
         kept_back = min(int(self._timeout * 1000), before[1] // 2)
         place = _first_outside(records.times, _milliseconds(self._now) - before[1] + kept_back, _ANY)
@@ -158,7 +163,7 @@ class RecordChecks:
             raise self._refusal(records, place, why)
 
     def _require_after(self, records: Records) -> None:
-        if (after := self._limits.after) is None:
+        if (after := self._limits[records.topic].after) is None:
             return
         place = _first_outside(records.times, 0, min(_ANY, _milliseconds(self._now) + after[1]))
         if place is not None:
@@ -167,7 +172,7 @@ class RecordChecks:
     def _refusal(self, records: Records, place: int, why: str) -> SinkRejected:
         return SinkRejected(
             f"{self._who}: {records.name(place)} {why}. It couldn't be sent after the decision: leave such rows "
-            f"away in the transform, or change the settings of topic {self._limits.topic}"
+            f"away in the transform, or change the settings of topic {records.topic}"
         )
 
 

@@ -53,7 +53,7 @@ class KafkaSession:
     shards: int
     open: dict[int, TransactionalProducer] = field(default_factory=dict)
     rows: int = 0  #: of those shards
-    starts: dict[int, int] = field(default_factory=dict)
+    starts: dict[str, dict[int, int]] = field(default_factory=dict)  #: by topic
 
     @property
     def claimed(self) -> bool:
@@ -65,7 +65,7 @@ class KafkaSession:
 
     def send(self, records: Records) -> None:
         self.rows += len(records)
-        self.open[records.shard].send(records)
+        self.open[records.shard].send(records.topic, records)
 
 
 class KafkaMarkerCommitter(CheckpointCommitter):
@@ -139,7 +139,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         self, stack: ExitStack, epoch: SinkEpoch, numbers: Iterable[int]
     ) -> Iterator[tuple[int, TransactionalProducer]]:
         """One for each shard, open."""
-        most_bytes = limits_of(self._cluster, self._route.topic).batch_bytes
+        most_bytes = [limits_of(self._cluster, topic).batch_bytes for topic in self._route.topics]
         for number in numbers:
             id = _transactional_id(self._markers.owner, epoch, number)
             producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
@@ -148,7 +148,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def _begin(self, session: KafkaSession) -> None:
         self._markers.require_lasting()
-        session.starts = self._cluster.all_ends(self._route.topic)
+        session.starts = {topic: self._cluster.all_ends(topic) for topic in self._route.topics}
         for transaction in session.open.values():
             transaction.begin()
 
@@ -163,7 +163,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         assert isinstance(session, KafkaSession)
         if session.rows != sum(transaction.sent for transaction in session.open.values()):
             raise PublishBlocked(f"{self._route.who}: not every record of epoch {epoch.id} was handed over")
-        marker = ShardMarker(epoch.token, epoch.manifest_hash, session.starts, session.shards, epoch.span).to_bytes()
+        marker = ShardMarker.of(epoch, session.starts, session.shards).to_bytes()
         for number, transaction in session.open.items():
             key = self._markers.key(epoch.id, number)
             transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None, None))

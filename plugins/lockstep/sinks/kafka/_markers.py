@@ -17,7 +17,7 @@ from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.reading import committed_records
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.values import Marker
+from lockstep.sinks.values import Marker, SinkEpoch
 
 #: A marker's partition is one of the first eight for good: partitions that are added later hide none.
 PARTITIONS = 8
@@ -26,25 +26,40 @@ SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.
 
 @dataclass(frozen=True)
 class ShardMarker:
-    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `shards`: how
-    many the epoch has; None: of an older version, which sent by its plan. `span`: see `SinkEpoch.span`."""
+    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `topics`: the
+    same by topic, where there are several. `shards`: how many the epoch has; None: of an older version, which sent by
+    its plan. `span`: see `SinkEpoch.span`."""
 
     token: int
     manifest_hash: str
     starts: Mapping[int, int]
     shards: int | None = None
     span: str | None = None
+    topics: Mapping[str, Mapping[int, int]] | None = None
+
+    @classmethod
+    def of(cls, epoch: SinkEpoch, starts: Mapping[str, Mapping[int, int]], shards: int) -> ShardMarker:
+        """`starts`: by topic."""
+        only = next(iter(starts.values())) if len(starts) == 1 else {}
+        return cls(epoch.token, epoch.manifest_hash, only, shards, epoch.span, starts if len(starts) > 1 else None)
+
+    def starts_in(self, topic: str, *, only: bool) -> Mapping[int, int]:
+        """`only`: whether it is the sink's one topic, which no marker of one names. Nothing where nobody knows."""
+        if self.topics is not None:
+            return self.topics.get(topic, {})
+        return self.starts if only else {}
 
     def to_bytes(self) -> bytes:
         told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts)}
-        optional = {"shards": self.shards, "span": self.span}
+        optional = {"shards": self.shards, "span": self.span, "topics": self.topics}
         return json.dumps(told | {name: value for name, value in optional.items() if value is not None}).encode()
 
     @classmethod
     def from_bytes(cls, found: bytes) -> ShardMarker:
         told = json.loads(found)
-        starts = {int(number): offset for number, offset in told["starts"].items()}
-        return cls(told["token"], told["manifest"], starts, told.get("shards"), told.get("span"))
+        topics = {topic: _by_number(ends) for topic, ends in told["topics"].items()} if "topics" in told else None
+        starts = _by_number(told["starts"])
+        return cls(told["token"], told["manifest"], starts, told.get("shards"), told.get("span"), topics)
 
     def to_marker(self, epoch: int) -> Marker:
         return Marker(epoch, self.token, self.manifest_hash, self.span)
@@ -129,3 +144,7 @@ class MarkerTopic:
                     f"{self._who.name}: a transaction is open in {self.name}, and may hide this epoch's "
                     f"marker: waited {self._patience:.0f} s for it to end; it ends with its timeout at the latest"
                 ) from None
+
+
+def _by_number(told: Mapping[str, int]) -> dict[int, int]:
+    return {int(number): offset for number, offset in told.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -60,10 +60,11 @@ class OpenKafkaSink(WriteAheadSink):
     # --- before the decision ---
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
-        who, topic = self._route.who, self.cluster.require_topic(self._route.topic)
-        require_fitting_topic(self.cluster.topic_settings(topic.name), topic.name, self.columns, who)
-        if self.guarantee is not Guarantee.NONE:
-            require_durable(self.cluster, topic)
+        who = self._route.who
+        for topic in map(self.cluster.require_topic, self._route.topics):
+            require_fitting_topic(self.cluster.topic_settings(topic.name), topic.name, self.columns, who)
+            if self.guarantee is not Guarantee.NONE:
+                require_durable(self.cluster, topic)
         self._create_resource()
         if schemas is None:
             return
@@ -94,14 +95,13 @@ class OpenKafkaSink(WriteAheadSink):
         self.committer.create_resource()
 
     def target_id(self) -> str:
-        """Of the topic as it was made, and of the markers': one that is deleted and made anew is another target."""
+        """Of each topic as it was made, and of the markers': one that is deleted and made anew is another target."""
         return _SEPARATOR.join(self._topic_ids().values())
 
     def _topic_ids(self) -> dict[str, str]:
         """Of every topic that makes the target, by name."""
-        name = self._route.topic
-        topic = self.cluster.topic(name)
-        return {name: self._require_id(name, topic.id if topic else None)}
+        topics = {name: self.cluster.topic(name) for name in self._route.topics}
+        return {name: self._require_id(name, topic.id if topic else None) for name, topic in topics.items()}
 
     def _require_id(self, name: str, id: str | None) -> str:
         if id is None:
@@ -126,7 +126,7 @@ class OpenKafkaSink(WriteAheadSink):
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.find_marker(replaced.id), epoch)
         further = sum(len(name) + len(value) + HEADER_BYTES for name, value in headers_of(epoch).items())
-        limits = limits_of(self.cluster, self._route.topic)
+        limits = {topic: limits_of(self.cluster, topic) for topic in self._route.topics}
         checks = RecordChecks(limits, self._route.who, datetime.now(UTC), self._route.timeout, further)
         rows: dict[str, int] = {}
         for batches in wal:
@@ -149,7 +149,10 @@ class OpenKafkaSink(WriteAheadSink):
         session.add_headers(headers_of(epoch))
         try:
             for records in self.columns.records(batches, self.origin(batches.output, epoch.id), *share):
-                session.send(records)
+                if isinstance(session, KafkaSession):
+                    session.send(records)
+                else:
+                    session.send(records.topic, records)
         except SinkRejected as error:  # by another version of this code than the one that voted
             raise PublishBlocked(f"{error}; it was decided, so it has to be sent") from error
         reach(CrashPoint.PUBLISH_AFTER_WRITE)
@@ -158,15 +161,18 @@ class OpenKafkaSink(WriteAheadSink):
     # --- verification ---
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's committed records that still stand in the topic; retention and compaction take some away."""
-        topic, prefix = self._route.topic, self.origin(output, epoch).key(0)[:-1].encode()
-        starts, ends = self._starts(epoch), self.cluster.all_ends(topic)
-        with self.cluster.who.naming(f"reading {topic}"):
-            for messages in committed_records(self.cluster.settings, topic, starts, ends):
-                yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema)
+        """The epoch's committed records that still stand in the topics; retention and compaction take some away."""
+        prefix = self.origin(output, epoch).key(0)[:-1].encode()
+        starts = self._starts(epoch)
+        for topic in self._route.topics:
+            ends = self.cluster.all_ends(topic)
+            with self.cluster.who.naming(f"reading {topic}"):
+                for messages in committed_records(self.cluster.settings, topic, starts.get(topic, {}), ends):
+                    yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema)
 
-    def _starts(self, epoch: int) -> Mapping[int, int]:
-        """The offset of each partition from which on to look for an epoch's records; 0 where nobody knows more."""
+    def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
+        """The offset of each topic's partition from which on to look for an epoch's records; left out where nobody
+        knows more than that it may be anywhere."""
         return {}
 
     def origin(self, output: str, epoch: int) -> Origin:
@@ -238,11 +244,12 @@ class TransactionalKafkaSink(OpenKafkaSink):
         told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
         return len(told) == 1 and all(shards is not None for shards, _ in told)
 
-    def _starts(self, epoch: int) -> Mapping[int, int]:
+    def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """Before the first of the epoch's shards."""
-        found = self.shard_markers(epoch)
-        numbers = {number for marker in found.values() for number in marker.starts}
-        return {number: min(m.starts.get(number, 0) for m in found.values()) for number in numbers}
+        markers, topics = self.shard_markers(epoch).values(), self._route.topics
+        return {
+            topic: _first_of([marker.starts_in(topic, only=len(topics) == 1) for marker in markers]) for topic in topics
+        }
 
 
 def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) -> SentCommitter:
@@ -251,7 +258,7 @@ def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) 
 
     @contextmanager
     def producing(epoch: SinkEpoch) -> Iterator[Unmarked]:
-        most_bytes = limits_of(cluster, route.topic).batch_bytes
+        most_bytes = [limits_of(cluster, topic).batch_bytes for topic in route.topics]
         with closing(PlainProducer(route, most_bytes, reported=reported)) as producer:
             producer.open()
             yield producer
@@ -261,6 +268,11 @@ def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) 
         session.flush()
 
     return SentCommitter(elsewhere, producing, acknowledge)
+
+
+def _first_of(starts: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    numbers = {number for one in starts for number in one}
+    return {number: min(one.get(number, 0) for one in starts) for number in numbers}
 
 
 def _has_header(message: Any, prefix: bytes) -> bool:

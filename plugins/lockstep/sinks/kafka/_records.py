@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import product, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,10 +37,11 @@ def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class Records:
-    """Those records of one batch that are in one shard, by column, in the order of the WAL: binary but for `times`,
-    `partitions` and `further`. `ordinals`: of each the place within the output."""
+    """Those records of one batch that are in one shard and go to one topic, by column, in the order of the WAL: binary
+    but for `times`, `partitions` and `further`. `ordinals`: of each the place within the output."""
 
     output: str
+    topic: str
     shard: int
     ordinals: Ordinals
     keys: pa.Array | None
@@ -86,14 +87,16 @@ def _header(one: dict[str, Any]) -> Header:
 
 @dataclass(frozen=True)
 class RecordColumns:
-    """The columns that a record is made of. `value` None: a JSON object of all but `timestamp`, `partition` and
-    `headers`."""
+    """The columns that a record is made of. `value` None: a JSON object of all but `timestamp`, `partition`, `headers`
+    and `topic`. `topics`: those of which `topic` names one in each row; without it there is one."""
 
     key: str | None = None
     value: str | None = None
     timestamp: str | None = None
     partition: str | None = None
     headers: str | None = None
+    topic: str | None = None
+    topics: tuple[str, ...] = ("",)
 
     def faults(self, schema: pa.Schema) -> Iterator[str]:
         """Why rows of this schema can't be such records."""
@@ -108,24 +111,27 @@ class RecordColumns:
             yield f"partition={self.partition!r} is no column of whole numbers"
         if self.headers is not None and not _is(schema, self.headers, _are_headers):
             yield f"headers={self.headers!r} is no column of ARRAY<STRUCT<key: STRING, value: BINARY>>"
+        if self.topic is not None and not _is(schema, self.topic, _is_text):
+            yield f"topic_column={self.topic!r} is no column of text"
 
     def records(
         self, batches: Batches, origin: Origin, shards: int = 1, wanted: Collection[int] = (0,)
     ) -> Iterator[Records]:
-        """Every row of the `wanted` shards in the order of the WAL; the rows of a key are in one shard. Raises
-        `SinkRejected`."""
+        """Every row of the `wanted` shards, for each topic in the order of the WAL; the rows of a key are in one shard.
+        Raises `SinkRejected`, also for a row that names none of the topics."""
         prefix = origin.key(0)[:-1]
         ordinal = 0
         for batch in batches:
             ordinals = np.arange(ordinal, ordinal + batch.num_rows)
-            if shards == 1:
-                yield self._records(batch, batches.output, 0, ordinals, prefix)
+            if shards == 1 and self.topic is None:
+                yield self._records(batch, batches.output, self.topics[0], 0, ordinals, prefix)
             else:
-                of = self._shards_of(batch, ordinals, shards)
-                for shard in wanted:
-                    if len(places := np.flatnonzero(of == shard)):
-                        mine = batch.take(pa.array(places))
-                        yield self._records(mine, batches.output, shard, ordinals[places], prefix)
+                of = self._shards_of(batch, ordinals, shards) if shards > 1 else np.zeros(len(ordinals), np.int64)
+                into = self._topics_of(batch, batches.output, ordinals)
+                for shard, number in product(wanted, np.unique(into)):
+                    if len(places := np.flatnonzero((of == shard) & (into == number))):
+                        mine, topic = batch.take(pa.array(places)), self.topics[number]
+                        yield self._records(mine, batches.output, topic, shard, ordinals[places], prefix)
             ordinal += batch.num_rows
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
@@ -142,6 +148,8 @@ class RecordColumns:
                 arrays.append(_times([one.timestamp()[1] for one in messages], field.type))
             elif field.name == self.partition:
                 arrays.append(pa.array([one.partition() for one in messages], field.type))
+            elif field.name == self.topic:
+                arrays.append(pa.array([one.topic() for one in messages], field.type))
             elif bodies is not None:
                 arrays.append(bodies[field.name])
             else:
@@ -160,9 +168,26 @@ class RecordColumns:
         by_key = np.array([zlib.crc32(key) % shards for key in keys.dictionary.to_pylist()])
         return np.where(keys.is_valid(), by_key[keys.indices.fill_null(0)], by_place)
 
-    def _records(self, batch: pa.RecordBatch, output: str, shard: int, ordinals: Ordinals, prefix: str) -> Records:
+    def _topics_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> Ordinals:
+        """For which of the topics each row is."""
+        if self.topic is None:
+            return np.zeros(len(ordinals), np.int64)
+        named = batch.column(self.topic).cast(pa.string())
+        found = pc.index_in(named, pa.array(self.topics))
+        if (place := pc.index(pc.is_null(found), True).as_py()) >= 0:
+            why = f"names none of topics={', '.join(self.topics)}" if named[place].is_valid else "is null"
+            raise SinkRejected(
+                f"{_name(output, int(ordinals[place]))}: topic_column={self.topic!r} {why}: leave such rows away in "
+                "the transform, or declare their topic"
+            )
+        return np.asarray(found, np.int64)
+
+    def _records(
+        self, batch: pa.RecordBatch, output: str, topic: str, shard: int, ordinals: Ordinals, prefix: str
+    ) -> Records:
         return Records(
             output,
+            topic,
             shard,
             ordinals,
             batch.column(self.key).cast(pa.binary()) if self.key else None,
@@ -176,15 +201,15 @@ class RecordColumns:
     def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
         first = int(ordinals[0]) if len(ordinals) else 0
         whole = not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1
-        where = f"output {output}" if whole else f"output {output}, counting from row {first} those of one shard"
+        where = f"output {output}" if whole else f"output {output}, counting from row {first} those sent with it"
         return json_objects(self._body(batch), where, first if whole else 0)
 
     def _others(self) -> set[str | None]:
-        return {self.value, self.timestamp, self.partition, self.headers}
+        return {self.value, self.timestamp, self.partition, self.headers, self.topic}
 
     def _body(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        kept = [name for name in batch.schema.names if name not in (self.timestamp, self.partition, self.headers)]
-        return batch.select(kept)
+        others = self._others()
+        return batch.select([name for name in batch.schema.names if name not in others])
 
 
 def _why_no_bytes(schema: pa.Schema, name: str) -> str | None:
@@ -199,6 +224,10 @@ def _why_no_bytes(schema: pa.Schema, name: str) -> str | None:
 
 def _is(schema: pa.Schema, name: str, fits: object) -> bool:
     return schema.get_field_index(name) >= 0 and bool(fits(schema.field(name).type))  # type: ignore[operator]
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(types.is_string(dtype) or types.is_large_string(dtype))
 
 
 def _are_headers(dtype: pa.DataType) -> bool:

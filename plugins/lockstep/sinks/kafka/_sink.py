@@ -1,8 +1,8 @@
-"""KafkaSink: rows as records of one topic, sent from the WAL after the decision (Flink: KafkaSink)."""
+"""KafkaSink: rows as records of topics, sent from the WAL after the decision (Flink: KafkaSink)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -29,8 +29,9 @@ PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSink(Sink):
-    """One output to one topic.
+    """One output to one topic, or to those that its rows name.
 
+    `topic`: its name; or `topics`, several, and `topic_column`, the column of text that names one of them in each row.
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
     column, to the millisecond; without it the time of sending. `headers`: a column of ARRAY<STRUCT<key: STRING, value:
     BINARY>>, as `KafkaSource` has them, or of texts. `partition`: a column; without it the `partitioner`, by
@@ -44,7 +45,9 @@ class KafkaSink(Sink):
 
     name: str = field(kw_only=False)
     output: str
-    topic: str
+    topic: str | None = None
+    topics: Collection[str] | None = None
+    topic_column: str | None = None
     connection: str
     key: str | None = None
     value: str | None = None
@@ -76,10 +79,25 @@ class KafkaSink(Sink):
             raise InvalidPipeline(
                 f"{self._who}: transaction_timeout is {self.transaction_timeout}, has to be 1 second or more"
             )
-        if self.topic == self.marker_topic:
+        self._check_topics()
+        if self.marker_topic in self.topic_names:
             raise InvalidPipeline(f"{self._who}: the rows can't go into the topic of the markers")
         if self.shards > 1 and guarantee is not Guarantee.EXACTLY_ONCE:
             raise InvalidPipeline(f"{self._who}: shards are transactions, guarantee={guarantee.value!r} has none")
+
+    def _check_topics(self) -> None:
+        if self.topics is not None:
+            given = {self.topics} if isinstance(self.topics, str) else set(self.topics)
+            object.__setattr__(self, "topics", tuple(sorted(given)))
+        if (self.topic is None) == (not self.topics):
+            raise InvalidPipeline(f"{self._who}: give either topic, or topics and topic_column")
+        if (self.topic is None) != (self.topic_column is not None):
+            raise InvalidPipeline(f"{self._who}: topic_column says which of the topics=… a row is for: give both")
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """Of every topic that it may send to."""
+        return tuple(self.topics or ()) if self.topic is None else (self.topic,)
 
     @property
     def _who(self) -> str:
@@ -89,10 +107,11 @@ class KafkaSink(Sink):
         return {name: value for name, value in super().arguments().items() if value is not None}
 
     def writes_to(self) -> frozenset[str]:
-        return frozenset({f"topic {self.topic} of connection {self.connection}"})
+        return frozenset(f"topic {name} of connection {self.connection}" for name in self.topic_names)
 
-    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
-        return {self.output: dataset_of(connections[self.connection], self.topic, self._who)}
+    def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset | tuple[Dataset, ...]]:
+        found = tuple(dataset_of(connections[self.connection], name, self._who) for name in self.topic_names)
+        return {self.output: found if self.topic is None else found[0]}
 
     @property
     def numbers_rows(self) -> bool:
@@ -101,7 +120,9 @@ class KafkaSink(Sink):
 
     def open(self, context: SinkContext) -> OpenKafkaSink:
         owner, route = SinkName.of(context, self.name), self._route(context)
-        columns = RecordColumns(self.key, self.value, self.timestamp, self.partition, self.headers)
+        columns = RecordColumns(
+            *(self.key, self.value, self.timestamp, self.partition, self.headers, self.topic_column, self.topic_names)
+        )
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             cluster = Cluster(route.settings, Asker(self._who))
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
@@ -115,7 +136,7 @@ class KafkaSink(Sink):
         return Route(
             entered_settings(context.dsn(self.connection, self.name), Asker(self._who)),
             self._who,
-            self.topic,
+            self.topic_names,
             HEADER,
             self.partitioner,
             self.transaction_timeout,
