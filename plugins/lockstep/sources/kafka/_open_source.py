@@ -161,7 +161,7 @@ class CursorKafkaSource(OpenKafkaSource):
         topics = self._topics(before, done, found)
         bound = None
         if self.ending and found:
-            bound = self.ending.find(self.cluster, topics, found.without(self._lost(found, done, topics)))
+            bound = self.ending.find(self.cluster, topics, found.without(self._lost(found, done)))
         if start is None and (group := group_of(self.start)) is not None:
             warn_of_members(self.cluster, group)
         ranges = {
@@ -193,14 +193,11 @@ class CursorKafkaSource(OpenKafkaSource):
                 require_same_topic(self.cluster.who.name, name, id, self.cluster.topic(name))
         return [TopicBounds.of(self.cluster, topic) for topic in self._look_up(is_needed)]
 
-    def _lost(self, found: Bound, done: Collection[str], topics: Sequence[TopicBounds]) -> list[str]:
-        """The topics whose ends are those of one that is gone, which is accepted."""
-        ids = {one.topic.name: one.topic.id for one in topics}
-        return [
-            name
-            for name, id in found.ids.items()
-            if name in self.accept_loss and name not in done and ids.get(name) != id
-        ]
+    def _lost(self, found: Bound, done: Collection[str]) -> list[str]:
+        """The topics whose ends are those of one that is gone, which is accepted. Who lists topics isn't told of those
+        that the login may not see; who asks for one is."""
+        asked = {name: id for name, id in found.ids.items() if name in self.accept_loss and name not in done}
+        return [name for name, id in asked.items() if (now := self.cluster.topic(name)) is None or now.id != id]
 
     def _after(self, bounds: TopicBounds, last: TopicRange | None, bound: Bound | None, *, first: bool) -> TopicRange:
         """Everything between the last epoch's end and what is decided now, and not behind `bound`."""
@@ -227,7 +224,8 @@ class CursorKafkaSource(OpenKafkaSource):
         """Log what an open transaction keeps from an epoch that has nothing else of its partition."""
         idle = {number: end for number, (first, end) in range.partitions.items() if first == end}
         ends = bound.offsets.get(name, {}) if bound else {}
-        for number, newest in self.cluster.ends(name, idle).items():
+        wanted = {number: end for number, end in idle.items() if number in ends or not (bound and bound.complete)}
+        for number, newest in self.cluster.ends(name, wanted).items():
             if min(newest, ends.get(number, newest)) > idle[number]:
                 _log.warning(
                     "%s: %d offsets of %s/%d wait for a transaction that is open since offset %d; if its producer is "
