@@ -14,6 +14,7 @@ from lockstep.audits.audit import Function
 from lockstep.disclosure import cause, describe_error
 from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
 from lockstep.functions import describe_place, describe_version, import_function
+from lockstep.loaded_source import LIVE
 
 MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
 _MISTAKES = (NameError, AttributeError, ImportError)  #: these quote names of the code; a TypeError may quote rows
@@ -27,9 +28,10 @@ def load(audit: Function) -> Callable[[Any], Any]:
     except InvalidPipeline as error:
         raise AuditFailed(f"audit {audit.name}: {error}; put it back, or take today's audits by replan") from error
     if version != audit.version:
+        edited = "; its file was edited since this process has loaded it: start that anew" if LIVE in version else ""
         raise AuditFailed(
             f"audit {audit.name}: the epoch was planned with version {audit.version} of {audit.function}, and it is "
-            f"{version} now; put the old one back, or take today's by replan"
+            f"{version} now{edited}; put the old one back, or take today's by replan"
         )
     return function
 
