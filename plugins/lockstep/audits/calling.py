@@ -11,13 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.audits.audit import Function
-from lockstep.disclosure import cause, describe_error
+from lockstep.disclosure import cause, describe_raised
 from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
 from lockstep.functions import describe_place, describe_version, import_function
 from lockstep.loaded_source import LIVE
 
 MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
-_MISTAKES = (NameError, AttributeError, ImportError)  #: these quote names of the code; a TypeError may quote rows
 _THEN = "correct it, then take the new one by replan"
 
 
@@ -50,8 +49,7 @@ def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> An
 
 def failure(audit: Function, error: BaseException, where: str = "") -> AuditFailed:
     """Of its function, or of what that has made."""
-    told = f"{type(error).__name__}: {error}" if isinstance(error, _MISTAKES) else describe_error(_plain(error))
-    return AuditFailed(f"audit {audit.name}: {audit.function} fails: {' '.join(told.split())}{where}; {_THEN}")
+    return AuditFailed(f"audit {audit.name}: {audit.function} fails: {describe_raised(error)}{where}; {_THEN}")
 
 
 def _plain(error: BaseException) -> Exception:
