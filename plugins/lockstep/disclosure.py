@@ -24,6 +24,15 @@ def describe_error(error: Exception) -> str:
     return str(error) if rows_shown() else with_hint(type(error).__name__)
 
 
+def describe_raised(error: BaseException, kind: str = "") -> str:
+    """What code of a user's raised: its kind, and its text where that quotes names of the code alone, or rows may be
+    shown. A TypeError may quote them."""
+    kind = kind or type(error).__name__
+    if rows_shown() or isinstance(error, NameError | AttributeError | ImportError):
+        return f"{kind}: {' '.join(str(error).split())}"
+    return with_hint(kind)
+
+
 def cause(error: Exception, quotes: bool) -> Exception | None:
     """What to chain a named error to: a traceback prints causes, and what they quote."""
     return error if rows_shown() or not quotes else None

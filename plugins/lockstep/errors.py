@@ -84,7 +84,7 @@ class Unbalanced(StageFailed):
 
 
 class SparkUnavailable(Retryable):
-    """Spark can't be reached."""
+    """Spark can't be reached, or doesn't start now."""
 
 
 class PublishBlocked(Retryable):
@@ -288,7 +288,8 @@ class StateRejected(Terminal):
 
 
 class SparkRefused(Terminal):
-    """Spark can't be used as it is: its versions disagree, its address has no meaning, or it lacks a jar."""
+    """Spark can't be used as it is: its versions disagree, its address or an option has no meaning, it lacks a jar or
+    a Java."""
 
 
 class InvalidPipeline(Terminal):

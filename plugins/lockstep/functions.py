@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lockstep.errors import InvalidPipeline
+from lockstep.loaded_source import hash_text, loaded_version
 
 
 def import_function(reference: str) -> Callable[..., Any]:
@@ -50,19 +50,27 @@ def hash_source(function: Any) -> str | None:
         source = inspect.getsource(module if module is not None else function)
     except (OSError, TypeError):
         return None
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
+    return hash_text(source)
 
 
 def describe_version(reference: str) -> str:
-    """By which it is seen that the function `module:function` is another one: `hash_source` of the modules that define
-    and that name it. Raises `InvalidPipeline` where there is none, or nobody can read it."""
+    """By which it is seen that the function `module:function` is another one: `loaded_version` of the modules that
+    define and that name it. Raises `InvalidPipeline` where there is none, or nobody can read it."""
     function = inspect.unwrap(import_function(reference))
     if not inspect.isfunction(function):
         raise InvalidPipeline(f"{reference} is {type(function).__name__}, and no function that is defined with def")
-    versions = dict.fromkeys(map(hash_source, (function, sys.modules[reference.partition(":")[0]])))
+    modules = (inspect.getmodule(function), sys.modules[reference.partition(":")[0]])
+    versions = dict.fromkeys(loaded_version(one) if one is not None else None for one in modules)
     if None in versions:
         raise InvalidPipeline(f"nobody can tell whether {reference} has changed: its source can't be read")
     return "-".join(map(str, versions))
+
+
+def remember_source(reference: str) -> None:
+    """Look at the source of `module:function` while its file is what was loaded, if it is loaded already."""
+    module = sys.modules.get(reference.partition(":")[0])
+    if module is not None:
+        loaded_version(module)
 
 
 def describe_place(error: BaseException, caller: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import os
+import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -206,6 +209,138 @@ def test_a_function_is_another_one_where_its_name_leads_elsewhere(sealed: Sealed
     deployed(name, "from lockstep_inner_checks import one as strange\n")
     with pytest.raises(AuditFailed, match="planned with version"):
         ask([planned], occasion(), sealed(orders=ORDERS))
+
+
+def edit(name: str, source: str) -> None:
+    """The module's file; what was imported stays."""
+    Path(str(sys.modules[name].__file__)).write_text(source)
+
+
+def version_of(audit: Audit) -> Any:
+    spec: Any = audit.spec()
+    return spec["version"]
+
+
+def test_what_was_loaded_is_planned_and_asked_whatever_its_file_says_by_now(sealed: Sealed, deployed: Any) -> None:
+    wal, name = sealed(orders=ORDERS), deployed("lockstep_edited_checks", TWO_OF_THEM)
+    importlib.import_module(name)
+    audit = function("orders", f"{name}:strange")
+    for source in (TWO_OF_THEM.replace("[0, 2]", "[0, 0]"), "def strange(:\n", ""):
+        edit(name, source)
+        assert version_of(audit) == hash_of(TWO_OF_THEM)
+        assert ask(audits_of(audit), occasion(), wal)[0].result.offending == 2
+    deployed(name, TWO_OF_THEM.replace("[0, 2]", "[0, 0]"))
+    assert version_of(audit) == hash_of(TWO_OF_THEM.replace("[0, 2]", "[0, 0]"))
+    assert ask(audits_of(audit), occasion(), wal)[0].result.offending == 0
+
+
+TWO_OF_THEM = """
+import functools
+MOST = 2
+LIMITS = [0, 2]
+_cache = None
+
+def strange(rows):
+    assert rows is not None
+    return Limit.of(rows.slice(LIMITS[0], limited(LIMITS[1])), lambda one: one in {"a", "b", "c"})
+
+def keeping(function):
+    @functools.wraps(function)
+    def kept(*arguments):
+        global _cache
+        _cache = arguments
+        return function(*arguments)
+    return kept
+
+@keeping
+@functools.lru_cache
+def limited(most):
+    return min(most, MOST)
+
+class Limit:
+    @staticmethod
+    def of(rows, sieve):
+        return rows.slice(0, MOST)
+"""
+
+
+def hash_of(source: str) -> str:
+    """By which plans of every version tell a source."""
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+EDITS = [
+    ("MOST = 2", "MOST = 0"),
+    ("slice(0, MOST)", "slice(0, 0)"),
+    ('"c"}', '"d"}'),
+    ("min(most, MOST)", "0"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), EDITS)
+def test_a_file_that_was_edited_before_anybody_looked_is_not_what_is_planned(
+    sealed: Sealed, deployed: Any, old: str, new: str
+) -> None:
+    wal, name = sealed(orders=ORDERS), deployed("lockstep_stale_checks", TWO_OF_THEM)
+    importlib.import_module(name)
+    edited = TWO_OF_THEM.replace(old, new)
+    edit(name, edited)
+    audit = function("orders", f"{name}:strange")
+    [planned] = audits_of(audit)
+    assert version_of(audit).startswith("live:")
+    assert ask([planned], occasion(), wal)[0].result.offending == 2, "what was planned is what is asked"
+    deployed(name, edited)
+    with pytest.raises(AuditFailed, match=r"planned with version live:\w{12} of .*, and it is \w{12} now"):
+        ask([planned], occasion(), wal)
+    [planned] = audits_of(audit)
+    deployed(name, TWO_OF_THEM)
+    importlib.import_module(name)
+    edit(name, edited)
+    with pytest.raises(AuditFailed, match=r"it is live:\w{12} now; its file was edited since this process"):
+        ask([planned], occasion(), wal)
+    edit(name, TWO_OF_THEM)
+    assert version_of(audit) == hash_of(TWO_OF_THEM), "it was put back"
+
+
+def test_what_an_audit_keeps_between_two_calls_makes_it_no_other_one(sealed: Sealed, deployed: Any) -> None:
+    name = deployed("lockstep_keeping_checks", TWO_OF_THEM)
+    audit = function("orders", f"{name}:strange")
+    [planned] = audits_of(audit)
+    for _ in range(2):
+        assert ask([planned], occasion(), sealed(orders=ORDERS))[0].result.offending == 2
+    assert version_of(audit) == planned.spec()["version"] == hash_of(TWO_OF_THEM)
+
+
+LOOKS = """
+import importlib, pathlib, sys
+from lockstep.functions import describe_version
+module = importlib.import_module(sys.argv[1])
+if sys.argv[2]:
+    pathlib.Path(module.__file__).write_text(sys.argv[2])
+print(describe_version(f"{sys.argv[1]}:strange"))
+"""
+
+
+@pytest.mark.parametrize("edited", ["", TWO_OF_THEM.replace("MOST = 2", "MOST = 0")])
+def test_every_process_tells_the_same_version(deployed: Any, tmp_path: Path, edited: str) -> None:
+    told = set()
+    for seed, flags in (("1", []), ("2", []), ("3", ["-X", "no_debug_ranges"])):
+        name = deployed("lockstep_told_checks", TWO_OF_THEM)
+        path = os.pathsep.join([str(tmp_path / "deployed"), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, *flags, "-c", LOOKS, name, edited]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        told.add(done.stdout.strip())
+    [version] = told
+    assert version.startswith("live:") if edited else version == hash_of(TWO_OF_THEM)
+
+
+def test_a_plan_of_an_older_version_goes_on(sealed: Sealed, deployed: Any) -> None:
+    """It holds a digest of the file, as one does now."""
+    name = deployed("lockstep_older_checks", TWO_OF_THEM)
+    spec = {"kind": "function", "name": "own", "outputs": ["orders"], "blocking": True, "over": "arrow"}
+    planned = audit_from_spec({**spec, "function": f"{name}:strange", "version": hash_of(TWO_OF_THEM)})
+    assert ask([planned], occasion(), sealed(orders=ORDERS))[0].result.offending == 2
 
 
 @pytest.mark.parametrize("source", ["", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"])

@@ -240,11 +240,40 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     old.parent.mkdir()
     old.write_text('#!/bin/sh\necho \'openjdk version "11.0.2"\' >&2\n[ "$1" = -version ]\n')
     old.chmod(0o755)
-    script = "from lockstep.spark.session import connect; connect('local[1]')"
-    environment = {**spark_environment(), "JAVA_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     said = f"SparkRefused: Spark's Java didn't start; Java 17 or newer is needed, found {old}: openjdk version"
-    assert said in done.stderr.splitlines()[-1]
+    assert said in refusal_of_a_driver(JAVA_HOME=str(tmp_path))
+
+
+def refusal_of_a_driver(**environment: str) -> str:
+    """The last line of a process that can't start one."""
+    script = "from lockstep.spark.session import connect; connect('local[1]')"
+    variables = {**spark_environment(), **environment}
+    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, timeout=240)
+    return done.stderr.splitlines()[-1]
+
+
+IVY = '<ivysettings><settings defaultResolver="away"/><resolvers><filesystem name="away"/></resolvers></ivysettings>'
+
+
+@pytest.mark.parametrize("options", ["--packages org.nowhere:nothing:1.0", "--driver-memory 130000g"])
+def test_a_driver_that_may_start_next_time_is_tried_again(tmp_path: Path, options: str) -> None:
+    (tmp_path / "ivy.xml").write_text(IVY)
+    settings = f"--conf spark.jars.ivySettings={tmp_path}/ivy.xml --conf spark.jars.ivy={tmp_path}/ivy"
+    said = refusal_of_a_driver(PYSPARK_SUBMIT_ARGS=f"{settings} {options} pyspark-shell")
+    assert "SparkUnavailable: Spark's Java didn't start, found " in said
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("--bogus hunter2", "Unrecognized option: --bogus"),
+        ("--conf hunter2", "Invalid argument to --conf"),
+        ("--driver-memory hunter2", "Invalid maximum heap size"),
+    ],
+)
+def test_an_option_without_a_meaning_ends_the_tries_and_no_value_is_told(options: str, told: str) -> None:
+    said = refusal_of_a_driver(PYSPARK_SUBMIT_ARGS=f"{options} pyspark-shell")
+    assert said.endswith(f"SparkRefused: Spark's Java didn't start; its options are refused: {told}")
 
 
 def test_a_connect_client_cannot_become_a_driver(session: SparkSession) -> None:

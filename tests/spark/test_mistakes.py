@@ -73,6 +73,33 @@ def own_bug(inputs: Mapping[str, Any]) -> Any:
     return {"paid": inputs["orders"].where(len(7)), "refunds": inputs["orders"]}  # type: ignore[arg-type]
 
 
+def misspelled(inputs: Mapping[str, Any]) -> Any:
+    return [inputs["orders"]].lenght  # type: ignore[attr-defined]
+
+
+def gives_no_list(inputs: Mapping[str, Any]) -> Any:
+    return {"paid": inputs["orders"].dropDuplicates("id"), "refunds": inputs["orders"]}
+
+
+def quotes(inputs: Mapping[str, Any]) -> Any:
+    row = inputs["orders"].where("id = 2").first()
+    try:
+        return {"paid": inputs["orders"].limit(int(f"{row.customer} of {row.amount}"))}
+    except ValueError:
+        return {"paid": inputs[WANTED]}
+
+
+WANTED = "refunds"
+
+
+def adds_up(inputs: Mapping[str, Any]) -> Any:
+    raise TypeError(f"Could not convert {inputs['orders'].where('id = 2').first().amount}")
+
+
+def looks_up(inputs: Mapping[str, Any]) -> Any:
+    return {}[inputs["orders"].where("id = 2").first().amount]
+
+
 def divided(inputs: Mapping[str, Any]) -> Any:
     orders = inputs["orders"]
     return {"paid": orders.selectExpr("id", "customer", "amount / (id - id) AS amount"), "refunds": orders}
@@ -156,7 +183,9 @@ def notebook(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str, spark_connect:
         (nothing, ["returns None", "return {'paid': …, 'refunds': …}"]),
         (no_frames, ["returns an int for the output 'refunds', expected is a DataFrame"]),
         (fewer, ["returns the outputs ['paid']", "sink refunds takes 'refunds', which it doesn't return"]),
-        (own_bug, ["raises TypeError: object of type 'int' has no len()", "test_mistakes.py:", "len(7)"]),
+        (own_bug, ["raises TypeError (LOCKSTEP_SHOW_ROWS=1 ", "test_mistakes.py:", "in own_bug: ", "len(7)"]),
+        (misspelled, ["raises AttributeError: 'list' object has no attribute 'lenght' (", "in misspelled: "]),
+        (gives_no_list, ["raises PySparkTypeError NOT_", " (LOCKSTEP_SHOW_ROWS=1 ", "in gives_no_list: "]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -180,7 +209,20 @@ def test_the_trace_behind_a_sentence_is_logged_for_who_asks(
 
 def test_what_may_pass_by_itself_is_tried_again(notebook: Notebook) -> None:
     said = replace(notebook, transform=flaky).mistaken(StageFailed)
-    assert "raises Flaky: the service of rates doesn't answer" in said
+    assert "raises Flaky (LOCKSTEP_SHOW_ROWS=1 " in said and "in flaky: raise Flaky(" in said
+
+
+@pytest.mark.parametrize("transform", [quotes, adds_up, looks_up])
+def test_what_a_transform_raises_tells_no_value_of_a_row_but_to_who_asks(
+    notebook: Notebook, transform: Callable[..., Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG, "lockstep")
+    mistaken = replace(notebook, transform=transform)
+    said = mistaken.mistaken(InvalidPipeline)
+    assert "3.00" not in said + caplog.text
+    assert f"in {transform.__name__}: " in said
+    monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
+    assert "3.00" in mistaken.mistaken(InvalidPipeline) + caplog.text
 
 
 def test_a_transform_may_look_whether_an_input_is_there(notebook: Notebook) -> None:

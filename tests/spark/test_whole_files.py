@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.plan import LogicalPlan
 
 from lockstep.compute import _whole_files
@@ -152,6 +153,50 @@ def test_a_file_in_blocks_that_is_read_as_a_shorter_one_fails_the_execution(
     monkeypatch.setattr(Listing, "digest", "the same")
     with pytest.raises(StageFailed, match="nothing was sealed"):
         corrected(forgetful, tmp_path, "csv", monkeypatch, rows)
+
+
+@pytest.mark.parametrize("corrected_rows", [1300, 3100])
+def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
+    forgetful: SparkSession, tmp_path: Path, corrected_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgetful.conf.set("spark.sql.files.maxPartitionBytes", "1000")
+    monkeypatch.setattr(Listing, "digest", "the same")
+    (tmp_path / "b.txt").write_text("x\n" * 3100)
+    source = FileSource(f"{tmp_path}/*.txt", format="text")
+    for rows in (1000, corrected_rows):
+        monkeypatch.setattr(LogicalPlan, "_nextPlanId", 0)
+        (tmp_path / "a.txt").write_text("x\n" * rows)
+        if rows == 1000:
+            assert len(stage(forgetful, tmp_path, pipeline_of(source)).rows()) == 4100
+    with pytest.raises(StageFailed, match=r"Spark read a file as one of 2000 bytes, .*nothing was sealed"):
+        stage(forgetful, tmp_path, pipeline_of(source))
+
+
+def test_to_ask_for_other_sizes_opens_no_file_that_has_a_frozen_one(cutting: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv.gz"
+    file.write_text("what nobody can read")
+    reading = Reading("csv", "id BIGINT", {"header": "true"})
+    records = reading.read_sound(cutting, Listing({file.as_uri(): {"size": file.stat().st_size}}))
+    assert records is not None and _whole_files.planned_size(records) is None
+    with pytest.raises(PySparkException, match=r"bad\.csv\.gz"):
+        _whole_files.planned_size(replace(records, sizes=(7,)))
+
+
+def test_files_that_were_all_read_alarm_nobody_though_another_read_cuts_them_elsewhere(
+    cutting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does when executors come or go between the two."""
+    read_again = Input._read_again
+
+    def elsewhere(read: Input, spark: SparkSession) -> Any:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", "700")
+        return read_again(read, spark)
+
+    monkeypatch.setattr(Input, "_read_again", elsewhere)
+    (tmp_path / "a.csv").write_text("id,x\n" + "".join(f"{n},{'x' * 900}\n" for n in range(3)) + f"3,{'x' * 1500}\n")
+    source = FileSource(f"{tmp_path}/*.csv", format="csv", schema="id BIGINT, x STRING")
+    assert stage(cutting, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(4)}
+    assert cutting.conf.get("spark.sql.files.maxPartitionBytes") == "700", "it was read once more"
 
 
 def test_of_very_many_sizes_the_least_and_the_largest_count(

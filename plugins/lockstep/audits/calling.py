@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.audits.audit import Function
-from lockstep.disclosure import cause, describe_error
+from lockstep.disclosure import cause, describe_raised
 from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
 from lockstep.functions import describe_place, describe_version, import_function
+from lockstep.loaded_source import LIVE
 
 MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
-_MISTAKES = (NameError, AttributeError, ImportError)  #: these quote names of the code; a TypeError may quote rows
 _THEN = "correct it, then take the new one by replan"
 
 
@@ -27,9 +27,10 @@ def load(audit: Function) -> Callable[[Any], Any]:
     except InvalidPipeline as error:
         raise AuditFailed(f"audit {audit.name}: {error}; put it back, or take today's audits by replan") from error
     if version != audit.version:
+        edited = "; its file was edited since this process has loaded it: start that anew" if LIVE in version else ""
         raise AuditFailed(
             f"audit {audit.name}: the epoch was planned with version {audit.version} of {audit.function}, and it is "
-            f"{version} now; put the old one back, or take today's by replan"
+            f"{version} now{edited}; put the old one back, or take today's by replan"
         )
     return function
 
@@ -48,8 +49,7 @@ def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> An
 
 def failure(audit: Function, error: BaseException, where: str = "") -> AuditFailed:
     """Of its function, or of what that has made."""
-    told = f"{type(error).__name__}: {error}" if isinstance(error, _MISTAKES) else describe_error(_plain(error))
-    return AuditFailed(f"audit {audit.name}: {audit.function} fails: {' '.join(told.split())}{where}; {_THEN}")
+    return AuditFailed(f"audit {audit.name}: {audit.function} fails: {describe_raised(error)}{where}; {_THEN}")
 
 
 def _plain(error: BaseException) -> Exception:

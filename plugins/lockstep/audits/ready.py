@@ -19,7 +19,7 @@ from lockstep.audits._sql import Text, compose, identifier, literal
 from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
 from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
 from lockstep.errors import InvalidPipeline
-from lockstep.functions import reference_to
+from lockstep.functions import reference_to, remember_source
 
 
 def not_null(
@@ -244,6 +244,7 @@ def function(
         reference = asked if isinstance(asked, str) else reference_to(asked)
     except InvalidPipeline as error:
         raise InvalidPipeline(f"function({output!r}, …): {error}") from error
+    remember_source(reference)
     return Function(
         name=name or _name(reference.rpartition(":")[2], output),
         outputs=(output,),

@@ -33,6 +33,9 @@ app.add_typer(wals, name="wal")
 
 OutputArgument = Annotated[str, typer.Argument(help="Name of an output of the transform.")]
 LimitOption = Annotated[int, typer.Option(min=0, help="How many rows; 0: all.")]
+WhereOption = Annotated[
+    str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
+]
 
 
 @wals.command("list", epilog="For instance: lockstep wal list flights")
@@ -56,9 +59,7 @@ def show(
     output: OutputArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    where: Annotated[
-        str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
-    ] = None,
+    where: WhereOption = None,
     limit: LimitOption = SHOWN,
     as_json: JsonOption = False,
 ) -> None:
@@ -80,9 +81,7 @@ def quarantine(
     ledger: LedgerOption,
     staging: StagingOption,
     output: Annotated[str | None, typer.Argument(help="Name of an output: show its rows. None: count all.")] = None,
-    where: Annotated[
-        str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
-    ] = None,
+    where: WhereOption = None,
     limit: LimitOption = SHOWN,
     as_json: JsonOption = False,
 ) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lockstep.compute._conservation_sql import counts_of_source
-from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, unknown_size
+from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, planned_size, unknown_size
 from lockstep.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
@@ -121,6 +121,7 @@ class Input:
     observed: ObservedFrame | None
     declared: Sequence[Conservation] = ()
     seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
+    planned: Records | None = None  #: as they are read, before anything is counted
 
     @classmethod
     def plan(
@@ -139,7 +140,8 @@ class Input:
         if source.is_empty(found.start, found.end):
             return cls(name, source, found, records, None, declared)
         observed = _observe(records, name, declared)
-        return cls(name, source, found, replace(records, frame=observed.frame), observed, declared)
+        counted = replace(records, frame=observed.frame)
+        return cls(name, source, found, counted, observed, declared, planned=records)
 
     @property
     def quarantines(self) -> bool:
@@ -191,9 +193,14 @@ class Input:
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
         held = self.source.rows_held(self.range.start, self.range.end) or 0
-        counts = self.observed.counts()
+        counts, sizes = self.observed.counts(), self.records.sizes
         blocks = Blocks.taken_from(counts)
-        if counts and counts["rows"] >= held and blocks.are_whole(self.records.sizes):
+        all_held = bool(counts) and counts["rows"] >= held
+        if all_held and blocks.are_whole(sizes):
+            return counts
+        if self.planned is not None and (size := planned_size(self.planned)) is not None:
+            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
+        if all_held and blocks.may_be_whole(sizes):
             return counts
         again, whole = self._read_again(spark)
         if again["rows"] < held:
@@ -201,9 +208,10 @@ class Input:
                 f"source {self.name}: the footers of its files say {held} rows, and Spark read {again['rows']}; "
                 "nothing was sealed"
             )
-        if not blocks.are_whole(self.records.sizes) and not blocks.are_cut_as(whole):
+        alike = blocks.are_whole(sizes) or blocks.are_cut_as(whole)
+        if not alike and counts["rows"] != again["rows"]:  # as many rows were all of them, however they were cut
             raise StageFailed(self._told_of(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes"))
-        return counts if counts and counts["rows"] >= held else again
+        return counts if all_held else again
 
     def _read_again(self, spark: SparkSession) -> tuple[dict[str, int], Blocks]:
         """By a job that asks for each file's size, too."""

@@ -1,4 +1,7 @@
-"""A pipeline's transform, called: what goes wrong in it is told by name and place, without the trace around it."""
+"""A pipeline's transform, called: what goes wrong in it is told by kind and place, without the trace around it.
+
+The text of an error may quote a value of a row that the transform has looked at.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any, TypeVar
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from lockstep.disclosure import cause, describe_raised
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
 from lockstep.functions import describe_place
 from lockstep.pipeline import Pipeline
@@ -40,17 +44,15 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
     except _Unknown as error:
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: its transform {error.args[0]} ({describe_place(error, __file__)})"
-        ) from error
+        ) from cause(error, quotes=True)
     except LockstepError:
         raise
     except Exception as error:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
             raise  # Spark's answer to a query, which says more than the place where it was asked
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
-        said, place = " ".join(str(error).split()), describe_place(error, __file__)
-        raise failure(
-            f"pipeline {pipeline.name}: its transform raises {type(error).__name__}: {said} ({place})"
-        ) from error
+        said, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
+        raise failure(f"pipeline {pipeline.name}: its transform raises {said} ({place})") from cause(error, quotes=True)
 
 
 def require_frames(pipeline: Pipeline, kind: str, found: object) -> Mapping[str, DataFrame]:
@@ -86,6 +88,12 @@ def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], fo
         f"{sorted(planned)}: {'; '.join([*lacking, *idle])}. Correct the transform and run the epoch again; or the "
         f"sinks, and then `lockstep replan {pipeline.name} {epoch} --reason 'other sinks'` before it is run again"
     )
+
+
+def _kind_of_error(error: Exception) -> str:
+    """Of pyspark's own also which one it is: its name for it quotes nothing."""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    return " ".join(filter(None, (type(error).__name__, condition)))
 
 
 def _suggest(known: Collection[str], wanted: object) -> str:

@@ -43,7 +43,7 @@ class Records:
     marked: bool = False
     reading: Reading | None = None
     sound: bool = False
-    sizes: frozenset[int] = frozenset()  #: of the files that Spark looks up by itself, where it must read to their end
+    sizes: tuple[int, ...] = ()  #: of the files that Spark looks up by itself, where it must read to their end
 
     @property
     def every_column(self) -> str:
@@ -102,9 +102,9 @@ class Listing:
         return [re.sub(r"([\\{}\[\]*?])", r"\\\1", uri) for uri in self.files]
 
     @property
-    def sizes(self) -> frozenset[int]:
+    def sizes(self) -> tuple[int, ...]:
         """Bytes, of each file."""
-        return frozenset(file["size"] for file in self.files.values())
+        return tuple(file["size"] for file in self.files.values())
 
     @property
     def digest(self) -> str:
@@ -133,7 +133,7 @@ class Reading:
         if not self.marks:
             frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
             # whoever takes a Parquet file for shorter than it is finds no footer
-            return Records(frame, tuple(frame.columns), sizes=found.sizes if self.format == "text" else frozenset())
+            return Records(frame, tuple(frame.columns), sizes=found.sizes if self.format == "text" else ())
         frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         if self.decimals.wide:  # a good record for Spark, which doesn't show it

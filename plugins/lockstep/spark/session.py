@@ -188,8 +188,11 @@ def _session(target: str | None) -> SparkSession:
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        raise SparkRefused(
-            f"Spark's Java didn't start; Java {java.OLDEST} or newer is needed, {java.java_found()}"
+        if (never := java.what_never_passes()) is not None:
+            raise SparkRefused(f"Spark's Java didn't start; {never}") from error
+        raise SparkUnavailable(
+            f"Spark's Java didn't start, {java.java_found()}; what it printed tells why: packages that can't be "
+            "fetched now, a port, memory"
         ) from error
 
 
