@@ -15,7 +15,6 @@ _EXTRAS = {
     "confluent_kafka": "kafka",
     "deltalake": "delta",
     "duckdb": "duckdb",
-    "fastavro": "avro",
     "grpc": "spark",
     "hdfs_native": "hdfs",
     "httpx": "http",
