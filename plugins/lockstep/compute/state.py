@@ -80,7 +80,8 @@ class StateRows:
         return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
-        """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
+        """The rows whose key is among `keys`, a frame with at least the key's columns (where the state is declared with
+        `found_by`: with those); repeated ones do no harm.
 
         Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
         Where `keys` is an aggregation with few rows it is computed at once, for all that reads it.
@@ -90,24 +91,24 @@ class StateRows:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
         # as they are declared: another type has another hash
-        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.key))
+        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
         found = self._holding(wanted)
         if found is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
-            found = wanted.distinct().join(F.broadcast(found), list(self.declared.key))
+            found = wanted.distinct().join(F.broadcast(found), list(self.declared.found_by))
             return found.select(*self.schema.names)
-        return found.join(wanted, list(self.declared.key), "left_semi").select(*self.schema.names)
+        return found.join(wanted, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
     def _holding(self, wanted: DataFrame) -> DataFrame:
         """Every row whose key is wanted, and others."""
         if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW):
             return self.rows()
-        numbers = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
-        buckets = {row[BUCKET] for row in numbers}
+        number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
+        buckets = {row[BUCKET] for row in wanted.select(number).distinct().collect()}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
     def _matching(self, held: pa.Table) -> pa.Table | None:
         """The rows whose key is among those of `held`; None where Spark has to find them."""
-        key, schema = self.declared.key, arrow_schema(self.schema)
+        key, schema = self.declared.found_by, arrow_schema(self.schema)
         found = {name: held[name].type for name in key if name in held.column_names}
         if found != {name: schema.field(name).type for name in key} or not all(map(can_hash, found.values())):
             return None
@@ -172,7 +173,8 @@ class StateRows:
     def moves(self) -> bool:
         """Whether the next version is written anew, all of it: it is cut, or looked through, otherwise than before."""
         before, declared = self._before, self.declared
-        return before is not None and (before.buckets, before.expires) != (declared.buckets, declared.expires)
+        cut = (declared.buckets, declared.expires, declared.found_by)
+        return before is not None and (before.buckets, before.expires, before.found_by) != cut
 
     def read_files(self, files: list[tuple[StateFile, str]]) -> DataFrame:
         """The rows of some files, noted as read."""
@@ -184,8 +186,8 @@ class StateRows:
         return self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
 
     def _require_columns(self, frame: DataFrame) -> None:
-        if missing := [column for column in self.declared.key if column not in frame.columns]:
-            raise InvalidPipeline(f"state {self.name}: the frame lacks its key's columns {missing}")
+        if missing := [column for column in self.declared.found_by if column not in frame.columns]:
+            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
 
 
 def states_of(
