@@ -48,17 +48,22 @@ class StateWriter:
         self._before, self._declared, self._schema, self._name = before, before.declared, before.schema, before.name
 
     def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
-        """Write the buckets that `changes` touches to `folder`, whole; what became of this state.
+        """Write the buckets that `changes` touches, or of which rows have expired, to `folder`, whole; what became of
+        this state.
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
         require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
         moves = self._before.moves
-        if changes is None and not moves:
+        due = self._before.due_buckets()
+        if changes is None and not moves and not due:
             return self._result(frozenset(), 0)
-        if changes is not None and (written := self._write_few(changes, folder)) is not None:
+        if changes is None and due:
+            changes = remember(self._before.read_files([]), arrow_schema(self._schema).empty_table())
+        if changes is not None and (written := self._write_few(changes, folder, due)) is not None:
             return written
         kept, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
+        touched |= due
         if moves:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
@@ -111,7 +116,7 @@ class StateWriter:
         known = all(can_hash(arrow.field(name).type) for name in self._declared.key)
         return self._before.store is not None and most_rows() > 0 and known
 
-    def _write_few(self, changes: DataFrame, folder: str) -> WrittenState | None:
+    def _write_few(self, changes: DataFrame, folder: str, due: frozenset[int]) -> WrittenState | None:
         """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
         store = self._before.store
         if store is None or not self._hashes():
@@ -126,7 +131,7 @@ class StateWriter:
         self._require_one_each(table)
         moves = self._before.moves
         changed = dict(_cut(table, self._buckets(table)))
-        touched = frozenset(range(self._declared.buckets) if moves else changed)
+        touched = frozenset(range(self._declared.buckets) if moves else {*changed, *due})
         if not touched:
             return self._result(frozenset(), 0)
         old = self._old(touched)
@@ -250,6 +255,7 @@ class StateWriter:
             frozenset(self._before.read),
             rows,
             tuple(declared.found_by),
+            declared.self_expiring,
         )
 
 

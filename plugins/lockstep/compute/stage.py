@@ -139,7 +139,7 @@ def stage_epoch(
         ExitStack() as held,
     ):
         files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
-        states = states_of(spark, pipeline.state, request.state, files if request.state else None)
+        states = states_of(spark, pipeline.state, request.state, files if request.state else None, request.timestamp)
         balances, quarantining = Balances(), Quarantining.of(request.quarantine)
         plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances, quarantining)
         here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)

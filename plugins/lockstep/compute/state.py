@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
@@ -34,6 +35,7 @@ _COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
 _SENT = 20_000  #: rows of a state that are sooner sent to Spark than read by it
 _SENT_BYTES = 8 << 20  #: of Arrow that may be sent there
+_SWEPT = 16  #: an epoch sweeps one bucket in so many of what has expired
 _FEW = 32  #: files of such a state: to open each of many costs more than to ask
 
 
@@ -52,11 +54,13 @@ class StateRows:
         before: StateVersion | None = None,
         uris: tuple[str, ...] = (),
         store: JobFiles | None = None,
+        now: datetime | None = None,
     ) -> None:
         require_ansi(spark, f"state {name}")
         self.spark, self.name, self.declared = spark, name, declared
         self.schema = _schema_of(name, declared)
         self._before = _require_readable(name, declared, self.schema, before)
+        self._expired_by = now if declared.self_expiring else None  #: whatever expires by then nobody sees
         #: of the version before, each with its URI
         self.files = list(zip(before.files, uris, strict=True)) if before else []
         self._frame: DataFrame | None = None
@@ -157,7 +161,27 @@ class StateRows:
         found: dict[int, list[pa.Table]] = {}
         for file, _ in wanted:
             found.setdefault(file.bucket, []).append(self._tables[file])
-        return {bucket: pa.concat_tables(tables) for bucket, tables in found.items()}
+        return {bucket: self._standing(pa.concat_tables(tables)) for bucket, tables in found.items()}
+
+    def _standing(self, table: pa.Table) -> pa.Table:
+        """The rows that haven't expired."""
+        if self._expired_by is None:
+            return table
+        gone = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
+        return table.filter(pc.invert(pc.fill_null(gone, False)))
+
+    def due_buckets(self) -> frozenset[int]:
+        """Those that this epoch should write anew because rows of them have expired, and for nothing else: the ones
+        that wait longest, one in `_SWEPT` of all."""
+        bound, column = self._expired_by, self.declared.expires
+        if bound is None or column is None or self._before is None or self.moves:
+            return frozenset()
+        waiting: dict[int, str] = {}
+        for file, _ in self.files:
+            if file.earliest is not None and not _is_later(file, column, self._before, bound):
+                waiting[file.bucket] = min(file.earliest, waiting.get(file.bucket, file.earliest))
+        most = -(-self._before.buckets // _SWEPT)
+        return frozenset(sorted(waiting, key=lambda bucket: (datetime.fromisoformat(waiting[bucket]), bucket))[:most])
 
     def until(self, bound: datetime) -> DataFrame:
         """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
@@ -183,7 +207,10 @@ class StateRows:
         if not files:
             return self.spark.createDataFrame([], self.schema)
         self.read.update(file.bucket for file, _ in files)
-        return self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
+        frame = self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
+        if self._expired_by is None:
+            return frame
+        return frame.where(F.coalesce(F.col(str(self.declared.expires)) > F.lit(self._expired_by), F.lit(True)))
 
     def _require_columns(self, frame: DataFrame) -> None:
         if missing := [column for column in self.declared.found_by if column not in frame.columns]:
@@ -195,12 +222,15 @@ def states_of(
     declared: Mapping[str, KeyedState],
     request: StateRequest | None,
     store: JobFiles | None = None,
+    now: datetime | None = None,
 ) -> dict[str, StateRows]:
-    """The states that a transform gets, by name. `store`: by which this process reads their files."""
+    """The states that a transform gets, by name. `store`: by which this process reads their files. `now`: when the
+    epoch was planned."""
     before = request.before if request else {}
     uris = request.uris if request else {}
     return {
-        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store) for name, one in declared.items()
+        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store, now)
+        for name, one in declared.items()
     }
 
 

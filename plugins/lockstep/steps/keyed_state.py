@@ -149,7 +149,8 @@ def sealed_state(
     if before is None:
         return None
     said = {
-        name: KeyedState(one.schema, one.key, one.buckets, one.expires, one.found_by) for name, one in written.items()
+        name: KeyedState(one.schema, one.key, one.buckets, one.expires, one.found_by, one.self_expiring)
+        for name, one in written.items()
     }
     if said != dict(runtime.defined.state):
         raise PlanMismatch(

@@ -61,8 +61,10 @@ class StateRequest:
 
 def _declared(one: KeyedState) -> Json:
     told = asdict(one)
-    del told["found_by"]
-    return {**told, **finding(one.key, one.found_by)}
+    found_by = finding(told["key"], told.pop("found_by"))
+    if not one.self_expiring:
+        del told["self_expiring"]
+    return {**told, **found_by}
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class WrittenState:
     read: frozenset[int]
     rows: int
     found_by: tuple[str, ...] = ()
+    self_expiring: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "found_by", self.found_by or self.key)
@@ -62,6 +63,7 @@ class WrittenState:
             "read": sorted(self.read),
             "rows": self.rows,
             **finding(self.key, self.found_by),
+            **({"self_expiring": True} if self.self_expiring else {}),
         }
 
     @classmethod
@@ -75,6 +77,7 @@ class WrittenState:
             frozenset(value["read"]),
             value["rows"],
             tuple(value.get("found_by", ())),
+            value.get("self_expiring", False),
         )
 
 
