@@ -66,7 +66,7 @@ def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old
         old.filter(pa.array(start[new:] != starts)),
         int(rows[late[:new]].sum()),
         int(rows[corrected[:new]].sum()),
-        _since(old.filter(pa.array(kept[new:])), key),
+        _since(old.select(key), whose[new:][kept[new:]], np.flatnonzero(kept[new:]), since),
     )
 
 
@@ -124,6 +124,7 @@ def _starts(
     return start, corrects
 
 
-def _since(kept: pa.Table, key: Sequence[str]) -> pa.Table:
-    found = kept.group_by(list(key)).aggregate([(START, "min")])
-    return pa.table({**{name: found[name] for name in key}, SINCE: found[f"{START}_min"].cast(pa.int64())})
+def _since(keys: pa.Table, whose: Numbers, kept: Numbers, since: Numbers) -> pa.Table:
+    """`whose`: of each of those of `keys` that are `kept`."""
+    numbers, places = np.unique(whose, return_index=True)
+    return keys.take(pa.array(kept[places])).append_column(SINCE, pa.array(since[numbers]))
