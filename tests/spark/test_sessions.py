@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 GAP = 60  #: seconds
 LAST: Event = ("end", 1, 10_000_000, 0)  #: closes every session before it
-real_panes, real_join, real_pieces, real_merged = folding._panes, join, folding._pieces, folding._merged
+real_panes, real_join, real_pieces = folding._panes, join, folding._pieces
 
 
 def sessions_of(**settings: Any) -> Sessions:
@@ -69,24 +69,36 @@ class Model:
     """Which rows are late, said row by row in plain Python: by the watermark, and by the sessions that are kept."""
 
     def __init__(self, out_of_order: int, lateness: int) -> None:
-        self.out_of_order, self.lateness = out_of_order, lateness
+        self.behind = out_of_order + lateness
         self.taken: list[Event] = []
         self.greatest: int | None = None
 
     def late(self, events: list[Event]) -> list[Event]:
-        """Those of an epoch."""
+        """Those of an epoch that has some."""
         late: list[Event] = []
         if self.greatest is not None:
-            forgotten = self.greatest - self.out_of_order - self.lateness
+            forgotten = self.greatest - self.behind
             kept = [start for start, one in batch_of_sessions(GAP, self.taken).items() if one["end"] > forgotten]
             late = [
-                (key, value, at, part)
-                for key, value, at, part in events
-                if at < forgotten and not any(key == whose and start <= at for whose, start in kept)
+                event
+                for event in events
+                if time_of(event) < forgotten
+                and not any(event[0] == key and start <= time_of(event) for key, start in kept)
             ]
         self.taken += [event for event in events if event not in late]
-        self.greatest = max([at for _, _, at, _ in events] + ([] if self.greatest is None else [self.greatest]))
+        self.greatest = max([*map(time_of, events), *([] if self.greatest is None else [self.greatest])])
         return late
+
+
+def closer(seed: int, count: int) -> list[Event]:
+    """`disordered` ones, nearer to each other, of two partitions; some come 1000 seconds late."""
+    events = disordered(seed, count, late_by=4000)
+    return [(event[0], event[1], time_of(event) // 4, time_of(event) % 2) for event in events]
+
+
+def time_of(event: Event) -> int:
+    assert event[2] is not None
+    return event[2]
 
 
 def test_any_cut_into_epochs_gives_the_sessions_of_one_batch_each_once(session: SparkSession) -> None:
@@ -109,7 +121,7 @@ def test_any_cut_into_epochs_gives_the_sessions_of_one_batch_each_once(session: 
 def test_whatever_is_late_the_sessions_are_those_of_one_batch_over_the_rest(
     session: SparkSession, emit: Any, lateness: int
 ) -> None:
-    events = [(key, value, at // 4, 0) for key, value, at, _ in disordered(1, count=70, late_by=4000)]
+    events = closer(1, count=70)
     model, out_of_order = Model(100, lateness), 100
     epochs = Epochs(session, sessions_of(emit=emit, lateness=lateness * SECOND, out_of_order=out_of_order * SECOND))
     some = 0
@@ -132,7 +144,7 @@ def test_whatever_is_late_the_sessions_are_those_of_one_batch_over_the_rest(
 
 
 def test_both_ways_of_merging_leave_the_same_rows(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = [(key, value, at // 4, at % 2) for key, value, at, _ in disordered(3, count=70, late_by=4000)]
+    events = closer(3, count=70)
     settings: dict[str, Any] = {"lateness": 240 * SECOND, "out_of_order": 100 * SECOND, "partition": "part"}
     ways = [Epochs(session, sessions_of(**settings)) for _ in range(2)]
     for part in cut(seed=6, events=events, epochs=4):
@@ -240,8 +252,6 @@ def test_keys_of_two_columns_keep_their_sessions_apart(session: SparkSession) ->
 
 
 def test_times_whose_sessions_would_be_kept_past_the_year_9999_fail_the_epoch(session: SparkSession) -> None:
-    from datetime import UTC
-
     windows, end = sessions_of(lateness=20 * MINUTE), int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
     with pytest.raises(BadRecords, match=r"2 rows .* lies outside 0001-01-01 .* to 9999-12-31 23:38:59.999999"):
         Epochs(session, windows).fold([("a", 1, end - 1260, 0), ("a", 1, end - 1259, 0), ("a", 1, end + 10**9, 0)])
@@ -297,7 +307,7 @@ def test_epochs_that_are_killed_in_between_give_the_sessions_of_one_batch(
     if rows_in_process == "0":
         pytest.skip("what is killed is alike")
     windows: Any = sessions_of(out_of_order=100 * SECOND, lateness=250 * SECOND)
-    events = [(key, abs(value or 0), at // 4, 0) for key, value, at, _ in disordered(seed=5, count=90, late_by=4000)]
+    events: list[Event] = [(key, abs(value or 0), at, 0) for key, value, at, _ in closer(5, count=90)]
     landing, model = Landing(windows, spark_connect, ledger_dsn, tmp_path), Model(100, 250)
     parts = [*cut(seed=37, events=events, epochs=len(POINTS)), [LAST], [("a", 5, 0, 0), ("a", 6, 10_000_001, 0)]]
     late = 0
