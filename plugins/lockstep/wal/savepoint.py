@@ -1,4 +1,4 @@
-"""A savepoint: the state of one epoch with the positions it was read up to, in a folder of its own.
+"""A savepoint: the positions one epoch was read up to, with its state if it has any, in a folder of its own.
 
 What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
 it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
@@ -29,7 +29,8 @@ START = 0  #: the number that stands for an epoch before the first; also its tok
 
 @dataclass(frozen=True)
 class Savepoint:
-    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from."""
+    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from. `versions`: one a
+    state; none of a pipeline that keeps none."""
 
     deployment: str
     pipeline: str

@@ -19,7 +19,7 @@ class NothingSent(SinkUnavailable):
 
 
 class BegunCommitter(CheckpointCommitter):
-    """`elsewhere`, open already, records an epoch as begun before the session is claimed, and as sent at its end.
+    """`elsewhere` records an epoch as begun before the session is claimed, and as sent at its end.
 
     One that is begun and isn't sent is left to its sender as long as that lives. Then it is recorded as cut off: its
     marker isn't `whole`, and nobody sends what is missing. A sender that raises `NothingSent` takes its record back.
@@ -29,6 +29,15 @@ class BegunCommitter(CheckpointCommitter):
 
     def __init__(self, elsewhere: OutsideCommitter) -> None:
         self._elsewhere = elsewhere
+
+    def set_job_id(self, job_id: str) -> None:
+        self._elsewhere.set_job_id(job_id)
+
+    def set_operator_id(self, operator_id: str) -> None:
+        self._elsewhere.set_operator_id(operator_id)
+
+    def open(self) -> None:
+        self._elsewhere.open()
 
     def create_resource(self) -> None:
         self._elsewhere.create_resource()
