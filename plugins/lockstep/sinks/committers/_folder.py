@@ -66,7 +66,7 @@ class FileCommitter(OutsideCommitter):
         """Raises `OutcomeUnknown` for a damaged record."""
         return self._read(self._file(epoch), epoch)
 
-    def _read(self, path: Path, epoch: int) -> Marker | None:
+    def _read(self, path: Path, epoch: int, otherwise: str = "to have the epoch sent again") -> Marker | None:
         with self._naming():
             try:
                 found = from_checked(path.read_bytes())
@@ -75,7 +75,7 @@ class FileCommitter(OutsideCommitter):
             except Damaged as error:
                 raise OutcomeUnknown(
                     f"committer of {self.operator_id}: {path} is damaged ({error}): restore it from a "
-                    "copy, or remove it to have the epoch sent again"
+                    f"copy, or remove it {otherwise}"
                 ) from error
         return Marker(
             int(found.get("epoch", epoch)),
@@ -138,7 +138,7 @@ class FileCommitter(OutsideCommitter):
 
     def find_begun(self, epoch: int) -> Marker | None:
         """Raises `OutcomeUnknown` for a damaged record."""
-        return self._read(self._begun(epoch), epoch)
+        return self._read(self._begun(epoch), epoch, "if nothing of the epoch has come, to have it sent")
 
     def list_begun(self, *, newest: bool = False) -> list[Marker]:
         epochs = sorted(self._epochs(_BEGUN))[-1 if newest else 0 :]
