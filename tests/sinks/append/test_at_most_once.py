@@ -225,7 +225,7 @@ def test_a_function_gets_no_batch_twice(memory: Path) -> None:
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
         live.preflight(None)
         vote = live.prepare(epoch(), wal)
-        with pytest.raises(SinkUnavailable, match="rows from 20 on: KeyError.*what has not come is not sent again"):
+        with pytest.raises(SinkUnavailable, match=r"rows from 20 on: KeyError.*what has not come is not sent again"):
             live.publish(epoch(), vote, wal)
         assert live.publish(epoch(), vote, wal) is Publication.CUT_OFF
     assert _batches == [10, 10, 10]
