@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import lockstep
 from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
@@ -23,10 +22,11 @@ from lockstep.roles.prepare import prepare
 from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.sinks import FileSink
+from lockstep.sinks.files import files
 from lockstep.steps.keyed_state import hands_on_state
 from lockstep.wal.savepoint import read_savepoint
 from stack.postgres import PostgresServer
-from tests.crash.world import Numbers, rows_of_day, write_parquet
+from tests.crash.world import Numbers, rows_in, rows_of_day, write_parquet
 from tests.sinks.append.feed import Days, Feed
 
 
@@ -62,10 +62,7 @@ def move(feed: Feed, run: int) -> None:
 
 
 def days_in(folder: Path) -> Counter[int]:
-    found = Counter[int]()
-    for row in lockstep.files(folder).to_table().to_pylist():
-        found[row["day"]] += 1
-    return found
+    return Counter(day for day, _, _ in rows_in(map(Path, files(str(folder)))).elements())
 
 
 def test_another_pipeline_goes_on_where_the_epoch_ended(feed: Feed, memory: Path) -> None:
