@@ -102,4 +102,4 @@ def _work_of(command: list[str]) -> float:
 
 
 def test_a_slower_machine_takes_more_turns() -> None:
-    assert [turns(speed) for speed in (2.0, 0.9, 0.7, 0.6, 0.4)] == [1, 1, 2, 2, 3]
+    assert [turns(speed) for speed in (2.0, 0.9, 0.6, 0.4, 0.1)] == [1, 1, 2, 5, 12]
