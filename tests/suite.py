@@ -14,7 +14,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.cover import Cover
-from tests.tiers import TESTS, Share, Tier, files, part_of, tier_of
+from tests.tiers import TESTS, Share, Tier, files, in_turn, part_of, tier_of
 
 SEEDS = 1000
 SEED = "cover seed"
@@ -30,6 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--cover-seed", type=int, help="sweep by the cover of this seed: the whole sweeps run without it in tier all"
+    )
+    group.addoption(
+        "--turns", type=int, default=1, help="of the files that no earlier tier has, those whose turn it is by the seed"
     )
 
 
@@ -50,14 +53,19 @@ def pytest_configure_node(node: WorkerController) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     tier, seed = config.option.tier, config.option.cover_seed
     sweeps = "whole" if seed is None else f"as the cover of seed {seed}, which --cover-seed {seed} repeats"
-    return [f"tier {tier}: {len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py", f"sweeps: {sweeps}"]
+    run = f"{len(_files(config))} of {len(files(Tier.ALL))} files, see tests/tiers.py"
+    return [f"tier {tier}: {run}", f"sweeps: {sweeps}"]
+
+
+def _files(config: pytest.Config) -> list[PurePosixPath]:
+    return in_turn(config.option.tier, config.option.cover_seed or 0, config.option.turns)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What isn't of the tier isn't even imported."""
     if collection_path.is_relative_to(TESTS) and (collection_path.is_dir() or collection_path.match("test_*.py")):
         path = PurePosixPath(collection_path.relative_to(TESTS))
-        if not any(file.is_relative_to(path) for file in files(config.option.tier)):
+        if not any(file.is_relative_to(path) for file in _files(config)):
             return True
     return None
 

@@ -151,3 +151,12 @@ def files(tier: Tier) -> list[PurePosixPath]:
     """The test files that a run of `tier` runs, relative to tests/."""
     everything = sorted(PurePosixPath(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py"))
     return [path for path in everything if tier.holds(part_of(path).tier)]
+
+
+@cache
+def in_turn(tier: Tier, seed: int, turns: int) -> list[PurePosixPath]:
+    """Those of `tier`; of what no earlier one has, every `turns`-th, so that each file's turn comes with one of as many
+    seeds that follow one another. For a machine that is too slow for all of them at once."""
+    last = [path for path in files(tier) if part_of(path).tier is tier]
+    waiting = {path for place, path in enumerate(last) if tier is Tier.ALL and (place + seed) % turns}
+    return [path for path in files(tier) if path not in waiting]

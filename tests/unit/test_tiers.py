@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from tests.tiers import SUITE, TESTS, Tier, files, part_of
+import pytest
+
+from tests.tiers import SUITE, TESTS, Tier, files, in_turn, part_of
 
 
 def test_every_row_names_a_folder_or_a_file_that_is_there() -> None:
@@ -20,3 +22,12 @@ def test_every_test_file_is_in_the_last_tier_and_a_tier_holds_the_one_before() -
     assert tiers[-1] == {PurePosixPath(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")}
     assert tiers[0] < tiers[1] < tiers[2]
     assert all(part_of(path).tier is Tier.CHECK for path in tiers[0])
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 17])
+def test_each_file_has_its_turn_and_those_of_earlier_tiers_have_every_one(turns: int, seed: int) -> None:
+    runs = [set(in_turn(Tier.ALL, number, turns)) for number in range(seed, seed + turns)]
+    assert set.union(*runs) == set(files(Tier.ALL))
+    assert set.intersection(*runs) == (set(files(Tier.ALL)) if turns == 1 else set(files(Tier.TEST)))
+    assert in_turn(Tier.TEST, seed, turns) == files(Tier.TEST)
