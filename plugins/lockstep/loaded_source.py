@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dis import get_instructions
+from importlib.abc import InspectLoader
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -33,7 +34,7 @@ class _Source:
     def of(cls, module: ModuleType, text: str) -> _Source | None:
         """`text`, which its file says now; None if that can't be compiled."""
         try:
-            compiled, tree = compile(text, "", "exec", dont_inherit=True), ast.parse(text)
+            compiled, tree = InspectLoader.source_to_code(text, ""), ast.parse(text)
         except (ValueError, SyntaxError):
             return None
         constants = {name: _told(value) for name, value in _constants(tree).items()}
