@@ -24,6 +24,10 @@ SECONDS = 30.0
 T = TypeVar("T")
 #: The last is librdkafka's own: it got no answer about the leaders.
 _NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT})
+#: Of a group, while brokers make the topic of groups' offsets, load it, or hand it over.
+_NO_COORDINATOR = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,16 @@ class Cluster:
         futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
         return futures[name].result(SECONDS)
 
-    def _patiently(self, topic: str, ask: Callable[[], T]) -> T:
-        """Any broker may answer. It is asked again while it doesn't know a topic yet that is there for certain, and
-        while a partition changes its leader, or has none yet."""
+    def _patiently(self, name: str, ask: Callable[[], T]) -> T:
+        """Any broker may answer. It is asked again while it doesn't know a topic yet that is there for certain, while
+        a partition changes its leader, or has none yet, and while a group has no coordinator."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
                 return ask()
             except KafkaException as error:
-                passes = code_of(error).code() in _NO_LEADER or (_is_unknown(error) and topic in self._made)
+                code = code_of(error).code()
+                passes = code in _NO_LEADER | _NO_COORDINATOR or (_is_unknown(error) and name in self._made)
                 if not passes or time.monotonic() > deadline:
                     raise
             time.sleep(0.02)
@@ -181,13 +186,15 @@ class Cluster:
     def members(self, group: str) -> int:
         """How many consumers are in a group now."""
         with self.who.naming(f"asking for the members of group {group}"):
-            asked = self._admin.describe_consumer_groups([group], request_timeout=SECONDS)
             try:
-                return len(asked[group].result(SECONDS).members)
+                return len(self._patiently(group, lambda: self._described_group(group)).members)
             except KafkaException as error:
                 if code_of(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return 0
                 raise
+
+    def _described_group(self, group: str) -> Any:
+        return self._admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result(SECONDS)
 
     def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
