@@ -202,8 +202,13 @@ class Cluster:
         if not places:
             return
         with self.who.naming(f"committing offsets of group {group}"):
-            asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-            asked[group].result(SECONDS)
+            self._patiently(group, lambda: self._commit_offsets(group, places))
+
+    def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
+        asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        for one in asked[group].result(SECONDS).topic_partitions:
+            if one.error is not None:  # of a group without a coordinator only each partition tells it
+                raise KafkaException(one.error)
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""
