@@ -74,10 +74,12 @@ def composed(services: Mapping[str, Service], recipe: Recipe, folder: Path) -> I
     for name, one in services.items():
         if one.image.startswith("lockstep:"):
             described[name]["environment"] = {**ONE_NETWORK, **recipe.environment, **one.environment}
-    _write(folder / "plan.json", json.dumps({"services": described, "addresses": addresses}))
+    (folder / "plan.json").write_text(json.dumps({"services": described, "addresses": addresses}))
     names = {HOST: "127.0.0.1", **dict.fromkeys(services, "127.0.0.1"), **addresses}
-    _write(folder / "hosts", "".join(f"{at} {name}\n" for name, at in [("localhost", "127.0.0.1"), *names.items()]))
-    _write(folder / "passwd", f"lockstep:x:{USER}:{USER}::/home/lockstep:/bin/bash\n")
+    (folder / "hosts").write_text(
+        "".join(f"{at} {name}\n" for name, at in [("localhost", "127.0.0.1"), *names.items()])
+    )
+    (folder / "passwd").write_text(f"lockstep:x:{USER}:{USER}::/home/lockstep:/bin/bash\n")
     (folder / "logs").mkdir()
     inside = [sys.executable, "-m", "tests.compose.inside", str(folder / "plan.json"), str(folder / "logs")]
     process = subprocess.Popen(
@@ -175,10 +177,6 @@ def _spark(folder: Path) -> Path:
 def _library(jar: Path) -> str:
     """Its name without its version; classifiers, such as a platform's, are part of it."""
     return re.sub(r"-\d+(\.[\w]+)*", "", jar.name)
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_text(text)
 
 
 def find_bubblewrap() -> str | None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from stack.landing import day_file, land
 from stack.s3 import SPARK_S3, weed
 from tests.compose.composition import recipe, services
 from tests.compose.sandbox import MISSING, Composed, composed, find_bubblewrap
+from tests.e2e.airflow_api import wait_for
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -53,10 +53,12 @@ def composition(tmp_path_factory: pytest.TempPathFactory, landing: Path) -> Iter
 
 def test_a_day_gets_from_the_landing_folder_into_both_sinks(composition: Composed, landing: Path) -> None:
     conf = json.dumps({"interval_start": f"{DAY}T00:00:00+00:00", "interval_end": "2013-01-02T00:00:00+00:00"})
-    _wait(lambda: composition.execute("scheduler", "airflow", "dags", "details", "flights")[0] == 0, composition)
+    wait_for(
+        lambda: composition.execute("scheduler", "airflow", "dags", "details", "flights")[0] == 0, "the DAG", SECONDS
+    )
     _told(composition, "airflow", "dags", "unpause", "--yes", "flights")
     _told(composition, "airflow", "dags", "trigger", "flights", "--run-id", RUN, "--conf", conf)
-    _wait(lambda: (epoch := _epoch(composition)) is not None and epoch["epoch"]["state"] == "cleaned", composition)
+    wait_for(lambda: (_epoch(composition) or {"epoch": {}})["epoch"].get("state") == "cleaned", "its epoch", SECONDS)
     epoch = _epoch(composition)
     assert epoch is not None
     rows = len(day_file(landing, "flights", DAY).read_text().splitlines()) - 1
@@ -77,13 +79,6 @@ def _epoch(composition: Composed) -> dict[str, Any] | None:
         assert "UnknownEpoch" in output, output
         return None
     return next(iter(json.loads(output)[0]["epochs"]), None)
-
-
-def _wait(holds: Callable[[], bool], composition: Composed) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, composition.execute("scheduler", "airflow", "dags", "list-runs", "flights")
-        time.sleep(1)
 
 
 def _told(composition: Composed, *command: str) -> str:
