@@ -22,8 +22,17 @@ from lockstep.kafka.connection import Asker, Settings, client, code_of
 
 SECONDS = 30.0
 T = TypeVar("T")
-#: The last is librdkafka's own: it got no answer about the leaders.
-_NO_LEADER = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._NOENT})
+#: Of a partition, while brokers hear of a leader at different times. The last is librdkafka's own: it got no answer
+#: about the leaders.
+_NO_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,
+    }
+)
 #: Of a group, while brokers make the topic of groups' offsets, load it, or hand it over.
 _NO_COORDINATOR = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
