@@ -95,7 +95,7 @@ def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
     forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Listing, "digest", "the same")
-    with pytest.raises(StageFailed, match=r"source input: Spark read files in blocks of \d+ to.*nothing was sealed"):
+    with pytest.raises(StageFailed, match=r"source input: Spark read a file as one of \d+ bytes.*nothing was sealed"):
         corrected(forgetful, tmp_path, kind, monkeypatch)
 
 
