@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -212,23 +212,38 @@ def test_what_may_pass_by_itself_is_tried_again(notebook: Notebook) -> None:
     assert "raises Flaky (LOCKSTEP_SHOW_ROWS=1 " in said and "in flaky: raise Flaky(" in said
 
 
+class Traces(logging.Handler):
+    """What is logged, with what errors came from, as it was then: `raise … from None` takes that away, and so does
+    pyspark's formatter."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.text = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = traceback.format_exception(record.exc_info[1]) if record.exc_info else []
+        self.text += "".join([record.getMessage(), *found])
+
+
+@pytest.fixture
+def traces(caplog: pytest.LogCaptureFixture) -> Iterator[Traces]:
+    handler = Traces()
+    caplog.set_level(logging.DEBUG, "lockstep")
+    logging.getLogger("lockstep").addHandler(handler)
+    yield handler
+    logging.getLogger("lockstep").removeHandler(handler)
+
+
 @pytest.mark.parametrize("transform", [quotes, adds_up, looks_up])
 def test_what_a_transform_raises_tells_no_value_of_a_row_but_to_who_asks(
-    notebook: Notebook, transform: Callable[..., Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook, transform: Callable[..., Any], traces: Traces, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.DEBUG, "lockstep")
     mistaken = replace(notebook, transform=transform)
     said = mistaken.mistaken(InvalidPipeline)
-    assert "3.00" not in said + _logged(caplog)
+    assert "3.00" not in said + traces.text
     assert f"in {transform.__name__}: " in said
     monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
-    assert "3.00" in mistaken.mistaken(InvalidPipeline) + _logged(caplog)
-
-
-def _logged(caplog: pytest.LogCaptureFixture) -> str:
-    """With what errors came from, whoever formats them: pyspark's own formatter, once it is set, leaves that out."""
-    traces = [traceback.format_exception(record.exc_info[1]) for record in caplog.records if record.exc_info]
-    return caplog.text + "".join(line for trace in traces for line in trace)
+    assert "3.00" in mistaken.mistaken(InvalidPipeline) + traces.text
 
 
 def test_a_transform_may_look_whether_an_input_is_there(notebook: Notebook) -> None:
