@@ -4,7 +4,7 @@ PYTHON ?= python3
 DAYS ?= 14
 WORKERS ?= 4
 SEED ?=
-TURNS ?= 1
+MINUTES ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
@@ -75,7 +75,7 @@ test-again: setup ## run the few tests that failed last time once more: those th
 	@$(BIN)/python -m tests.again
 
 tier: lint
-	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) --turns $(TURNS) --numprocesses $(WORKERS) --no-loadscope-reorder
+	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) --numprocesses $(WORKERS) --no-loadscope-reorder
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
 	@$(BIN)/python -m stack.kafka

@@ -1,7 +1,6 @@
 """Runs a command as a budget allows: fails when it took more work than its tier may, however busy the machine was.
 
     python -m tests.budget check pytest --tier check …
-    python -m tests.budget turns        in how many turns a machine like this one gets through the tier `all`
 
 What is measured is work, seconds of processors, of the command and of every process that came of it, servers too. They
 are those of the machine that the budgets were made on: `yardstick` says how many of its seconds one of here is.
@@ -13,14 +12,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,13 +39,6 @@ class Budget:
 
 #: measured were about 100, 830 and 5,200 s of work
 BUDGETS = {Tier.CHECK: Budget(150, 90), Tier.TEST: Budget(1200, 600), Tier.ALL: Budget(6600, 3300)}
-
-
-#: seconds on the clock that a landing may take, its set-up aside, with room to spare below 90 minutes
-LANDING = 3300
-#: seconds of work, as covers: of the tiers before `all`, and of what only that has
-EARLIER, LAST = 2000, 2800
-MOST_TURNS = 12
 
 
 @dataclass(frozen=True)
@@ -94,22 +84,6 @@ def _work() -> float:
     return time.process_time() - started
 
 
-def turns(speed: float) -> int:
-    """How many runs should share out what only the tier `all` has, so that two processors do one in LANDING."""
-    left = LANDING * 2 * speed - EARLIER
-    return min(MOST_TURNS, math.ceil(LAST / left)) if left > 0 else MOST_TURNS
-
-
-def busy_speed() -> float:
-    """Of a processor while the others work, too: what they share makes them slower."""
-    with ProcessPoolExecutor(os.cpu_count()) as others:
-        return min(others.map(_yardstick, range(os.cpu_count() or 1)))
-
-
-def _yardstick(_: int) -> float:
-    return yardstick()
-
-
 def adopt_orphans() -> None:
     """Servers leave their parents: from now on they are children of this process, so that their work is counted."""
     if sys.platform == "linux":
@@ -145,9 +119,6 @@ def _idle_seconds() -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments[0] == "turns":
-        print(turns(busy_speed()))
-        return 0
     tier, command = Tier(arguments[0]), arguments[1:]
     setting = os.environ.get("LOCKSTEP_BUDGET", "1")
     adopt_orphans()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
@@ -14,13 +15,15 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.cover import Cover
-from tests.tiers import TESTS, Share, Tier, files, in_turn, part_of, tier_of
+from tests.tiers import TESTS, Share, Tier, files, order, part_of, tier_of
 
 SEEDS = 1000
 SEED = "cover seed"
+ENDS = "ends"  #: of the time for tests that only the tier `all` has, by the clock
 COVER = "cover"  #: a property of a test's report: how much of its sweep it ran
 LATER = "later"  #: of a process's output: tests by name that a later tier runs, of files that this one does
 _LATER = pytest.StashKey[list[str]]()
+_ENDS = pytest.StashKey[float | None]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cover-seed", type=int, help="sweep by the cover of this seed: the whole sweeps run without it in tier all"
     )
     group.addoption(
-        "--turns", type=int, default=1, help="of the files that no earlier tier has, those whose turn it is by the seed"
+        "--minutes",
+        type=float,
+        help="after so many, no test begins that only the tier all has; they run last, by an order of the cover seed's",
     )
 
 
@@ -41,37 +46,38 @@ def pytest_configure(config: pytest.Config) -> None:
     told: dict[str, int | None] = getattr(config, "workerinput", {})  # to each of those that share the tests out
     if SEED in told:
         config.option.cover_seed = told[SEED]
+        config.stash[_ENDS] = told[ENDS]
     elif config.option.tier is not Tier.ALL and config.option.cover_seed is None:
         config.option.cover_seed = random.randrange(SEEDS)
+    if ENDS not in told:
+        minutes = config.option.minutes
+        config.stash[_ENDS] = None if minutes is None else time.time() + 60 * minutes
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
     node.workerinput[SEED] = node.config.option.cover_seed
+    node.workerinput[ENDS] = node.config.stash[_ENDS]
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     tier, seed = config.option.tier, config.option.cover_seed
     sweeps = "whole" if seed is None else f"as the cover of seed {seed}, which --cover-seed {seed} repeats"
-    run = f"{len(_files(config))} of {len(files(Tier.ALL))} files, see tests/tiers.py"
+    run = f"{len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py"
     return [f"tier {tier}: {run}", f"sweeps: {sweeps}"]
-
-
-def _files(config: pytest.Config) -> list[PurePosixPath]:
-    return in_turn(config.option.tier, config.option.cover_seed or 0, config.option.turns)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """What isn't of the tier isn't even imported."""
     if collection_path.is_relative_to(TESTS) and (collection_path.is_dir() or collection_path.match("test_*.py")):
         path = PurePosixPath(collection_path.relative_to(TESTS))
-        if not any(file.is_relative_to(path) for file in _files(config)):
+        if not any(file.is_relative_to(path) for file in files(config.option.tier)):
             return True
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: part_of(_path(item)).rank)
+    items[:] = order(items, _path, config.option.cover_seed, config.stash[_ENDS] is not None)
     left_out = {item for item in items if not config.option.tier.holds(tier_of(_path(item), item.name))}
     config.stash[_LATER] = sorted(item.nodeid for item in left_out)
     swept: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
@@ -86,6 +92,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    ends = item.config.stash[_ENDS]
+    if ends is not None and time.time() > ends and tier_of(_path(item), item.name) is Tier.ALL:
+        pytest.skip(f"{item.config.option.minutes:g} minutes are up; `make test-all` without MINUTES runs every test")
 
 
 def _path(item: pytest.Item) -> PurePosixPath:

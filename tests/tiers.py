@@ -7,12 +7,16 @@ rest: whole sweeps, a whole Airflow, Spark's own drivers and clusters, the wheel
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 TESTS = Path(__file__).parent
+T = TypeVar("T")
 
 
 class Tier(StrEnum):
@@ -153,10 +157,10 @@ def files(tier: Tier) -> list[PurePosixPath]:
     return [path for path in everything if tier.holds(part_of(path).tier)]
 
 
-@cache
-def in_turn(tier: Tier, seed: int, turns: int) -> list[PurePosixPath]:
-    """Those of `tier`; of what no earlier one has, every `turns`-th, so that each file's turn comes with one of as many
-    seeds that follow one another. For a machine that is too slow for all of them at once."""
-    last = [path for path in files(tier) if part_of(path).tier is tier]
-    waiting = {path for place, path in enumerate(last) if tier is Tier.ALL and (place + seed) % turns}
-    return [path for path in files(tier) if path not in waiting]
+def order(items: Sequence[T], placed: Callable[[T], PurePosixPath], seed: int | None, hurried: bool) -> list[T]:
+    """As they are to run. `hurried`: time may be up before all have run, so what only the tier `all` has comes last,
+    its files in an order that the seed shuffles: another seed leaves out others."""
+    last = [path for path in files(Tier.ALL) if part_of(path).tier is Tier.ALL]
+    shuffled = random.Random(seed).sample(last, len(last))
+    places = {path: place for place, path in enumerate(shuffled, start=1)} if hurried else {}
+    return sorted(items, key=lambda item: (places.get(placed(item), 0), part_of(placed(item)).rank))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.budget import BUDGETS, Budget, Spent, overrun, turns
+from tests.budget import BUDGETS, Budget, Spent, overrun
 from tests.tiers import Tier
 
 BUDGET = Budget(work=100, clock=60)
@@ -99,7 +99,3 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 def _work_of(command: list[str]) -> float:
     told = _run(command).stderr
     return float(told.partition("took ")[2].partition(" s of work")[0])
-
-
-def test_a_slower_machine_takes_more_turns() -> None:
-    assert [turns(speed) for speed in (2.0, 0.9, 0.6, 0.4, 0.1)] == [1, 1, 2, 5, 12]

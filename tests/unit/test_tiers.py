@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tiers import SUITE, TESTS, Tier, files, in_turn, part_of
+from tests.tiers import SUITE, TESTS, Tier, files, order, part_of
 
 
 def test_every_row_names_a_folder_or_a_file_that_is_there() -> None:
@@ -24,10 +24,23 @@ def test_every_test_file_is_in_the_last_tier_and_a_tier_holds_the_one_before() -
     assert all(part_of(path).tier is Tier.CHECK for path in tiers[0])
 
 
-@pytest.mark.parametrize("turns", [1, 2, 3])
-@pytest.mark.parametrize("seed", [0, 17])
-def test_each_file_has_its_turn_and_those_of_earlier_tiers_have_every_one(turns: int, seed: int) -> None:
-    runs = [set(in_turn(Tier.ALL, number, turns)) for number in range(seed, seed + turns)]
-    assert set.union(*runs) == set(files(Tier.ALL))
-    assert set.intersection(*runs) == (set(files(Tier.ALL)) if turns == 1 else set(files(Tier.TEST)))
-    assert in_turn(Tier.TEST, seed, turns) == files(Tier.TEST)
+@pytest.mark.parametrize("seed", [None, 0, 17])
+def test_who_hurries_runs_everything_and_the_last_tier_last(seed: int | None) -> None:
+    found = order(files(Tier.ALL), lambda path: path, seed, hurried=True)
+    earlier = len(files(Tier.TEST))
+    assert set(found[:earlier]) == set(files(Tier.TEST)) and set(found) == set(files(Tier.ALL))
+
+
+def test_seeds_that_follow_one_another_leave_out_others() -> None:
+    begun = [
+        set(order(files(Tier.ALL), lambda path: path, seed, hurried=True)[: -len(LAST) // 2]) for seed in range(10)
+    ]
+    assert set.union(*begun) == set(files(Tier.ALL))
+
+
+def test_who_has_time_runs_by_rank() -> None:
+    ranks = [part_of(path).rank for path in order(files(Tier.ALL), lambda path: path, 3, hurried=False)]
+    assert ranks == sorted(ranks)
+
+
+LAST = set(files(Tier.ALL)) - set(files(Tier.TEST))
