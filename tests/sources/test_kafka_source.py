@@ -296,6 +296,23 @@ def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None
     assert list(accepting.latest(first, None)["topics"]) == [stays]
 
 
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_topic_that_a_list_misses_goes_on_where_it_ended(
+    topics: Topics, accepted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missed, listed = topics.create("a", 1), topics.create("b", 1)
+    source = by_pattern(topics, accept_loss=(missed,) if accepted else ())
+    topics.send(missed, 0, range(3))
+    first = source.latest(None, None)
+    monkeypatch.setattr(Cluster, "topics", lambda self: [listed])
+    topics.send(missed, 0, range(2))
+    second = source.latest(first, None)
+    monkeypatch.undo()
+    topics.send(missed, 0, range(1))
+    third = source.latest(second, None)
+    assert ranges(second, missed) == {"0": [3, 5]} and ranges(third, missed) == {"0": [5, 6]}
+
+
 def by_pattern(topics: Topics, **more: Any) -> OpenKafkaSource:
     return opened(KafkaSource(pattern=f"{topics.prefix}-.*", connection="kafka", **more), topics.broker)
 

@@ -188,10 +188,16 @@ class CursorKafkaSource(OpenKafkaSource):
             return name not in done and not (found and found.leaves_out(name))
 
         known = {(name, last.id) for name, last in before.items()} | set((found.ids if found else {}).items())
+        topics: dict[str, Topic] = {}
         for name, id in sorted(known):
-            if self._includes(name) and is_needed(name) and name not in self.accept_loss:
-                require_same_topic(self.cluster.who.name, name, id, self.cluster.topic(name))
-        return [TopicBounds.of(self.cluster, topic) for topic in self._look_up(is_needed)]
+            if self._includes(name) and is_needed(name):
+                topic = self.cluster.topic(name)
+                if name not in self.accept_loss:
+                    topic = require_same_topic(self.cluster.who.name, name, id, topic)
+                if topic is not None:
+                    topics[name] = topic  # whether a list of all topics has it or not: it goes on where it ended
+        topics |= {topic.name: topic for topic in self._look_up(lambda name: is_needed(name) and name not in topics)}
+        return [TopicBounds.of(self.cluster, topic) for _, topic in sorted(topics.items())]
 
     def _lost(self, found: Bound, done: Collection[str]) -> list[str]:
         """The topics whose ends are those of one that is gone, which is accepted. Who lists topics isn't told of those
