@@ -86,6 +86,15 @@ def test_generations_replace_one_another(target: SinkUnderTest) -> None:
         last = new
 
 
+def test_a_percent_sign_in_a_name_is_part_of_it(target: PostgresUnderTest | MariaDbUnderTest) -> None:
+    target.arguments["epoch_column"] = "%s of 100 %"
+    show_wrong(target)
+    new = in_place_of(OLD)
+    publish(target, new, prepare(target, new, RIGHT), RIGHT)
+    expect_rows(target, RIGHT, OTHERS)
+    expect_proof(target, OLD, sealed(0))
+
+
 def test_an_empty_epoch_takes_a_place_and_gives_it_up(target: SinkUnderTest) -> None:
     show_wrong(target)
     empty = in_place_of(OLD)

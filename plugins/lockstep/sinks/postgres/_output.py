@@ -83,22 +83,26 @@ class PostgresOutput(TableOutput[Cursor]):
         refuse_referred(self.where, self.relation, [row[0] for row in cursor.fetchall()])
 
     def _delete(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
-        statement = sql.SQL("DELETE FROM {} WHERE {} = %s")
+        statement = sql.SQL("DELETE FROM {} WHERE {} = {}")
         table = sql.Identifier(*self.relation.names)
-        cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column), sql.Literal(epoch)))
         return cursor.rowcount
 
     def _shows(self, cursor: Cursor, epoch_column: str, epoch: int) -> bool:
-        statement = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} = %s)")
+        statement = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} = {})")
         table = sql.Identifier(*self.relation.names)
-        cursor.execute(statement.format(table, sql.Identifier(epoch_column)), (epoch,))
+        cursor.execute(statement.format(table, sql.Identifier(epoch_column), sql.Literal(epoch)))
         (found,) = cursor.fetchone() or (False,)
         return bool(found)
 
     def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
-        statement = sql.SQL("UPDATE {} SET {deleted} = true WHERE {} = %s AND NOT {deleted}")
+        statement = sql.SQL("UPDATE {table} SET {deleted} = true WHERE {column} = {epoch} AND NOT {deleted}")
         table, deleted = sql.Identifier(*self.relation.names), sql.Identifier(DELETED_COLUMN)
-        cursor.execute(statement.format(table, sql.Identifier(epoch_column), deleted=deleted), (epoch,))
+        cursor.execute(
+            statement.format(
+                table=table, deleted=deleted, column=sql.Identifier(epoch_column), epoch=sql.Literal(epoch)
+            )
+        )
         return cursor.rowcount
 
     def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
