@@ -185,6 +185,7 @@ def test_an_epoch_is_one_event_and_one_partition_with_what_makes_it_out(airflow_
         assert event["extra"] == {
             "pipeline": NAME,
             "sink": SINK,
+            "deployment": ledger.deployment(),
             "epoch": 1,
             "generation": 0,
             "replaces": None,
@@ -242,6 +243,16 @@ def test_recovery_tells_what_nobody_else_will_and_that_once(airflow_api: Airflow
     assert ledger.all_untold(10) == [], "it was found in Airflow"
 
 
+def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api: Airflow, ledger: Ledger) -> None:
+    airflow_api.over.add("first")
+    shown(ledger)
+    for event in tell_left(airflow_api, ledger):
+        event["extra"]["deployment"] = "of last year"
+    told = tell_left(airflow_api, ledger)
+    assert [event["extra"]["epoch"] for event in told if event["name"] == ASSET] == [1]
+    assert tell_left(airflow_api, ledger) == []
+
+
 def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
@@ -274,7 +285,8 @@ def test_a_pack_tells_only_those_of_its_epochs_that_are_untold(airflow_api: Airf
     tell_one(airflow_api, ledger, first)
     tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#1")
     *_, last = airflow_api.named(ASSET)
-    assert last["extra"] == {"pipeline": NAME, "sink": SINK, "epochs": [2], "rows": {"flights": 7}}
+    told = {"pipeline": NAME, "sink": SINK, "deployment": ledger.deployment()}
+    assert last["extra"] == {**told, "epochs": [2], "rows": {"flights": 7}}
     assert tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#2") == []
 
 
@@ -364,7 +376,8 @@ def test_what_is_foreign_to_lockstep_keeps_no_other_sinks_news_either(
         epoch = show(ledger, epoch, sink)
     airflow_api.over.add("first")
     facts = assets._facts
-    monkeypatch.setattr(assets, "_facts", lambda epoch, sink: facts(epoch, "gone" if sink == "delays" else sink))
+    of = {SINK: SINK, "delays": "gone"}
+    monkeypatch.setattr(assets, "_facts", lambda epoch, sink, ledger: facts(epoch, of[sink], ledger))
     told = tell_left(airflow_api, ledger, ["pipeline orders: assets of sink delays weren't told: KeyError('gone')"])
     assert {event["extra"]["sink"] for event in told} == {SINK}
 

@@ -208,7 +208,7 @@ class Teller:
         if not rows:
             return {}
         pipeline, sink, wanted = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
-        known = {asset.name: _known(asset, wanted) for asset in outlets_of(pipeline, [sink])}
+        known = {asset.name: _known(asset, wanted, self.ledger.deployment()) for asset in outlets_of(pipeline, [sink])}
         lacking = {number: frozenset(name for name in known if number not in known[name]) for number in wanted}
         for number in sorted(wanted):
             if not lacking[number]:
@@ -220,7 +220,7 @@ class Teller:
         if not news:
             return
         pipeline, sink = news[0].epoch.pipeline, news[0].sink
-        facts = [(one, _facts(one.epoch, sink)) for one in news]
+        facts = [(one, _facts(one.epoch, sink, self.ledger.deployment())) for one in news]
         asset = asset_of(pipeline, sink)
         if whole := [told for one, told in facts if asset.name in one.assets]:
             yield Event(asset, _together(whole) if pack else whole[0], alias=self.alias)
@@ -230,10 +230,12 @@ class Teller:
                 yield Event(partitions, told, partition=partition_key(one.epoch))
 
 
-def _known(asset: Asset, wanted: set[int]) -> set[int]:
-    """Which of these the asset has an event of. Anybody may have written others."""
+def _known(asset: Asset, wanted: set[int], deployment: str) -> set[int]:
+    """Which of these the asset has an event of. Anybody may have written others, a ledger before this one too."""
     known: set[int] = set()
     for extra in events_of(asset):
+        if extra.get("deployment", deployment) != deployment:  # older events don't say it
+            continue
         several = extra.get("epochs")
         told = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
         known |= {number for number in told if isinstance(number, int) and number in wanted}
@@ -252,12 +254,13 @@ def _turn_is_over(row: Untold, known: dict[RunKey, bool]) -> bool:
     return all(known[run.whole] for run in row.runs)
 
 
-def _facts(epoch: Epoch, sink: str) -> dict[str, Json]:
-    """What an event says of an epoch in a sink."""
+def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
+    """What an event says of an epoch in a sink. `deployment`: of the ledger that numbers it."""
     outputs = Sink.from_spec(epoch.plan.sinks[sink]).outputs
     return {
         "pipeline": epoch.pipeline,
         "sink": sink,
+        "deployment": deployment,
         "epoch": epoch.id,
         "generation": epoch.generation.number if epoch.generation else 0,
         "replaces": _replaced(epoch),
@@ -293,6 +296,7 @@ def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:
     return {
         "pipeline": first["pipeline"],
         "sink": first["sink"],
+        "deployment": first["deployment"],
         "epochs": [one["epoch"] for one in facts],
         "rows": rows,
     }
