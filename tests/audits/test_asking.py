@@ -29,7 +29,7 @@ from lockstep.audits import (
     volume,
 )
 from lockstep.audits.asking import Answer, Occasion, ask
-from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.audit import audit_from_spec, require_sound
 from lockstep.duckdb.engine import engine
 from lockstep.epoch import Interval, Json
 from lockstep.errors import AuditFailed, InvalidPipeline, WalCorrupt
@@ -292,6 +292,24 @@ def test_columns_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: 
     with pytest.raises(AuditFailed, match="differ in case alone"):
         asked(sealed(orders=twins), not_null("orders", "A"))
     assert asked(sealed(orders=twins), not_null("orders", "b")).result.offending == 0
+
+
+def test_outputs_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: Sealed) -> None:
+    twins = {"Paid": pa.table({"id": [7, 7]}), "paid": pa.table({"id": [1, 2]})}
+    audits = [not_null("Paid", "id"), not_null("paid", "id"), unique("Paid", "id")]
+    with pytest.raises(AuditFailed, match="can't tell the outputs Paid and paid apart"):
+        ask(audits, occasion(), sealed(**twins))  # as an older plan may have frozen them
+    with pytest.raises(InvalidPipeline, match="the outputs Paid and paid"):
+        require_sound("orders", audits, ("Paid", "paid"))
+    assert asked(sealed(**twins), unique("Paid", "id")).result.offending == 1
+
+
+@pytest.mark.parametrize("column", ["paid", "rowid", "file_row_number"])
+def test_a_column_that_isnt_there_is_none_of_what_sql_has_by_that_name(sealed: Sealed, column: str) -> None:
+    nothing = pa.table({"id": pa.array([None, None], pa.int64())})
+    for audit in (not_null("paid", column), unique("paid", ["id", column])):
+        with pytest.raises(AuditFailed, match=f"the column {column} of output paid, which has id"):
+            asked(sealed(paid=nothing), audit)
 
 
 def test_names_are_only_names(sealed: Sealed) -> None:

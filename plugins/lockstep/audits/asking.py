@@ -368,6 +368,7 @@ class _Database:
         try:
             for output in audit.outputs:
                 self._load(self._link, output)
+            self._require_columns(audit)
             yield self._link
         except duckdb.OutOfMemoryException:  # of the disk, too
             raise AuditFailed(
@@ -383,6 +384,9 @@ class _Database:
 
     def _load(self, link: DuckDBPyConnection, output: str, whole: bool = False) -> None:
         """Make the output's table, of the columns that are asked about, or of all."""
+        others = (other for other in self._read if other != output)
+        if twin := next((other for other in others if other.casefold() == output.casefold()), None):
+            raise AuditFailed(f"SQL can't tell the outputs {twin} and {output} apart: rename one in the transform")
         [batches] = self._wal.outputs([output])
         columns = batches.schema.names if whole else self._columns(output, batches.schema.names)
         if self._read.get(output, 0) >= len(columns):
@@ -404,6 +408,18 @@ class _Database:
         finally:
             link.unregister("lockstep_arriving")
         self._read[output] = len(columns)
+
+    def _require_columns(self, audit: Audit) -> None:
+        """A name that is none of a column's may be a table's, or one of DuckDB's own."""
+        if not isinstance(audit, Query) or audit.columns is None:
+            return
+        [batches] = self._wal.outputs(audit.outputs)
+        known = {name.casefold() for name in batches.schema.names}
+        if missing := [name for name in audit.columns if name.casefold() not in known]:
+            raise AuditFailed(
+                f"audit {audit.name} asks for the column {', '.join(missing)} of output {batches.output}, which has "
+                f"{', '.join(batches.schema.names)}; correct it, then take the new one by replan"
+            )
 
     def _columns(self, output: str, known: Sequence[str]) -> list[str]:
         """Those that audits of this output name, or all of them, in their order."""

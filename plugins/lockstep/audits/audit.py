@@ -238,6 +238,7 @@ def require_sound(
     """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes. `adopted`:
     those whose files become a table's, which Spark doesn't read for audits."""
     seen: set[str] = set()
+    looked_at: dict[str, str] = {}
     for one in audits:
         if not isinstance(one, Audit):
             raise InvalidPipeline(
@@ -252,6 +253,12 @@ def require_sound(
                 f"pipeline {pipeline}: audit {one.name} looks at {', '.join(missing)}, which no sink takes; the sinks "
                 f"take {', '.join(outputs)}"
             )
+        for output in one.outputs:
+            if (twin := looked_at.setdefault(output.casefold(), output)) != output:
+                raise InvalidPipeline(
+                    f"pipeline {pipeline}: audits look at the outputs {twin} and {output}, which SQL can't tell apart: "
+                    "rename one"
+                )
         if isinstance(one, Function) and one.over == Over.SPARK and one.outputs[0] in adopted:
             raise InvalidPipeline(
                 f"pipeline {pipeline}: audit {one.name} is over a DataFrame, and a table adopts the files of output "
