@@ -18,7 +18,7 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, WalGone
-from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import Ledger, migrate, rebuilding
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
@@ -66,6 +66,12 @@ class Databases:
         dsn = self.make("rebuilt")
         migrate(dsn)
         return dsn
+
+
+@pytest.fixture(autouse=True)
+def several_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a pipeline of many epochs."""
+    monkeypatch.setattr(rebuilding, "_AT_ONCE", 2)
 
 
 @pytest.fixture

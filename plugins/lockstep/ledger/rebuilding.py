@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from psycopg2.extras import Json as Jsonb
 
@@ -16,9 +17,11 @@ from lockstep.ledger._connection import Transaction, connect_as_owner, require_s
 from lockstep.ledger._statements import statement
 from lockstep.states import Role
 
+T = TypeVar("T")
 #: Tokens between the largest that one pipeline is known by and the next one given out: other pipelines of the lost
 #: ledger had some of them, and come in later.
 MARGIN = 100_000
+_AT_ONCE = 5_000  #: epochs, or tokens, of one statement: a parameter has 1 GB at most, a statement a minute
 _REFUSED = "this role may not give the ledger the id of the lost one ({}): rebuild as the owner of the ledger's schema"
 
 
@@ -78,7 +81,8 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
     for one in epochs:
         lives.setdefault(one.generation.number if one.generation else 0, []).append(one)
     for _, of_one_age in sorted(lives.items()):  # each takes the place of one that is cleaned up
-        _write(tx, pipeline, of_one_age)
+        for some in _divide(of_one_age):
+            _write(tx, pipeline, some)
     for one in epochs:
         if one.kept is not None:
             tx.do("keep_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
@@ -113,12 +117,16 @@ def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> No
 
 def _write_tokens(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
     tokens = {token: one.id for one in epochs for token in one.tokens}
-    told = Jsonb([{"token": token, "epoch": epoch} for token, epoch in tokens.items()])
-    if tx.do("rebuild_executions", pipeline=pipeline, tokens=told, actor=tx.actor) != len(tokens):
-        raise LedgerConflict(
-            f"this ledger has given out tokens that pipeline {pipeline} is known by in its sinks: something ran with "
-            "it before it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
-        )
+    for some in _divide([{"token": token, "epoch": epoch} for token, epoch in tokens.items()]):
+        if tx.do("rebuild_executions", pipeline=pipeline, tokens=Jsonb(some), actor=tx.actor) != len(some):
+            raise LedgerConflict(
+                f"this ledger has given out tokens that pipeline {pipeline} is known by in its sinks: something ran "
+                "with it before it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
+            )
+
+
+def _divide(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
 def _epoch(one: RebuiltEpoch) -> Json:
