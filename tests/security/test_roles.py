@@ -16,6 +16,8 @@ from psycopg2.extensions import make_dsn, parse_dsn
 from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import migrate
+from lockstep.ledger._connection import connect
+from lockstep.ledger.condition import examine_ledger
 from lockstep.ledger.rebuilding import adopt_deployment
 from lockstep.ledger.report import Report
 from lockstep.operations.verify import verify
@@ -104,6 +106,31 @@ def test_an_epoch_runs_under_these_roles(granted: Granted) -> None:
     runtime = world.runtime()
     assert all(found.agrees for found in verify(runtime, world.epoch_of(0)))
     runtime.ledger.close()
+
+
+def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of_later_ones(granted: Granted) -> None:
+    """As where rights to functions are nobody's by default, and were given when the ledger was set up."""
+    owner = granted.dsn("lockstep_owner")
+    execute(owner, "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA lockstep FROM PUBLIC")
+    assert not examine_ledger(granted.dsn("lockstep_tasks")).may_write
+    for function in (
+        "require_legal(text, text, text)",
+        "require_verdict(lockstep.epoch)",
+        "require_votes(text, bigint, bigint)",
+        "write_transition(text, bigint, text, text, text, bigint, bigint)",
+    ):
+        execute(owner, sql.SQL("GRANT EXECUTE ON FUNCTION lockstep.{} TO lockstep_tasks").format(sql.SQL(function)))
+    assert examine_ledger(granted.dsn("lockstep_tasks")).may_write
+    granted.world().run(RUN, 0)
+    assert execute(granted.ledger, "SELECT sink FROM lockstep.untold ORDER BY 1") == [("files",), ("warehouse",)]
+
+
+def test_what_a_dsn_says_of_its_sessions_stands_beside_what_the_ledger_needs(granted: Granted) -> None:
+    execute(granted.ledger, "GRANT lockstep_owner TO lockstep_tasks")
+    dsn = make_dsn(granted.dsn("lockstep_tasks"), options="-c role=lockstep_owner -c statement_timeout=5s")
+    with closing(connect(dsn, "test", options="-c statement_timeout=60s")) as session, session.cursor() as cursor:
+        cursor.execute("SELECT current_user, current_setting('statement_timeout')")
+        assert cursor.fetchone() == ("lockstep_owner", "1min")
 
 
 def test_a_killed_epoch_is_recovered_under_these_roles(granted: Granted) -> None:

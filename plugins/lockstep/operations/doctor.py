@@ -191,7 +191,8 @@ def _ledger(dsn: str | None) -> Iterator[Finding]:
         version = f"PostgreSQL {found.server // 10000}.{found.server % 10000}"
         yield _fine("ledger", "", f"{version}, migration {found.migration}")
     if not found.may_write and not found.unreadable and found.migration:
-        yield Finding("rights", "", Severity.WARNING, "this role may read the ledger and not move an epoch")
+        says = "this role may read the ledger and not move an epoch: see docs/security.md for the rights of tasks"
+        yield Finding("rights", "", Severity.WARNING, says)
     if found.connections * 10 > found.max_connections * 9:
         says = f"{found.connections} of the ledger's {found.max_connections} connections are taken"
         yield Finding("connections", "", Severity.WARNING, says)

@@ -14,7 +14,7 @@ from psycopg2.extensions import cursor as Cursor
 from lockstep.disclosure import cause
 from lockstep.errors import ErrorClasses, Failure, LockstepError
 from lockstep.login import entered
-from lockstep.postgres.dsn import require_dsn
+from lockstep.postgres.dsn import parse_dsn, require_dsn
 from lockstep.postgres.errors import classify, describe, is_lost
 from lockstep.postgres.refusals import quotes_row
 
@@ -65,13 +65,18 @@ def dial(
     """A new connection to a primary, in UTF-8, on which both sides notice when the other one is gone.
 
     `dsn`: one that `parse_dsn` reads; of a `Login` what is good now. `settings`: run before any transaction. `session`:
-    more arguments for libpq. Raises `replica` if the server is one, and the driver's errors: `describe` them and
-    don't chain them, they may quote the DSN.
+    more arguments for libpq; its options come after the DSN's own. Raises `replica` if the server is one, and the
+    driver's errors: `describe` them and don't chain them, they may quote the DSN.
     """
 
     def connect(told: str) -> Connection:
+        own = (parse_dsn(told) or {}).get("options", "")  # a role, for instance; an argument would take its place
+        options = " ".join(filter(None, (own, session.get("options"))))
         made: Connection = psycopg2.connect(
-            told, application_name=application[:_LONGEST_NAME], client_encoding="UTF8", **{**_TCP, **session}
+            told,
+            application_name=application[:_LONGEST_NAME],
+            client_encoding="UTF8",
+            **{**_TCP, **session, **({"options": options} if options else {})},
         )
         return made
 

@@ -6,6 +6,10 @@ WITH tables AS (
                AND (c.relname = 'transition' OR has_table_privilege(c.oid, 'UPDATE')) AS writable  -- history is added to
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'lockstep' AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+), functions AS (  -- that triggers call with the rights of who writes; those of retention are its owner's
+    SELECT has_function_privilege(p.oid, 'EXECUTE') AS callable
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = 'lockstep' AND p.proname IN ('require_legal', 'require_verdict', 'require_votes', 'write_transition')
 )
 SELECT current_setting('server_version_num')::int AS server,
        current_setting('max_connections')::int AS max_connections,
@@ -15,5 +19,6 @@ SELECT current_setting('server_version_num')::int AS server,
        EXISTS (SELECT FROM tables WHERE name = 'migration' AND readable) AS migrated,
        ARRAY(SELECT name FROM tables WHERE NOT readable ORDER BY 1) AS unreadable,
        (SELECT coalesce(bool_and(writable), false) FROM tables
-        WHERE name IN ('pipeline', 'epoch', 'participant', 'run', 'execution', 'claim', 'transition')) AS may_write,
+        WHERE name IN ('pipeline', 'epoch', 'participant', 'run', 'execution', 'claim', 'transition'))
+           AND NOT EXISTS (SELECT FROM functions WHERE NOT callable) AS may_write,
        clock_timestamp() AS at
