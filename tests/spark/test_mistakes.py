@@ -109,6 +109,39 @@ class Flaky(Exception):
     """What a transform may meet outside."""
 
 
+def casts(inputs: Mapping[str, Any]) -> Any:
+    """Not a number in one row."""
+    orders = inputs["orders"]
+    return {
+        "paid": orders.selectExpr("CAST(concat(customer, amount) AS INT) AS id", "customer", "amount"),
+        **_rest(orders),
+    }
+
+
+def parses(inputs: Mapping[str, Any]) -> Any:
+    def parse(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            [int(str(amount)) for amount in batch.column("amount").to_pylist() if amount > 10]
+            yield batch
+
+    orders = inputs["orders"]
+    return {"paid": orders.repartition(1).mapInArrow(parse, orders.schema), **_rest(orders)}
+
+
+def raises(inputs: Mapping[str, Any]) -> Any:
+    orders = inputs["orders"]
+    return {
+        "paid": orders.selectExpr(
+            "IF(amount > 10, raise_error(concat('bad: ', amount)), id) AS id", "customer", "amount"
+        ),
+        **_rest(orders),
+    }
+
+
+def _rest(orders: Any) -> dict[str, Any]:
+    return {"refunds": orders.where("amount < 0")}
+
+
 def flaky(inputs: Mapping[str, Any]) -> Any:
     raise Flaky("the service of rates doesn't answer")
 
@@ -307,3 +340,28 @@ def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
     for part in says:
         assert part in said
     assert "hunter2" not in said + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("transform", "tells"),
+    [
+        (casts, ["CAST_INVALID_INPUT", "SQLSTATE: 22018"]),
+        (parses, ["ValueError", "test_mistakes.py"]),
+        (raises, ["USER_RAISED_EXCEPTION", "SQLSTATE: P0001"]),
+    ],
+)
+def test_what_spark_says_of_a_failing_query_tells_no_value_of_a_row_but_to_who_asks(
+    notebook: Notebook,
+    transform: Callable[..., Any],
+    tells: list[str],
+    traces: Traces,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mistaken = replace(notebook, transform=transform)
+    said = mistaken.mistaken(StageFailed)
+    assert "0.50" not in said + traces.text
+    for part in (*tells, "LOCKSTEP_SHOW_ROWS=1"):
+        assert part in said
+    monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
+    with pytest.raises(StageFailed, match=r"0\.50"):
+        mistaken.run()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyspark.logger import PySparkLogger
+
+from lockstep.disclosure import rows_shown
+from lockstep.spark._quoted_values import without_values
 
 _LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _log = logging.getLogger(__name__)
@@ -26,5 +30,7 @@ def logging_at_debug() -> Iterator[None]:
 
 
 def _demote(record: logging.LogRecord) -> bool:
-    _log.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
+    said = [record.getMessage(), *(traceback.format_exception(record.exc_info[1]) if record.exc_info else ())]
+    told = said if rows_shown() else map(without_values, said)
+    _log.debug("%s: %s", record.name, "\n".join(told))
     return False

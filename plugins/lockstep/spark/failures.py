@@ -9,8 +9,10 @@ from contextlib import contextmanager
 import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from lockstep.disclosure import cause, rows_shown, with_hint
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
 from lockstep.spark._foreign_logs import logging_at_debug
+from lockstep.spark._quoted_values import without_values
 
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
@@ -39,12 +41,15 @@ def translate_errors(doing: str) -> Iterator[None]:
         raise
     except (AnalysisException, ParseException) as error:
         if "PATH_ALREADY_EXISTS" in str(error):
-            raise StageFailed(f"{doing}: {_first(error)}") from error
+            raise StageFailed(f"{doing}: {_first(str(error))}") from error
         raise InvalidPipeline(f"{doing}: {_without_plan(error)}") from error
     except PySparkException as error:
-        if any(sign in str(error) for sign in _MALFORMED):
-            raise BadRecords(f"{doing}: {_first(error)} {_cause(error)}") from error
-        raise StageFailed(f"{doing}: {_first(error)} {_cause(error)}".rstrip()) from error
+        failure = BadRecords if any(sign in str(error) for sign in _MALFORMED) else StageFailed
+        whole = str(error)
+        told = whole if rows_shown() else without_values(whole)
+        said = f"{doing}: {_first(told)} {_cause(told)}".rstrip()
+        quotes = told != whole
+        raise failure(with_hint(said) if quotes else said) from cause(error, quotes)
 
 
 @contextmanager
@@ -62,16 +67,17 @@ def _naming_jars(doing: str) -> Iterator[None]:
         raise
 
 
-def _first(error: BaseException) -> str:
+def _first(said: str) -> str:
     """The message up to the stack trace, which Spark Connect appends."""
-    return " ".join(str(error).split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
+    return " ".join(said.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
 
 
 def _without_plan(error: BaseException) -> str:
     """An analysis ends in the plan that it was of; a syntax error in the place, which is of use."""
-    return re.sub(r"(; '|; \+- ).*", "", _first(error)) if isinstance(error, AnalysisException) else _first(error)
+    told = _first(str(error))
+    return re.sub(r"(; '|; \+- ).*", "", told) if isinstance(error, AnalysisException) else told
 
 
-def _cause(error: BaseException) -> str:
-    causes = [" ".join(found.split()) for found in _CAUSE.findall(str(error))]
+def _cause(said: str) -> str:
+    causes = [" ".join(found.split()) for found in _CAUSE.findall(said)]
     return f"({causes[-1]})" if causes else ""
