@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.disclosure import list_some
@@ -23,6 +24,7 @@ from lockstep.sources.kafka._losses import require_same_topic, require_whole, re
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, cap, left_topics, position_of, ranges_of
 from lockstep.sources.kafka._records import read_ranges
 from lockstep.sources.kafka._start_offsets import Start, first_offsets, group_of, group_range, warn_of_members
+from lockstep.sources.kafka._unknown_schemas import confirm_bad
 from lockstep.sources.records import OpenRecordSource, Records
 
 if TYPE_CHECKING:
@@ -110,15 +112,23 @@ class OpenKafkaSource(OpenRecordSource):
         settings = java_settings(self.cluster.settings, self.cluster.who.name)
         hide_login(spark, settings)
         ranges = ranges_of(end)
-        key, value = (self._with_writers(part, ranges) for part in (self.key, self.value))
-        return read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+        subjects = {part.column: self._subjects(part, ranges) for part in (self.key, self.value)}
+        key, value = (self._with_writers(part, subjects[part.column]) for part in (self.key, self.value))
+        records = read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+        asked = [(part, subjects[part.column]) for part in (key, value) if part.writers is not None]
+        confirming = partial(confirm_bad, self.registry, asked) if self.registry and asked else None
+        return replace(records, confirm_bad=confirming)
 
-    def _with_writers(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> Decoding:
+    def _subjects(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> tuple[str, ...]:
+        """Under which the schemas of a part's writers are registered."""
+        named = tuple(f"{name}-{part.column}" for name, range in ranges.items() if range.offsets)
+        return self.subjects or named if named else ()
+
+    def _with_writers(self, part: Decoding, subjects: tuple[str, ...]) -> Decoding:
         """With the schemas by which the ranges' records may have been written: they were registered before that."""
         if self.registry is None or part.encoding is not Encoding.AVRO:
             return part
-        named = [f"{name}-{part.column}" for name, range in ranges.items() if range.offsets]
-        return replace(part, writers=self.registry.schemas_of(self.subjects or named if named else ()))
+        return replace(part, writers=self.registry.schemas_of(subjects))
 
     def report_published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
