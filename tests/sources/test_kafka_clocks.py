@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.epoch import Interval, Position
-from lockstep.errors import SourceNotReady, SourceUnavailable
+from lockstep.errors import OffsetsExpired, SourceNotReady, SourceUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.connection import Asker
 from lockstep.sources.kafka._decoding import Decoding
@@ -23,10 +23,10 @@ from lockstep.sources.kafka._end_offsets import Ending
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource
 from lockstep.sources.kafka._ranges import ranges_of
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 BEFORE, INTERVAL, NEXT = (Interval(NOON + n * HOUR, NOON + (n + 1) * HOUR) for n in (-1, 0, 1))
-BYTES = [Decoding.of("test", part, "bytes", None) for part in ("key", "value")]
+KEY, VALUE = (Decoding.of("test", part, "bytes", None) for part in ("key", "value"))
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Brokers:
     logs: list[list[datetime]]
     oldest: dict[int, int] = field(default_factory=dict)
     id_of_topic: str | None = "1"
+    kept: timedelta | None = None  #: by retention
     asked: int = 0
     between: Callable[[], Any] = lambda: None  #: done after each answer
     who: Asker = field(default_factory=lambda: Asker("source orders", SourceUnavailable))
@@ -54,13 +55,15 @@ class Brokers:
     require_topic = topic
 
     def topic_settings(self, name: str) -> dict[str, str]:
-        return {"message.timestamp.type": "LogAppendTime", "retention.ms": "-1", "retention.bytes": "-1"}
+        kept = -1 if self.kept is None else int(self.kept / timedelta(milliseconds=1))
+        return {"message.timestamp.type": "LogAppendTime", "retention.ms": str(kept), "retention.bytes": "-1"}
 
     def ends(self, name: str, numbers: Iterable[int], **more: Any) -> dict[int, int]:
         return self._answer({number: len(self.logs[number]) for number in numbers})
 
     def stable_ends(self, name: str, numbers: Iterable[int]) -> dict[int, tuple[int, None]]:
-        return {number: (len(self.logs[number]) + 1000, None) for number in numbers}  # no transaction is open
+        """No transaction holds up what is there, or comes meanwhile."""
+        return {number: (len(self.logs[number]) + 1000, None) for number in numbers}
 
     def beginnings(self, name: str, numbers: Iterable[int]) -> dict[int, int]:
         return {number: self.oldest.get(number, 0) for number in numbers}
@@ -81,14 +84,14 @@ class Brokers:
 def by_interval(brokers: Brokers, accept_loss: tuple[str, ...] = ()) -> IntervalKafkaSource:
     cluster = cast(Cluster, brokers)
     return IntervalKafkaSource(
-        cluster, ("orders",), None, accept_loss, *BYTES, False, "fail", None, None, (), settle=MINUTE
+        cluster, ("orders",), None, accept_loss, KEY, VALUE, False, "fail", None, None, (), settle=MINUTE
     )
 
 
 def up_to(brokers: Brokers, end: datetime) -> CursorKafkaSource:
     ending = Ending(end, {"topics": ["orders"]}, MINUTE)
     return CursorKafkaSource(
-        *(cast(Cluster, brokers), ("orders",), None, (), *BYTES, False, "fail", None, None, ()),
+        *(cast(Cluster, brokers), ("orders",), None, (), KEY, VALUE, False, "fail", None, None, ()),
         *("earliest", "none", ending, None),
     )
 
@@ -189,6 +192,20 @@ def test_each_record_is_in_one_interval_whatever_comes_while_it_is_planned(sent:
     for number, log in enumerate(brokers.logs):
         read = [offset for one in found for offset in range(*taken(one)[number])]
         assert read == list(range(len(log)))
+
+
+def test_a_clock_that_is_ahead_of_this_machines_may_have_let_an_intervals_records_expire() -> None:
+    over = datetime.now(UTC) - 2 * MINUTE
+    interval = Interval(over - HOUR, over)
+    brokers = Brokers([[interval.start] * 3], {0: 2})
+    source = by_interval(brokers)
+    for more, expired in ((MINUTE / 2, True), (2 * MINUTE, False)):
+        brokers.kept = datetime.now(UTC) - interval.start + more
+        if expired:
+            with pytest.raises(OffsetsExpired):
+                source.latest(None, interval)
+        else:
+            assert taken(source.latest(None, interval)) == {0: (2, 3)}
 
 
 def test_an_interval_that_is_not_over_by_this_machines_clock_is_waited_for() -> None:

@@ -42,7 +42,7 @@ def range_of_interval(
     ends = _edges(cluster, bounds, newest, told, interval.end)
     begun = cluster.offsets_at(topic.name, bounds.partitions, interval.start)
     firsts = _edges(cluster, bounds, newest, begun, interval.start)
-    if not accept_loss and _may_have_expired(settings, interval.start):
+    if not accept_loss and _may_have_expired(settings, interval.start - settle):
         _require_older(where, bounds, firsts, interval)
     ranges = {number: (first, max(first, ends[number])) for number, first in firsts.items()}
     return bounds.range(ranges), [number for number, offset in told.items() if offset is None]
@@ -84,7 +84,7 @@ def find_late(cluster: Cluster, position: Position) -> Iterator[tuple[str, str]]
 
 
 def _may_have_expired(settings: Mapping[str, str], since: datetime) -> bool:
-    """Whether brokers that keep to the topic's settings may have taken a record of that time away."""
+    """Whether brokers that keep to the topic's settings, and to this clock, may have taken a record of that time."""
     if "delete" not in settings.get("cleanup.policy", "delete"):
         return False
     kept, size = int(settings.get("retention.ms", "0")), int(settings.get("retention.bytes", "0"))
