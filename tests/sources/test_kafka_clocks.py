@@ -156,9 +156,11 @@ def test_what_is_gone_by_now_tells_nothing() -> None:
     brokers.send(0, NEXT.start, 5)
     brokers.oldest[0] = 8
     assert source.lacks(None, position) is None, "of an interval whose own records were whole"
-    for now in ("2", None):
+    brokers.logs[0] += [INTERVAL.start] * 2
+    brokers.logs[0][3:8] = [INTERVAL.start] * 5
+    for now, late in (("1", ["kafka:orders/0@8 to 9"]), ("2", []), (None, [])):
         brokers.id_of_topic = now
-        assert source.late_files(None, position) == []
+        assert source.late_files(None, position) == late
 
 
 def test_a_plan_of_an_older_version_is_taken_as_it_is() -> None:
