@@ -125,6 +125,7 @@ class Ending:
         looked_for = [one for one in topics if one.topic.name not in known]
         ids = {one.topic.name: one.topic.id for one in looked_for}
         over, by_clock = True, dict(before.by_clock)
+        found: dict[str, Mapping[int, int]]
         if isinstance(self.end, datetime):
             over = before.complete or datetime.now(UTC) >= self.end + self.settle
             times = {one.topic.name: self._at_time(cluster, one, self.end, before) for one in looked_for}
@@ -169,7 +170,7 @@ class Ending:
         now, False."""
         name = bounds.topic.name
         known, by_clock = before.offsets.get(name, {}), before.by_clock.get(name, ())
-        joins = bounds.partitions if not before.complete or name not in before.offsets else ()
+        joins: Collection[int] = bounds.partitions if not before.complete or name not in before.offsets else ()
         gone = [number for number in by_clock if number in known and known[number] < bounds.partitions[number][0]]
         if gone:
             _log.warning(
