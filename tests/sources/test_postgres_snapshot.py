@@ -128,9 +128,10 @@ def test_columns_that_are_not_read_may_change_and_which_are_read_be_corrected(mo
     run(moods, "ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
     for columns in (("id", "first"), ("first",), ("second",)):
         open_snapshot(moods, "public.moods", columns=columns).check(None, first)
-    for columns, named in ((("other",), "other"), (("mood", "id"), "mood"), ((), "mood, other")):
+    wrong: list[tuple[tuple[str, ...], str]] = [(("other",), "other"), (("mood", "id"), "mood"), ((), "mood, other")]
+    for chosen, named in wrong:
         with pytest.raises(SourceChanged, match=f"columns {named} of"):
-            open_snapshot(moods, "public.moods", columns=columns).check(None, first)
+            open_snapshot(moods, "public.moods", columns=chosen).check(None, first)
 
 
 def test_a_change_that_was_taken_back_is_noticed(shop: str, opened: OpenTableSource) -> None:
