@@ -49,6 +49,11 @@ def replan(pipeline: str, epoch: int) -> str:
     return f"`lockstep replan {pipeline} {epoch} --reason 'planned anew'`"
 
 
+def restate(pipeline: str, epoch: int) -> str:
+    """Has a published range read again, and replaced."""
+    return f"`lockstep restate {pipeline} --epoch {epoch} --reason 'records came late'`"
+
+
 def fill(hole: Interval) -> str:
     """Moves intervals that have no epoch; the one behind them has its epoch, and stays."""
     start, end = hole.start.isoformat(), hole.end.isoformat()

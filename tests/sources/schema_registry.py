@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,8 @@ class Registry:
     asked: list[str] = field(default_factory=list)
     headers: list[str | None] = field(default_factory=list)  #: Authorization, of each request
     moved: str | None = None  #: where every request is sent to
+    behind: dict[int, int] = field(default_factory=dict)  #: id → in how many listings it isn't yet
+    knows_ids: bool = True  #: answers for a schema by its id
     port: int = 0
 
     @property
@@ -48,11 +51,26 @@ class Registry:
         match urlsplit(path).path.strip("/").split("/"):
             case ["subjects", subject, "versions", *version]:
                 versions = self.subjects.get(unquote(subject))
+            case ["schemas", "ids", id, *what] if self.knows_ids:
+                return self._answer_by_id(int(id), bool(what))
             case _:
                 return 404, None
         if versions is None:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
-        return 200, versions[int(version[0])] if version else sorted(versions)
+        return 200, versions[int(version[0])] if version else sorted(filter(partial(self._lists, versions), versions))
+
+    def _lists(self, versions: Mapping[int, Mapping[str, Any]], number: int) -> bool:
+        id = versions[number]["id"]
+        self.behind[id] = self.behind.get(id, 0) - 1
+        return self.behind[id] < 0
+
+    def _answer_by_id(self, id: int, places: bool) -> tuple[int, Any]:
+        found = [one for versions in self.subjects.values() for one in versions.values() if one["id"] == id]
+        if not found:
+            return 404, {"error_code": 40403, "message": f"Schema {id} not found"}
+        if places:
+            return 200, [{"subject": one["subject"], "version": one["version"]} for one in found]
+        return 200, {name: value for name, value in found[0].items() if name not in ("subject", "version", "id")}
 
 
 @contextmanager

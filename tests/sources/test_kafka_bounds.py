@@ -193,7 +193,7 @@ def test_a_group_whose_consumers_go_on_is_told(topics: Topics, group: str, caplo
     ("end", "expected"),
     [
         ("latest", {"0": (0, 4), "1": (0, 2)}),
-        (datetime.fromtimestamp(3, UTC), {"0": (0, 2), "1": (0, 2)}),
+        (datetime.fromtimestamp(3, UTC), {"0": (0, 2), "1": (0, 7)}),  # no record tells the end of the second
         ({0: 3, 1: 0}, {"0": (0, 3), "1": (0, 0)}),
     ],
     ids=["latest", "a time", "offsets"],

@@ -80,6 +80,60 @@ def test_no_change_of_its_rows_goes_unnoticed(shop: str, opened: OpenTableSource
         opened.check(None, first)
 
 
+@pytest.fixture
+def moods(shop: str) -> str:
+    """A table `moods` whose rows hang on an enum, beside `events`."""
+    run(shop, "CREATE TYPE mood AS ENUM ('glad', 'sad')")
+    run(shop, "CREATE TABLE moods (id bigint NOT NULL, mood mood, first text, second text, other int)")
+    run(shop, "INSERT INTO moods VALUES (1, 'glad', 'a', 'b', 1), (2, 'sad', 'c', 'd', 2)")
+    return shop
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (["ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'"], "mood"),
+        (["ALTER TYPE mood RENAME VALUE 'glad' TO 'x'", "ALTER TYPE mood RENAME VALUE 'x' TO 'glad'"], "mood"),
+        (
+            [
+                f"ALTER TABLE moods RENAME {old} TO {new}"
+                for old, new in (("first", "x"), ("second", "first"), ("x", "second"))
+            ],
+            "first, second",
+        ),
+        (["ALTER TABLE moods ADD COLUMN more int NOT NULL DEFAULT 7"], "more"),
+        (["ALTER TABLE moods DROP COLUMN second"], "second"),
+        (["ALTER TABLE moods DROP COLUMN second", "ALTER TABLE moods ADD COLUMN second text DEFAULT 'b'"], "second"),
+    ],
+    ids=["a label", "a label and back", "names exchanged", "added", "dropped", "dropped and added"],
+)
+def test_no_change_of_its_columns_goes_unnoticed_though_no_row_has_another_version(
+    moods: str, changes: list[str], named: str
+) -> None:
+    opened = open_snapshot(moods, "public.moods")
+    first = opened.latest(None, None)
+    opened.check(None, first)
+    for change in changes:
+        run(moods, change)
+    with pytest.raises(SourceChanged, match=f"columns {named} of table public.moods were renamed.*lockstep replan"):
+        opened.check(None, first)
+    then = {name: value for name, value in first.items() if name != "columns"}
+    opened.check(None, then)  # of an older version, which goes on
+    opened.check(None, opened.latest(None, None))
+
+
+def test_columns_that_are_not_read_may_change_and_which_are_read_be_corrected(moods: str) -> None:
+    first = open_snapshot(moods, "public.moods", columns=("id", "first")).latest(None, None)
+    run(moods, "ALTER TABLE moods DROP COLUMN other")
+    run(moods, "ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
+    for columns in (("id", "first"), ("first",), ("second",)):
+        open_snapshot(moods, "public.moods", columns=columns).check(None, first)
+    wrong: list[tuple[tuple[str, ...], str]] = [(("other",), "other"), (("mood", "id"), "mood"), ((), "mood, other")]
+    for chosen, named in wrong:
+        with pytest.raises(SourceChanged, match=f"columns {named} of"):
+            open_snapshot(moods, "public.moods", columns=chosen).check(None, first)
+
+
 def test_a_change_that_was_taken_back_is_noticed(shop: str, opened: OpenTableSource) -> None:
     """Some of what was read may have been read meanwhile."""
     first = opened.latest(None, None)
@@ -97,6 +151,7 @@ def test_what_leaves_rows_as_they_are_is_no_change(shop: str, opened: OpenTableS
         writer.connection.rollback()
         cursor.execute("SELECT * FROM events FOR UPDATE")
     run(shop, "ANALYZE events")
+    run(shop, "CREATE INDEX ON events (name)")
     assert names(opened, first) == ["a", "b", "c"]
     writer.commit()
 

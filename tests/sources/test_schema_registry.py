@@ -101,6 +101,38 @@ def test_a_schema_that_cant_be_read_is_left_out_and_told(
     assert "schema 8 of subject orders-value isn't used" in caplog.text
 
 
+@pytest.mark.parametrize("listings", [1, 2, 100], ids=["once", "twice", "for good"])
+def test_what_a_registry_listed_too_late_is_known_by_its_id(registry: Registry, listings: int) -> None:
+    registry.register("orders-value", 7, "long")
+    registry.register("orders-value", 8, "int")
+    registry.register("orders-key", 9, "int")
+    registry.register("orders-value", 10, "int", schemaType="PROTOBUF")
+    registry.behind = {8: listings}
+    found = asking(registry.url)
+    assert found.schemas_of(["orders-value"]) == {7: "long"}
+    assert found.find_known({8, 9, 10, 11}, ["orders-value"]) == {8}
+
+
+def test_of_a_registry_that_knows_no_ids_its_listing_is_believed(registry: Registry) -> None:
+    registry.register("orders-value", 7, "long")
+    registry.knows_ids = False
+    registry.behind = {7: 1}
+    found = asking(registry.url)
+    assert [found.find_known({7, 8}, ["orders-value"]) for _ in range(2)] == [set(), {7}]
+
+
+def test_a_registry_that_fails_for_an_id_is_no_answer(registry: Registry) -> None:
+    registry.register("orders-value", 7, "long")
+    answered = registry.answer
+
+    def failing(path: str, authorization: str | None) -> tuple[int, object]:
+        return (503, None) if "/ids/" in path else answered(path, authorization)
+
+    registry.answer = failing  # type: ignore[method-assign]
+    with pytest.raises(SourceUnavailable, match="doesn't answer: 503"):
+        asking(registry.url).find_known({8}, ["orders-value"])
+
+
 @pytest.mark.parametrize("dsn", ["s3cr3t", "ftp://s3cr3t", "http://", "http://:ä@host"])
 def test_what_is_no_url_is_refused_and_not_repeated(dsn: str) -> None:
     with pytest.raises(InvalidPipeline, match="connection schemas") as failure:

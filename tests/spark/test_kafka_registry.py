@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lockstep.errors import SourceRefused
+from lockstep.compute._bad_records import settle
+from lockstep.compute._inputs import Input
+from lockstep.epoch import SourceRange
+from lockstep.errors import BadRecords, SourceRefused, SourceUnavailable
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._open_source import OpenKafkaSource
+from lockstep.wal.manifest import SourceCount
 from stack.kafka import SPARK_AVRO, KafkaBroker
 from tests.sources.schema_registry import Registry, serving
 from tests.sources.test_kafka_source import Topics
@@ -77,6 +82,34 @@ def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
         **{len(good) + n: f"the {part} names no schema that the registry has for it" for n in range(len(strange))},
         **{len(good) + len(strange) + n: None for n in range(len(malformed))},
     }
+
+
+@pytest.mark.parametrize("on_bad_records", ["fail", "quarantine"])
+@pytest.mark.parametrize("part", ["key", "value"])
+def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(
+    part: str, on_bad_records: str, topics: Topics, registry: Registry, session: SparkSession, tmp_path: Path
+) -> None:
+    topic, other = topics.create("a", 1), "value" if part == "key" else "key"
+    registry.register(f"{topic}-{part}", 7, FIRST)
+    registry.register(f"{topic}-{part}", 300, SECOND)
+    registry.register("another", 9, FIRST)
+    topics.send_raw(topic, [{part: one, other: b"o"} for one in (written(7, ONE), written(300, TWO), written(9, ONE))])
+    more = {part: "avro", f"{part}_schema": json.dumps(SECOND), "on_bad_records": on_bad_records}
+    source = opened(topics, registry, topic, **more)
+    found = SourceRange(None, source.latest(None, None))
+    registry.behind = {300: 1}
+    late = Input.plan(session, "events", source, found)
+    with pytest.raises(SourceUnavailable, match=f"told the schemas 300 of {topic}-{part} only since"):
+        settle(late, SourceCount(3, 2), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    again = Input.plan(session, "events", source, found)
+    assert again.records.bad().count() == 1, "that of another subject"
+    if on_bad_records == "fail":
+        with pytest.raises(BadRecords):
+            settle(again, SourceCount(3, 1), str(tmp_path))
+    else:
+        settle(again, SourceCount(3, 1), str(tmp_path))
+        assert list(tmp_path.iterdir()) != []
 
 
 PERSON = {"type": "record", "name": "Person", "fields": [{"name": "name", "type": "string", "default": "?"}]}

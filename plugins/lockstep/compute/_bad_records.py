@@ -20,11 +20,14 @@ _SHOWN = 10
 def settle(found: Input, count: SourceCount, folder: str) -> None:
     """Quarantine the input's malformed records, `count.quarantined` of them, in the execution's `folder`.
 
-    Raises `BadRecords`, with the first ten by file, line, column and reason, if the source wants none in quarantine.
+    Raises `BadRecords`, with the first ten by file, line, column and reason, if the source wants none in quarantine;
+    and what the source raises if it can't be said yet that they are malformed.
     """
     if count.quarantined == 0:
         return
     records = found.marked()
+    if records.confirm_bad is not None:
+        records.confirm_bad(records)
     bad = records.bad()
     if not found.quarantines:
         raise BadRecords(_message(found.name, count, records, bad))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ _TYPES = "application/vnd.schemaregistry.v1+json, application/json"
 _SECONDS = 30.0
 _NO_SUBJECT = 40401  #: a registry's own number; a 404 without it is somebody else's
 _TRIES = 4
+_ONE_BY_ONE = 100  #: schemas that are asked for by their ids
 _log = logging.getLogger(__name__)
 _requests = logging.getLogger("httpx")  # it logs the URL of every request
 
@@ -48,16 +49,31 @@ class SchemaRegistry:
             for subject in subjects:
                 for version in self._ask(client, subject, "versions"):
                     one = self._ask(client, subject, f"versions/{int(version)}")
-                    if self._is_readable(subject, one):
+                    if why := _why_unreadable(one):
+                        told = (self.who.name, one["id"], subject, why)
+                        _log.warning("%s: schema %s of subject %s isn't used: %s", *told)
+                    else:
                         found[int(one["id"])] = one["schema"]
         return found
 
-    def _is_readable(self, subject: str, found: Any) -> bool:
-        kind, references = found.get("schemaType", "AVRO"), found.get("references", [])
-        why = f"it is {kind}" if kind != "AVRO" else "it refers to other subjects" if references else ""
-        if why:
-            _log.warning("%s: schema %s of subject %s isn't used: %s", self.who.name, found["id"], subject, why)
-        return not why
+    def find_known(self, ids: Collection[int], subjects: Collection[str]) -> set[int]:
+        """Those of the ids that `schemas_of` should have told by now: a node that answered may have been behind, or a
+        cache on the way. The newest that it still doesn't list are asked for by their ids.
+
+        Raises as `schemas_of` does.
+        """
+        found = set(ids) & self.schemas_of(subjects).keys()
+        with self._client() as client:
+            asked = sorted(set(ids) - found)[-_ONE_BY_ONE:]
+            return found | {id for id in asked if self._belongs(client, id, subjects)}
+
+    def _belongs(self, client: httpx.Client, id: int, subjects: Collection[str]) -> bool:
+        """Whether it is a schema of these subjects that can be read."""
+        schema = self._ask_for(client, id)
+        if schema is None or _why_unreadable(schema):
+            return False
+        places = self._ask_for(client, id, "/versions?deleted=true") or []  # registries of old can't tell
+        return any(one["subject"] in subjects for one in places)
 
     @contextmanager
     def _client(self) -> Iterator[httpx.Client]:
@@ -74,7 +90,7 @@ class SchemaRegistry:
             with httpx.Client(
                 base_url=base,
                 auth=login,
-                headers={"Accept": _TYPES, **headers},
+                headers={"Accept": _TYPES, "Cache-Control": "no-cache", **headers},
                 timeout=_SECONDS,
                 follow_redirects=False,
             ) as client:
@@ -82,8 +98,11 @@ class SchemaRegistry:
         finally:
             _requests.removeFilter(may_be_logged)
 
-    def _ask(self, client: httpx.Client, subject: str, what: str) -> Any:
-        asked = f"{self.who.name}: the schema registry of connection {self.connection}"
+    @property
+    def _name(self) -> str:
+        return f"{self.who.name}: the schema registry of connection {self.connection}"
+
+    def _answer(self, client: httpx.Client, path: str) -> httpx.Response:
         tries = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(_TRIES),
             wait=tenacity.wait_random_exponential(0.1, max=2),
@@ -91,9 +110,23 @@ class SchemaRegistry:
             reraise=True,
         )
         try:
-            answer = tries(_get, client, f"subjects/{quote(subject, safe='')}/{what}?deleted=true")
+            answer: httpx.Response = tries(_get, client, path)
         except _Passing as error:
-            raise self.who.unavailable(f"{asked} doesn't answer: {error}") from None
+            raise self.who.unavailable(f"{self._name} doesn't answer: {error}") from None
+        return answer
+
+    def _ask_for(self, client: httpx.Client, id: int, what: str = "") -> Any:
+        """None if the registry has no such schema, or not for this login: which reads all of its own subjects."""
+        answer = self._answer(client, f"schemas/ids/{id}{what}")
+        told = _json(answer)
+        if answer.status_code == 200 and told is not None:
+            return told
+        if answer.status_code in (403, 404):
+            return None
+        raise self.who.refused(f"{self._name} answers {answer.status_code} for schema {id}: is it one?")
+
+    def _ask(self, client: httpx.Client, subject: str, what: str) -> Any:
+        answer, asked = self._answer(client, f"subjects/{quote(subject, safe='')}/{what}?deleted=true"), self._name
         told = _json(answer)
         if answer.status_code == 200 and told is not None:
             return told
@@ -102,6 +135,12 @@ class SchemaRegistry:
         raise self.who.refused(
             f"{asked} answers {answer.status_code} for subject {subject}: is it one, and does the login read there?"
         )
+
+
+def _why_unreadable(schema: Any) -> str:
+    """Why records by it are bad; empty if they aren't."""
+    kind, references = schema.get("schemaType", "AVRO"), schema.get("references", [])
+    return f"it is {kind}" if kind != "AVRO" else "it refers to other subjects" if references else ""
 
 
 def _get(client: httpx.Client, path: str) -> httpx.Response:

@@ -44,6 +44,7 @@ from lockstep.steps.generations import (
 )
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
 from lockstep.steps.input_report import report_input
+from lockstep.steps.interval_before import find_before, require_whole
 from lockstep.steps.keyed_state import check_own_state, hands_on_state
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
@@ -133,7 +134,7 @@ def _tell_of_input(runtime: Runtime, epoch: Epoch) -> None:
     found = report_input(epoch, runtime.open_source)
     if found.late:
         files = list_some(found.late, _NAMED)
-        _log.warning("%s was decided without these files, which came later and which nobody reads: %s", epoch, files)
+        _log.warning("%s was decided without what came later, which nobody reads: %s", epoch, files)
     if found.changed:
         files = list_some(found.changed, _NAMED)
         _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
@@ -271,9 +272,11 @@ def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
 def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
     """Ask every source where this epoch ends. It starts where it ended in `last`, the epoch before, or in the last one
     before that which names it. `replaced`: the epoch whose own claims, and those of other lives of its range, don't
-    count, as its plan is made anew."""
+    count, as its plan is made anew. Raises what they raise, and `SourceChanged` where the interval before lacks some
+    of its records."""
     pipeline = runtime.defined
     ranges = {}
+    before = find_before(runtime, interval) if interval else None
     but = [life.id for life in runtime.ledger.generations(replaced)] if replaced else []
     for name, source in pipeline.sources.items():
         claimed = _claimed_by(runtime, name, but)
@@ -282,6 +285,8 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
+            if before is not None:
+                require_whole(runtime, before, name, live)
             ranges[name] = SourceRange(start, live.latest(start, interval), source.spec(), source.is_snapshot)
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from(), pipeline.audit_specs())
 

@@ -37,6 +37,11 @@ class OpenSource(ABC):
     def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
         """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
 
+    def lacks(self, start: Position | None, end: Position) -> str | None:
+        """What belongs to the range and isn't in it, as it came when that had been planned, in words. Such a range
+        isn't sealed; and an interval whose epoch is like that keeps the next one from being planned."""
+        return None
+
     def rows_planned(self, start: Position | None, end: Position) -> int | None:
         """How many rows the range had when it was planned, if they were counted: as many must be read."""
         return None
@@ -62,7 +67,8 @@ class OpenSource(ABC):
     # --- for people and monitors ---
 
     def late_files(self, start: Position | None, end: Position) -> Sequence[str]:
-        """Paths that came where the files of the range were looked for, after it was decided: nobody reads them."""
+        """Paths that came where the files of the range were looked for, or places of records, after it was decided:
+        nobody reads them."""
         return []
 
     def changed_files(self, start: Position | None, end: Position) -> Sequence[ChangedFile]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,13 +36,15 @@ _FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE
 @dataclass(frozen=True)
 class Records:
     """`frame` has `columns`, and with `marked` also BAD and FILE. `reading`: how a raw record was read, if by that.
-    `sound`: a job that reads every column fails at a malformed record."""
+    `sound`: a job that reads every column fails at a malformed record. `confirm_bad`: to be called with these records
+    where some are malformed, before that decides anything; raises where they may be good ones at another try."""
 
     frame: DataFrame
     columns: tuple[str, ...]
     marked: bool = False
     reading: Reading | None = None
     sound: bool = False
+    confirm_bad: Callable[[Records], None] | None = None
     sizes: tuple[int, ...] = ()  #: of the files that Spark looks up by itself, where it must read to their end
 
     @property

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+from lockstep import remedies
 from lockstep.audits.audit import outputs_conserved, quarantining, rules_by_output
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Epoch
+from lockstep.epoch import Epoch, Input
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED
@@ -127,10 +128,14 @@ def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
 
 
 def _check_sources(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount] | None = None) -> None:
-    """Raise unless each range is what it was; with `counts`, those of the job, also unless all of it was read."""
+    """Raise unless each range is what it was, and while it may be planned anew has all that belongs to it; with
+    `counts`, those of the job, also unless all of it was read."""
+    is_open = epoch.state not in DECIDED and epoch.plan.input is not Input.FROZEN
     for name, found in epoch.plan.sources.items():
         with runtime.open_source(name, found) as source:
             source.check(found.start, found.end)
+            if is_open and (lacking := source.lacks(found.start, found.end)) is not None:
+                raise SourceChanged(f"{epoch} lacks {lacking}. To take them: {remedies.REPLAN}")
             if counts is not None:
                 _require_all_read(epoch, name, source.rows_planned(found.start, found.end), counts.get(name))
 

@@ -31,14 +31,17 @@ def check_end(where: str, end: End | None, topics: Collection[str], *, by_interv
 class Bound:
     """The ends that were found so far: topic → partition → the offset behind the last record that is read.
 
-    `of`: what they were made of. `ids`: of the topics whose offsets these are, as they were then. `complete`: nothing
-    is looked for any more; what isn't named then isn't read.
+    `of`: what they were made of. `ids`: of the topics whose offsets these are, as they were then. `complete`: no topic
+    or partition is looked for any more; what isn't named then isn't read. `by_clock`: of each topic the partitions
+    whose end no record has told, only this machine's clock: brokers' clocks may be behind it, so these ends move on
+    with what still comes before such a record.
     """
 
     of: Json
     offsets: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
     complete: bool = False
+    by_clock: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def of_position(cls, position: Position) -> Bound | None:
@@ -49,16 +52,21 @@ class Bound:
         ids = found.get("ids", {name: range.id for name, range in ranges.items() if name in found["offsets"]})
         ends = {name: found["offsets"][name] for name in ids}
         offsets = {name: {int(number): end for number, end in one.items()} for name, one in ends.items()}
-        return cls(found["of"], offsets, ids, found["complete"])
+        by_clock = {name: tuple(numbers) for name, numbers in found.get("by_clock", {}).items() if name in ids}
+        return cls(found["of"], offsets, ids, found["complete"], by_clock)
 
     def to_json(self) -> Json:
         offsets = {name: {str(n): end for n, end in ends.items()} for name, ends in sorted(self.offsets.items())}
-        return {"of": self.of, "offsets": offsets, "ids": dict(sorted(self.ids.items())), "complete": self.complete}
+        by_clock = {name: list(numbers) for name, numbers in sorted(self.by_clock.items())}
+        found = {"of": self.of, "offsets": offsets, "ids": dict(sorted(self.ids.items())), "complete": self.complete}
+        return found | ({"by_clock": by_clock} if by_clock else {})
 
     def without(self, names: Collection[str]) -> Bound:
         """Without the ends of these topics."""
         offsets = {name: ends for name, ends in self.offsets.items() if name not in names}
-        return replace(self, offsets=offsets, ids={name: id for name, id in self.ids.items() if name not in names})
+        ids = {name: id for name, id in self.ids.items() if name not in names}
+        by_clock = {name: numbers for name, numbers in self.by_clock.items() if name not in names}
+        return replace(self, offsets=offsets, ids=ids, by_clock=by_clock)
 
     def leaves_out(self, name: str) -> bool:
         """Whether nothing of a topic is read by any epoch."""
@@ -107,18 +115,23 @@ class Ending:
         return found if found is not None and found.of == self.of and found.offsets else Bound(self.of)
 
     def find(self, cluster: Cluster, topics: Iterable[TopicBounds], before: Bound) -> Bound:
-        """The ends of these topics, as far as they can be told now. Once found they stay. As long as there is no topic,
+        """The ends of these topics, as far as they can be told now. Once told they stay. As long as there is no topic,
         there are none: a pattern may find one later.
 
         Raises `SourceRefused` for a partition of which `end` should say something, and doesn't, and for a topic of
         which it says something, and that isn't there.
         """
-        looked_for = [one for one in topics if not before.complete or one.topic.name not in before.offsets]
+        known = {name for name in before.offsets if before.complete and name not in before.by_clock}
+        looked_for = [one for one in topics if one.topic.name not in known]
         ids = {one.topic.name: one.topic.id for one in looked_for}
-        over = True
+        over, by_clock = True, dict(before.by_clock)
+        found: dict[str, Mapping[int, int]]
         if isinstance(self.end, datetime):
-            over = datetime.now(UTC) >= self.end + self.settle
-            found = {one.topic.name: self._at_time(cluster, one, self.end, before, over=over) for one in looked_for}
+            over = before.complete or datetime.now(UTC) >= self.end + self.settle
+            times = {one.topic.name: self._at_time(cluster, one, self.end, before) for one in looked_for}
+            found = {name: {n: at for n, (at, told) in ends.items() if told or over} for name, ends in times.items()}
+            guessed = {name: tuple(n for n in found[name] if not ends[n][1]) for name, ends in times.items()}
+            by_clock = {name: numbers for name, numbers in (by_clock | guessed).items() if numbers}
         else:
             if not before.complete:
                 self._require_topics(cluster, ids)
@@ -127,7 +140,7 @@ class Ending:
         if not offsets:
             _log.warning("%s: there is no topic yet that could have an end: later epochs look again", cluster.who.name)
         complete = before.complete or (over and bool(offsets))
-        return replace(before, offsets=offsets, ids={**before.ids, **ids}, complete=complete)
+        return replace(before, offsets=offsets, ids={**before.ids, **ids}, complete=complete, by_clock=by_clock)
 
     def _require_topics(self, cluster: Cluster, found: Collection[str]) -> None:
         if isinstance(self.end, Mapping) and (absent := sorted(set(self.end) - set(found))):
@@ -151,12 +164,22 @@ class Ending:
         return ends
 
     def _at_time(
-        self, cluster: Cluster, bounds: TopicBounds, time: datetime, before: Bound, *, over: bool
-    ) -> Mapping[int, int]:
-        """Of each partition the first record of that time or later; once it is over, where there is none, the end."""
+        self, cluster: Cluster, bounds: TopicBounds, time: datetime, before: Bound
+    ) -> dict[int, tuple[int, bool]]:
+        """Of each partition the offset of the first record of that time or later, True; where there is none, its end
+        now, False."""
         name = bounds.topic.name
-        known = before.offsets.get(name, {})
-        newest = cluster.ends(name, bounds.partitions)
-        found = cluster.offsets_at(name, [number for number in bounds.partitions if number not in known], time)
-        told = {number: newest[number] if at is None else at for number, at in found.items() if over or at is not None}
-        return {**known, **told}
+        known, by_clock = before.offsets.get(name, {}), before.by_clock.get(name, ())
+        joins: Collection[int] = bounds.partitions if not before.complete or name not in before.offsets else ()
+        gone = [number for number in by_clock if number in known and known[number] < bounds.partitions[number][0]]
+        if gone:
+            _log.warning(
+                "%s: records of %s, partitions %s, are gone, and nobody can tell whether they came before %s: they "
+                "count as later ones",
+                *(cluster.who.name, name, gone, time),
+            )
+        looked_for = [number for number in joins if number not in known] + [n for n in by_clock if n not in gone]
+        newest = cluster.ends(name, looked_for)
+        found = cluster.offsets_at(name, looked_for, time)
+        ends = {number: (newest[number] if at is None else at, at is not None) for number, at in found.items()}
+        return {number: (end, True) for number, end in known.items()} | ends

@@ -8,20 +8,23 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lockstep.disclosure import list_some
 from lockstep.epoch import Interval, Position
-from lockstep.errors import IntervalMissing, SourceChanged, SourceRefused
+from lockstep.errors import IntervalMissing, SourceChanged, SourceRefused, SourceUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.java_client import java_settings
 from lockstep.kafka.redaction import hide_login
 from lockstep.sources.kafka._decoding import Decoding, Encoding
 from lockstep.sources.kafka._end_offsets import Bound, Ending, is_finished
-from lockstep.sources.kafka._intervals import range_of_interval
+from lockstep.sources.kafka._intervals import find_late, range_of_interval, with_clock_ends
 from lockstep.sources.kafka._losses import require_same_topic, require_whole, resume_offsets
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, cap, left_topics, position_of, ranges_of
 from lockstep.sources.kafka._records import read_ranges
 from lockstep.sources.kafka._start_offsets import Start, first_offsets, group_of, group_range, warn_of_members
+from lockstep.sources.kafka._unknown_schemas import confirm_bad
 from lockstep.sources.records import OpenRecordSource, Records
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from lockstep.kafka.schema_registry import SchemaRegistry
 
 _RECORD_BYTES = 200  #: of a record whose size nobody knows
+_NAMED = 10  #: places in one message
 _log = logging.getLogger(__name__)
 
 
@@ -108,15 +112,23 @@ class OpenKafkaSource(OpenRecordSource):
         settings = java_settings(self.cluster.settings, self.cluster.who.name)
         hide_login(spark, settings)
         ranges = ranges_of(end)
-        key, value = (self._with_writers(part, ranges) for part in (self.key, self.value))
-        return read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+        subjects = {part.column: self._subjects(part, ranges) for part in (self.key, self.value)}
+        key, value = (self._with_writers(part, subjects[part.column]) for part in (self.key, self.value))
+        records = read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+        asked = [(part, subjects[part.column]) for part in (key, value) if part.writers is not None]
+        confirming = partial(confirm_bad, self.registry, asked) if self.registry and asked else None
+        return replace(records, confirm_bad=confirming)
 
-    def _with_writers(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> Decoding:
+    def _subjects(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> tuple[str, ...]:
+        """Under which the schemas of a part's writers are registered."""
+        named = tuple(f"{name}-{part.column}" for name, range in ranges.items() if range.offsets)
+        return self.subjects or named if named else ()
+
+    def _with_writers(self, part: Decoding, subjects: tuple[str, ...]) -> Decoding:
         """With the schemas by which the ranges' records may have been written: they were registered before that."""
         if self.registry is None or part.encoding is not Encoding.AVRO:
             return part
-        named = [f"{name}-{part.column}" for name, range in ranges.items() if range.offsets]
-        return replace(part, writers=self.registry.schemas_of(self.subjects or named if named else ()))
+        return replace(part, writers=self.registry.schemas_of(subjects))
 
     def report_published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets. Nothing reads them here: they are for lag monitors."""
@@ -133,12 +145,26 @@ class IntervalKafkaSource(OpenKafkaSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         if interval is None:
             raise IntervalMissing(f"{self.cluster.who.name} needs a data interval")
-        ranges = {topic.name: self._range(topic, interval) for topic in self._look_up()}
-        return position_of(self.cluster.id(), ranges, {})
+        found = {topic.name: self._range(topic, interval) for topic in self._look_up()}
+        position = position_of(self.cluster.id(), {name: range for name, (range, _) in found.items()}, {})
+        return with_clock_ends(position, interval, {name: numbers for name, (_, numbers) in found.items()})
 
-    def _range(self, topic: Topic, interval: Interval) -> TopicRange:
+    def _range(self, topic: Topic, interval: Interval) -> tuple[TopicRange, list[int]]:
         lost = topic.name in self.accept_loss
         return range_of_interval(self.cluster, topic, interval, self.settle, accept_loss=lost)
+
+    def lacks(self, start: Position | None, end: Position) -> str | None:
+        late = [place for name, place in find_late(self.cluster, end) if name not in self.accept_loss]
+        if not late:
+            return None
+        return (
+            f"records that came when its range had been planned ({list_some(late, _NAMED)}): their brokers' clocks are "
+            f"behind this one's by more than settle, which is {self.settle}: have it be longer than clocks may differ"
+        )
+
+    def late_files(self, start: Position | None, end: Position) -> Sequence[str]:
+        """Places of records."""
+        return [place for _, place in find_late(self.cluster, end)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +178,8 @@ class CursorKafkaSource(OpenKafkaSource):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         found = self.ending.bound_before(start) if self.ending else None
+        if start is not None and found:
+            found = self._looked_at_again(start, found)
         if start is not None and found and is_finished({**start, "bound": found.to_json()}):
             # no broker is asked: topics, and the cluster, may be gone by now
             return position_of(start["cluster"], {}, _ends(start), found.to_json())
@@ -169,6 +197,21 @@ class CursorKafkaSource(OpenKafkaSource):
         }
         left = {name: last for name, last in before.items() if name in done or not self._includes(name)}
         return position_of(id, cap(ranges, self.most), left, bound.to_json() if bound else None)
+
+    def _looked_at_again(self, start: Position, found: Bound) -> Bound:
+        """What is read to its ends, with those that no record has told as they are now. Whoever can't be asked has
+        nothing new as far as this epoch goes: topics, and the cluster, may be gone by now."""
+        if self.ending is None or not found.by_clock or not is_finished({**start, "bound": found.to_json()}):
+            return found
+        try:
+            if self.cluster.id() != start["cluster"]:
+                return found
+            topics = [topic for name in found.by_clock if (topic := self.cluster.topic(name)) is not None]
+            same = [TopicBounds.of(self.cluster, topic) for topic in topics if topic.id == found.ids[topic.name]]
+            return self.ending.find(self.cluster, same, found)
+        except (SourceUnavailable, SourceRefused) as error:
+            _log.warning("a later epoch asks whether more came before the end, which this one couldn't: %s", error)
+            return found
 
     def _ends_before(self, id: str, start: Position | None) -> dict[str, TopicRange]:
         """Where every topic ended that was read before."""

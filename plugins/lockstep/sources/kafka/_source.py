@@ -47,7 +47,7 @@ class KafkaSource(Source):
     `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again, where
     it was cut or where it now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on
     where it ended when it is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number:
-    [first, end]}}}}, with "left" and "bound" where there are such.
+    [first, end]}}}}, with "left", "bound" and "by_clock" where there are such.
     """
 
     topics: str | tuple[str, ...] = field(default=(), kw_only=False)

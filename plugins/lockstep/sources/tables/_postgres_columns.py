@@ -38,6 +38,17 @@ COLUMNS = """
     ORDER BY a.attnum
 """
 
+#: Of each column: its name, and what its values hang on beside the rows. Like a row's, a catalog entry's xmin tells
+#: also that a change was taken back.
+SHAPES = """
+    SELECT a.attname, a.attnum, a.xmin::text, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid),
+           (SELECT string_agg(concat_ws(' ', e.oid, e.xmin, e.enumlabel), ',' ORDER BY e.enumsortorder)
+            FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+    FROM pg_attribute a
+    LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
+    WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+"""
+
 
 @dataclass(frozen=True)
 class SourceColumn:

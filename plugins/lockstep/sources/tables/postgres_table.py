@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from lockstep.errors import SourceRefused
 from lockstep.postgres.dsn import complete_dsn, dataset_of
 from lockstep.relation import Relation
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables._postgres_columns import COLUMNS, SourceColumn
+from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
 from lockstep.sources.tables._postgres_order import (
     VIEW,
     CommitOrder,
@@ -197,6 +198,11 @@ class _Session:
         )
         column = sql.Identifier(self.source.order_by)
         return str(self._rows(query.format(column, self._relation[0], self._order.within(span)))[0][0])
+
+    def shapes(self) -> dict[str, str]:
+        """By column a digest of what its values hang on beside the rows."""
+        found = self._rows(SHAPES, (self._oid,))
+        return {name: hashlib.sha256(repr(shape).encode()).hexdigest()[:16] for name, *shape in found}
 
     def split(self, span: Span, parts: int) -> list[Span]:
         statement = """
