@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -18,6 +19,7 @@ import pytest
 from lockstep import files
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
+from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
@@ -139,6 +141,31 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
         assert ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it has done it"
         tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
         assert second == f"launch {max(tokens)}" and len(tokens) == 2
+
+
+def test_a_driver_ends_by_itself_when_its_attempt_is_void(
+    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.errors import StageFailed
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
+    pipeline = pipeline_at(tmp_path, monkeypatch)
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
+    gate = tmp_path / "gate"
+    gate.touch()
+    dsn = ledger_server.create_database(f"unwanted_{uuid4().hex}")
+    migrate(dsn)
+    staging = Staging(str(tmp_path / "staging"))
+    with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
+        begin(Runtime.of(pipeline, ledger, staging, {}), RUN, DAY)
+        job = _launching.OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
+        staged = pool.submit(stage, Runtime.of(pipeline, ledger, staging, {}), RUN, job, job.reference)
+        until(gate.with_suffix(".reached").exists)
+        abort(Runtime.of(pipeline, other, staging, {}), RUN, "a test")
+        with pytest.raises(StageFailed, match="failed without a word"):
+            staged.result(timeout=90)
+    assert gate.exists(), "it was held up all the time"
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:
