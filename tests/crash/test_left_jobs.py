@@ -11,7 +11,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import Fenced, JobAtWork, SourceChanged, StageFailed
+from lockstep.errors import Fenced, InvalidPipeline, JobAtWork, SourceChanged, StageFailed
 from lockstep.launchers import JobState
 from lockstep.ledger import Ledger
 from lockstep.roles.stage import Leaving, stage
@@ -173,6 +173,65 @@ def test_of_two_processes_of_one_try_that_seal_at_once_one_does(
     finish(world, day)
 
 
+def test_a_process_that_meets_another_one_of_its_try_dead_at_the_seal_stages_anew(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    handle, token = leave(world, day, cluster)
+    cluster.work(handle)
+    struck: list[CrashPoint] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.STAGE_BEFORE_MANIFEST and not struck:
+            struck.append(point)
+            with monkeypatch.context() as patch, pytest.raises(CrashInjected):
+                patch.setenv("LOCKSTEP_CRASH", f"{CrashPoint.STAGE_AFTER_MANIFEST}:raise")
+                look(world, day, cluster)
+
+    forget = crash.observe(strike)
+    try:
+        with pytest.raises(JobAtWork, match=f"another process of this try seals execution {token}, or died") as met:
+            look(world, day, cluster)
+    finally:
+        forget()
+    assert met.value.places == (), "where the triggerer would see its end at once"
+    leave(world, day, cluster)
+    cluster.work(list(cluster.requests)[-1])
+    look(world, day, cluster)
+    finish(world, day)
+
+
+def test_a_process_that_was_stopped_cancels_no_job_of_a_younger_try(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    younger: list[str] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.STAGE_AFTER_TOKEN and not younger:
+            younger.append("")
+            younger[0], _ = leave(world, day, cluster, 2)
+
+    forget = crash.observe(strike)
+    try:
+        leave(world, day, cluster, 1)
+    finally:
+        forget()
+    assert cluster.cancelled == []
+    cluster.work(younger[0])
+    look(world, day, cluster, 2)
+    finish(world, day)
+
+
+def test_a_launcher_that_gives_no_handle_is_refused_and_never_launches_again(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "launch", lambda request_uri: "")
+    with pytest.raises(InvalidPipeline, match="no handle"):
+        look(world, day, cluster)
+    world.run_task("abort", _run(day), day)
+
+
 def test_a_job_is_believed_by_what_it_left_and_never_by_what_is_told_of_it(
     world: World, day: int, cluster: Cluster
 ) -> None:
@@ -254,6 +313,27 @@ def test_an_attempt_that_is_void_takes_the_request_away_and_seals_nothing(
     assert not stands(cluster.requests[handle]), "by which the job's driver ends"
     with pytest.raises(Fenced):
         look(world, day, cluster)
+
+
+def test_an_attempt_that_is_void_is_found_out_while_its_job_is_at_work_and_its_folder_stands(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    handle, _ = leave(world, day, cluster)
+    found: list[bool] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.ABORT_AFTER_RAISE:
+            found.append(stands(cluster.requests[handle]))
+            with pytest.raises(Fenced):
+                look(world, day, cluster)
+
+    forget = crash.observe(strike)
+    try:
+        world.run_task("abort", _run(day), day)
+    finally:
+        forget()
+    assert found == [True]
 
 
 def test_a_new_attempt_takes_nothing_up_that_an_older_one_has_left(world: World, day: int, cluster: Cluster) -> None:

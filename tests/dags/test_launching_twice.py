@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
+from lockstep.errors import StagingUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -29,7 +32,7 @@ from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
-from lockstep.wal.request import RESULT
+from lockstep.wal.request import RESULT, stands
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from stack.spark import spark_environment
@@ -166,6 +169,44 @@ def test_a_driver_ends_by_itself_when_its_attempt_is_void(
         with pytest.raises(StageFailed, match="failed without a word"):
             staged.result(timeout=90)
     assert gate.exists(), "it was held up all the time"
+
+
+def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.compute.submit import stage_epoch
+
+    class Ended(Exception):
+        """The process."""
+
+    def end(code: int) -> None:
+        raise Ended
+
+    def look(request_uri: str) -> bool:
+        found = seen.pop(0)
+        if found is None:
+            raise StagingUnavailable("nobody can tell")
+        return found
+
+    seen = [True, False, None, False, True, False, False]
+    monkeypatch.setattr(stage_epoch, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(stage_epoch, "stands", look)
+    monkeypatch.setattr(os, "_exit", end)
+    with pytest.raises(Ended):
+        stage_epoch._end_when_unwanted("", threading.Event())
+    assert seen == []
+
+
+def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    request = f"file://{tmp_path}/7/_request.json"
+    assert not stands(request)
+    (tmp_path / "7" / "_request.json").write_text("{}")
+    assert stands(request)
+    (tmp_path / "7" / "_request.json").unlink()
+    (tmp_path / "7").rmdir()
+    assert not stands(request)
+    (tmp_path / "7").touch()
+    with pytest.raises(StagingUnavailable):
+        stands(request)
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lockstep.epoch import SourceRange
+from lockstep.errors import StageFailed
 from lockstep.launchers import Application, JobState
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import StageRequest
@@ -272,8 +273,14 @@ def test_a_job_of_which_spark_submit_says_nothing_is_found_by_its_tag(
     manager.apps = {"app": [{"id": "application_17_0002"}]}
     assert YarnJobs(make_hook).find(silent, "1a2b-7") == "application_17_0002"
     assert manager.asked == ["GET /ws/v1/cluster/apps?applicationTags=lockstep-1a2b-7"]
+    misread = SimpleNamespace(_yarn_application_id="application_")
+    assert YarnJobs(make_hook).find(misread, "1a2b-7") == "application_17_0002"
     manager.apps = None
     assert YarnJobs(make_hook).find(silent, "1a2b-7") is None
+    manager.status = 503
+    with pytest.raises(StageFailed, match="none by tag lockstep-1a2b-7: HTTPError") as unknown:
+        YarnJobs(make_hook).find(silent, "1a2b-7")
+    assert "127.0.0.1" not in str(unknown.value)
 
 
 @pytest.fixture
@@ -332,6 +339,7 @@ def test_what_yarn_tells_of_a_job(monkeypatch: pytest.MonkeyPatch, manager: Any)
 def test_what_kubernetes_tells_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the provider's client, with answers that are written down."""
     from airflow.providers.apache.spark.hooks import spark_submit
+    from urllib3.exceptions import HTTPError
 
     class ApiException(Exception):
         def __init__(self, status: int) -> None:
@@ -363,6 +371,7 @@ def test_what_kubernetes_tells_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None
         ("Failed", FAILED),
         (ApiException(404), FAILED),
         (ApiException(500), RUNNING),
+        (HTTPError("no connection"), RUNNING),
     ]:
         answers.append(answer)
         assert jobs.state("lockstep-1-driver") is meant, answer

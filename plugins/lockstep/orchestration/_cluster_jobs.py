@@ -8,12 +8,15 @@ cluster, too: what spark-submit says of it depends on how it logs.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from lockstep.errors import StageFailed
 from lockstep.launchers import JobState
 
 _log = logging.getLogger(__name__)
+_APPLICATION_ID = re.compile(r"application_\d+_\d+")
 _POD_NAME = "spark.kubernetes.driver.pod.name"
 MakeHook = Callable[[], Any]  #: of a SparkSubmitHook
 
@@ -35,19 +38,24 @@ class YarnJobs:
         }
 
     def find(self, submitted: Any, token: str) -> str | None:
-        """The handle of the job that a hook has handed in."""
-        if told := submitted._yarn_application_id:
-            return str(told)
+        """The handle of the job that a hook has handed in. Raises `StageFailed` when nobody can tell."""
+        told = str(submitted._yarn_application_id)  # the last word of the log that looked like one
+        return told if _APPLICATION_ID.fullmatch(told) else self._ask_for(f"lockstep-{token}")
+
+    def _ask_for(self, tag: str) -> str | None:
         import requests
 
         hook = self._make_hook()
-        page, tag = f"{hook._get_yarn_rm_base_url()}/ws/v1/cluster/apps", f"lockstep-{token}"
-        answer = requests.get(
-            page, {"applicationTags": tag}, auth=hook._resolved_yarn_rm_auth, timeout=hook._HTTP_TIMEOUT
-        )
-        answer.raise_for_status()
-        found = ((answer.json().get("apps") or {}).get("app")) or []
-        return str(found[0]["id"]) if found else None
+        page, login = f"{hook._get_yarn_rm_base_url()}/ws/v1/cluster/apps", hook._resolved_yarn_rm_auth
+        try:
+            answer = requests.get(page, {"applicationTags": tag}, auth=login, timeout=hook._HTTP_TIMEOUT)
+            answer.raise_for_status()
+            found = ((answer.json().get("apps") or {}).get("app")) or []
+            return str(found[0]["id"]) if found else None
+        except (requests.RequestException, ValueError) as error:  # whose text has the address, and what stands in it
+            raise StageFailed(
+                f"spark-submit told no id of its job, and YARN none by tag {tag}: {type(error).__name__}"
+            ) from None
 
     def state(self, handle: str) -> JobState:
         try:
@@ -78,12 +86,15 @@ class KubernetesJobs:
 
     def state(self, handle: str) -> JobState:
         from airflow.providers.apache.spark.hooks.spark_submit import kube_client
+        from urllib3.exceptions import HTTPError
 
         namespace = self._make_hook()._connection["namespace"]
         try:
             pod = kube_client.get_kube_client().read_namespaced_pod(handle, namespace)
         except kube_client.ApiException as error:
             return JobState.FAILED if error.status == 404 else _unknown(handle, error)
+        except HTTPError as error:  # no connection
+            return _unknown(handle, error)
         return {"Succeeded": JobState.SUCCEEDED, "Failed": JobState.FAILED}.get(pod.status.phase, JobState.RUNNING)
 
     def cancel(self, handle: str) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import AlreadyDecided, LockstepError
+from lockstep.errors import AlreadyDecided, JobAtWork, LockstepError
 from lockstep.log_fields import tell_attempt, tell_token, with_own_fields
 from lockstep.roles.restage import restage_if_needed
 from lockstep.runtime import Runtime
@@ -101,7 +101,7 @@ def _stage_once(
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         if leaving:
-            cancel_older_jobs(runtime, epoch, leaving.jobs)
+            cancel_older_jobs(runtime, epoch, token, leaving.jobs)
             if leaving.new and epoch.restores is None:
                 raise at_work(runtime, leave_job(runtime, epoch, token, leaving.jobs, reference, before))
         return _stage(runtime, attempt, epoch, token, launch, reference, before, early)
@@ -117,7 +117,12 @@ def _take_up(
         return None
     tell_token(left.token)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
-        written = take_up(runtime, epoch, left, jobs, reference, before)
+        try:
+            written = take_up(runtime, epoch, left, jobs, reference, before)
+        except JobAtWork:
+            if (sealed := _meanwhile(runtime, attempt)) is not None:
+                return sealed
+            raise
         return _seal(runtime, attempt, epoch, written, began) if written else None
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Json
-from lockstep.errors import JobAtWork, LockstepError, StageFailed
+from lockstep.errors import InvalidPipeline, JobAtWork, LockstepError, StageFailed, StagingRefused
 from lockstep.launchers import JobState
 from lockstep.runtime import Runtime
 from lockstep.states import Role
@@ -49,10 +49,13 @@ class LeftJob:
 def leave_job(
     runtime: Runtime, epoch: Epoch, token: int, jobs: Jobs, reference: str, before: BaseState | None
 ) -> LeftJob:
-    """Have the epoch's frozen ranges staged by execution `token`, without waiting for it."""
+    """Have the epoch's frozen ranges staged by execution `token`, without waiting for it. Raises as `ask_for`, and
+    whatever a launcher raises."""
     folder, _ = ask_for(runtime, epoch, token, reference, before)
     with blame_state(runtime, before):
         handle = jobs.launch(runtime.staging.address_of(f"{folder}/{REQUEST}"))
+    if not handle:  # to launch another one would help none
+        raise InvalidPipeline(f"{epoch}: the launcher gave no handle of its job, so nobody can ask for it or cancel it")
     reach(CrashPoint.STAGE_AFTER_LAUNCH)
     try:
         runtime.staging.write_json(folder, JOB, {"handle": handle})
@@ -77,14 +80,19 @@ def take_up(
     runtime: Runtime, epoch: Epoch, left: LeftJob, jobs: Jobs, reference: str, before: BaseState | None
 ) -> WrittenWal | None:
     """Seal what the job wrote; None where it isn't what would be asked for now, as the definition is another one.
-    Raises `JobAtWork`, and as `write_wal`."""
+    Raises `JobAtWork`, also while another process of the try is at the seal, and as `write_wal`."""
     with blame_state(runtime, before):
         _require_ended(runtime, left, jobs)
     asked = require_sources(runtime, epoch, left.token, left.folder, reference, before)
     if not _is_asked(runtime, left, asked):
         _log.info("%s: job %s was asked for by another definition than today's: staging anew", epoch, left.handle)
         return None
-    return seal_written(runtime, epoch, left.token, left.folder, asked, before)
+    try:
+        return seal_written(runtime, epoch, left.token, left.folder, asked, before)
+    except StagingRefused as refused:
+        if not runtime.staging.has_json(left.folder, MANIFEST):
+            raise
+        raise JobAtWork(f"another process of this try seals execution {left.token}, or died at it") from refused
 
 
 def at_work(runtime: Runtime, left: LeftJob) -> JobAtWork:
@@ -92,11 +100,11 @@ def at_work(runtime: Runtime, left: LeftJob) -> JobAtWork:
     return JobAtWork(f"job {left.handle}, of execution {left.token}, is at work", [address])
 
 
-def cancel_older_jobs(runtime: Runtime, epoch: Epoch, jobs: Jobs) -> None:
-    """End what earlier tries of the epoch have left at work: nobody will seal it."""
+def cancel_older_jobs(runtime: Runtime, epoch: Epoch, token: int, jobs: Jobs) -> None:
+    """End what executions before `token` have left at work: nobody will seal it. Younger ones are others' to end."""
     staging = runtime.staging
-    for _, _, folder in staging.executions(runtime.ledger.deployment(), epoch.pipeline, only=epoch.id):
-        handle = _handle_in(runtime, folder)
+    for _, older, folder in staging.executions(runtime.ledger.deployment(), epoch.pipeline, only=epoch.id):
+        handle = _handle_in(runtime, folder) if older < token else None
         if handle and not any(staging.has_json(folder, word) for word in (RESULT, ERROR)):
             _log.info("%s: cancelling job %s, which an earlier try has left", epoch, handle)
             _cancel(jobs, handle)

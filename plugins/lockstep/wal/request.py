@@ -213,9 +213,13 @@ def has_ended(request_uri: str) -> bool:
 
 
 def stands(request_uri: str) -> bool:
-    """Whether the request is there: it goes when its attempt is void, and nobody wants the job's work then."""
+    """Whether the request is there: it goes when its attempt is void, and nobody wants the job's work then. Raises
+    `StagingUnavailable` where that can't be told."""
     staging, folder = _place(request_uri)
-    return staging.has_json(folder, REQUEST)
+    with suppress(StageFailed):
+        staging.read_json(folder, REQUEST)
+        return True
+    return False
 
 
 def read_result(staging: Staging, folder: str) -> StageResult:

@@ -33,7 +33,7 @@ from lockstep.wal.request import read_request, stands, write_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK_SECONDS = 10.0  #: between looks at whether the request still stands
+LOOK_SECONDS = 5.0  #: between looks at whether the request still stands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,14 +76,17 @@ def _ending_when_unwanted(request_uri: str) -> Iterator[None]:
 
 
 def _end_when_unwanted(request_uri: str, done: threading.Event) -> None:
-    while not done.wait(LOOK_SECONDS):
+    missed = 0
+    while missed < 2:  # once may be a mount that was away for a moment
+        if done.wait(LOOK_SECONDS):
+            return
         try:
-            unwanted = not stands(request_uri)
+            missed = 0 if stands(request_uri) else missed + 1
         except (LockstepError, OSError):  # who knows: it goes on
-            continue
-        if unwanted and not done.is_set():
-            print("the request of this job is gone, as its attempt is void: it ends", file=sys.stderr, flush=True)
-            os._exit(1)  # from a thread nothing else ends a process; spark-submit ends the application with it
+            missed = 0
+    if not done.is_set():
+        print("the request of this job is gone, as its attempt is void: it ends", file=sys.stderr, flush=True)
+        os._exit(1)  # from a thread nothing else ends a process; spark-submit ends the application with it
 
 
 def load(reference: str) -> Pipeline:
