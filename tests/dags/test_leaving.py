@@ -244,7 +244,7 @@ def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
         return SimpleNamespace(stdout=list(lines), wait=lambda: 0, poll=lambda: 0)
 
     monkeypatch.setattr(spark_submit, "subprocess", SimpleNamespace(Popen=popen, PIPE=-1, STDOUT=-2))
-    monkeypatch.setattr(spark_submit, "kube_client", SimpleNamespace())
+    monkeypatch.setattr(spark_submit, "kube_client", SimpleNamespace(), raising=False)
     request = StageRequest(
         REFERENCE, 1, 1, tmp_path.as_uri(), (), {"orders": SourceRange(None, {}, None)}, datetime.now(UTC)
     )
@@ -360,7 +360,7 @@ def test_what_kubernetes_tells_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None
 
     client = SimpleNamespace(read_namespaced_pod=read, delete_namespaced_pod=delete)
     stub = SimpleNamespace(get_kube_client=lambda: client, ApiException=ApiException)
-    monkeypatch.setattr(spark_submit, "kube_client", stub)
+    monkeypatch.setattr(spark_submit, "kube_client", stub, raising=False)
     monkeypatch.setitem(sys.modules, "kubernetes", SimpleNamespace(client=SimpleNamespace(V1DeleteOptions=dict)))
     jobs = launcher_to(monkeypatch, KUBERNETES, CLUSTER).jobs
     for answer, meant in [
