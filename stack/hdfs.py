@@ -125,7 +125,10 @@ class HdfsServer(ThrowawayServer):
         self.folder.mkdir(parents=True, exist_ok=True)
         ports = {name: free_port() for name in _PORTS}
         (self.folder / "ports.json").write_text(json.dumps(ports))
-        sites = {"core": {"fs.defaultFS": self.uri}, "hdfs": {**self.settings, **self._places(ports)}}
+        sites: dict[str, Mapping[str, str | int]] = {
+            "core": {"fs.defaultFS": self.uri},
+            "hdfs": {**self.settings, **self._places(ports)},
+        }
         write_settings(self.folder / "conf", sites)
         done = subprocess.run(
             [*self._java(_NAMENODE), "-format", "-nonInteractive", "-force"],

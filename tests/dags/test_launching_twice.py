@@ -40,7 +40,7 @@ from tests.dags import launching
 from tests.dags.launching import DAY, RUN, LooseLauncher
 
 
-def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+def until(condition: Callable[[], bool], seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
