@@ -85,7 +85,7 @@ class KubernetesJobs:
         return str(submitted._conf[_POD_NAME])
 
     def state(self, handle: str) -> JobState:
-        from airflow.providers.apache.spark.hooks.spark_submit import kube_client
+        from airflow.providers.apache.spark.hooks.spark_submit import kube_client  # type: ignore[attr-defined]
         from urllib3.exceptions import HTTPError
 
         namespace = self._make_hook()._connection["namespace"]
