@@ -14,7 +14,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier matrix kafka s3 delta readers hdfs lint docs wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier matrix kafka s3 delta readers hdfs yarn lint docs wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,9 @@ delta: setup ## fetch Delta's connector for Spark, by which the tests read Delta
 
 hdfs: setup ## fetch an HDFS of one node for the tests
 	@$(BIN)/python -m stack.hdfs
+
+yarn: setup ## fetch a YARN of one node for the tests
+	@$(BIN)/python -m stack.yarn
 
 matrix: setup ## run tests with other Airflows, Sparks, Pythons, PostgreSQLs, and write docs/versions.md (NAMES="airflow-3.1 …")
 	@$(BIN)/python -m tests.matrix $(NAMES)

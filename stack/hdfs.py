@@ -18,25 +18,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
-from xml.sax.saxutils import escape
 
 from stack.errors import StackError
-from stack.jars import Jars, spark_jars
-from stack.java import find_java
+from stack.hadoop import SERVERS, java, write_settings
 from stack.postgres import HOST, free_port
 from stack.processes import Processes, Started, wait_until
 from stack.throwaway import ThrowawayServer
 
-#: of the Hadoop that pyspark ships
-VERSION = "3.5.0"
-HDFS = Jars("hdfs", alone=(f"org.apache.hadoop:hadoop-client-minicluster:{VERSION}",), target="hdfs")
+HDFS = SERVERS
 START_SECONDS = 120
 
 _NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 _ADMIN = "org.apache.hadoop.hdfs.tools.DFSAdmin"
-#: Of pyspark's jars, those that the servers need beside the one that is fetched.
-_FROM_SPARK = ("hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-", "jcl-over-slf4j")
 _PORTS = ("namenode", "namenode-http", "datanode", "datanode-http", "datanode-ipc")
 
 DEFAULTS: Mapping[str, str | int] = {
@@ -128,17 +122,14 @@ class HdfsServer(ThrowawayServer):
         return found
 
     def _format(self) -> None:
-        conf = self.folder / "conf"
-        conf.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         ports = {name: free_port() for name in _PORTS}
         (self.folder / "ports.json").write_text(json.dumps(ports))
-        (conf / "core-site.xml").write_text(_site({"fs.defaultFS": self.uri}))
-        (conf / "hdfs-site.xml").write_text(_site({**self.settings, **self._places(ports)}))
-        (conf / "log4j2.properties").write_text(
-            "rootLogger.level=WARN\nrootLogger.appenderRef.out.ref=out\n"
-            "appender.out.type=Console\nappender.out.name=out\n"
-            "appender.out.layout.type=PatternLayout\nappender.out.layout.pattern=%d %p %c{1}: %m%n\n"
-        )
+        sites: dict[str, Mapping[str, str | int]] = {
+            "core": {"fs.defaultFS": self.uri},
+            "hdfs": {**self.settings, **self._places(ports)},
+        }
+        write_settings(self.folder / "conf", sites)
         done = subprocess.run(
             [*self._java(_NAMENODE), "-format", "-nonInteractive", "-force"],
             capture_output=True,
@@ -172,9 +163,7 @@ class HdfsServer(ThrowawayServer):
         return {name: value for name, value in os.environ.items() if not name.startswith(("HADOOP_", "HDFS_"))}
 
     def _java(self, main: str) -> list[str]:
-        classpath = [self.folder / "conf", *HDFS.paths(), *spark_jars(*_FROM_SPARK)]
-        options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dhadoop.log.dir={self.folder}"]
-        return [str(find_java()), *options, "-cp", ":".join(map(str, classpath)), main]
+        return java(main, self.folder)
 
     def _serves(self) -> bool:
         """Whether it takes files: the NameNode has left its safe mode, as the DataNode told what it has."""
@@ -188,14 +177,6 @@ class HdfsServer(ThrowawayServer):
             beans: list[dict[str, Any]] = json.load(answer)["beans"]
             return beans[0] if beans else {}
         return {}
-
-
-def _site(properties: Mapping[str, str | int]) -> str:
-    lines = [
-        f"<property><name>{escape(name)}</name><value>{escape(str(value))}</value></property>"
-        for name, value in properties.items()
-    ]
-    return "\n".join(["<?xml version='1.0'?>", "<configuration>", *lines, "</configuration>", ""])
 
 
 if __name__ == "__main__":

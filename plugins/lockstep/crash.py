@@ -27,6 +27,8 @@ class CrashPoint(StrEnum):
     STAGE_BEFORE_FOLDER = "stage.before_folder"  # the lease is renewed
     STAGE_BEFORE_REQUEST = "stage.before_request"
     STAGE_BEFORE_SPARK = "stage.before_spark"
+    STAGE_AFTER_LAUNCH = "stage.after_launch"  # only of a job that is left to itself
+    STAGE_AFTER_NOTE = "stage.after_note"
     STAGE_AFTER_SPARK = "stage.after_spark"
     STAGE_BEFORE_COPY = "stage.before_copy"  # each file that a table is to adopt, where earlier rows are shown again
     STAGE_AFTER_COPY = "stage.after_copy"

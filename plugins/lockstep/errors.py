@@ -39,6 +39,15 @@ class SourceNotReady(Retryable):
         self.places = tuple(places)
 
 
+class JobAtWork(Retryable):
+    """A job that `stage` has left to itself hasn't ended yet. `places`: the address of its request, beside which it
+    leaves its last word."""
+
+    def __init__(self, message: str, places: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.places = tuple(places)
+
+
 class SourceUnavailable(Retryable):
     """A source can't be reached, or is locked by somebody else for too long."""
 

@@ -36,7 +36,12 @@ class Application:
 
 
 class JobLauncher(Protocol):
-    """Runs Spark jobs somewhere. One object serves many jobs, from several threads: it keeps nothing of them."""
+    """Runs Spark jobs somewhere. One object serves many jobs, from several threads: it keeps nothing of them.
+
+    One that also has `detached = True` says that a job needs nothing more of the process that launched it: when
+    `launch` returns the application's files are where the driver finds them, and by its handle any process may ask for
+    the job, and cancel it. Then a `stage` that is deferrable leaves the job to itself and takes no slot meanwhile.
+    """
 
     def launch(self, application: Application, arguments: Sequence[str], token: str) -> str:
         """Start the application with these arguments; the handle by which the job is known from now on.

@@ -58,6 +58,7 @@ ONLY_WRITE_AHEAD = {"publish.after_marker", "publish.after_write"}  # two_phase 
 ONLY_TWO_PHASE = {"prepare.after_counts"}
 ONLY_EARLY = {"prepare.after_manifest"}  # see test_early_load.py
 ONLY_ADOPTED = {"stage.before_facts", "stage.before_copy", "stage.after_copy"}  # see test_adoption.py, test_restored.py
+ONLY_LEFT = {"stage.after_launch", "stage.after_note"}  # see test_left_jobs.py
 ONLY_COMPACTED = {point.value for point in CrashPoint if point.startswith("compact.")}  # see test_compaction.py
 ONLY_KEPT = {point.value for point in CrashPoint if point.startswith("expire.")}  # see test_kept_wals.py
 ONLY_REPLACING = {  # see test_restating.py, and tests/sinks
@@ -83,7 +84,7 @@ def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytes
             reached |= {what for kind, what in _record(world, monkeypatch, task, run, day).events if kind == "point"}
     elsewhere = ONLY_WRITE_AHEAD if world.protocol == "two_phase" else ONLY_TWO_PHASE
     elsewhere |= ONLY_DAMAGED | ONLY_EARLY | ONLY_COMPACTED | ONLY_KEPT | ONLY_REPLACING | ONLY_AUDITED | ONLY_LOST
-    elsewhere |= ONLY_ADOPTED
+    elsewhere |= ONLY_ADOPTED | ONLY_LEFT
     assert {point.value for point in CrashPoint} - reached == elsewhere
 
 

@@ -25,6 +25,10 @@ class Observed:
 
     def execute(self, task: BaseOperator) -> Any:
         """As a task of the day's run does."""
+        return task.execute(self.context(task))
+
+    def context(self, task: BaseOperator) -> Context:
+        """Of the first try of a task of the day's run."""
         from airflow.sdk.execution_time.context import OutletEventAccessors
 
         span = interval_of(DAY)
@@ -48,7 +52,7 @@ class Observed:
             "task": task,
             "outlet_events": OutletEventAccessors(),
         }
-        return task.execute(cast("Context", context))
+        return cast("Context", context)
 
     def operator(self, kind: str, **arguments: Any) -> BaseOperator:
         """Of the world's pipeline: "Begin", "Publish"…."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -16,8 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
+from lockstep.errors import StagingUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
+from lockstep.roles.abort import abort
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.commit import commit
@@ -27,7 +32,7 @@ from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
-from lockstep.wal.request import RESULT
+from lockstep.wal.request import RESULT, stands
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from stack.spark import spark_environment
@@ -35,7 +40,7 @@ from tests.dags import launching
 from tests.dags.launching import DAY, RUN, LooseLauncher
 
 
-def until(condition: Callable[[], bool], seconds: float = 120) -> None:
+def until(condition: Callable[[], bool], seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -139,6 +144,69 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
         assert ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it has done it"
         tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
         assert second == f"launch {max(tokens)}" and len(tokens) == 2
+
+
+def test_a_driver_ends_by_itself_when_its_attempt_is_void(
+    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.errors import StageFailed
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
+    pipeline = pipeline_at(tmp_path, monkeypatch)
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
+    gate = tmp_path / "gate"
+    gate.touch()
+    dsn = ledger_server.create_database(f"unwanted_{uuid4().hex}")
+    migrate(dsn)
+    staging = Staging(str(tmp_path / "staging"))
+    with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
+        begin(Runtime.of(pipeline, ledger, staging, {}), RUN, DAY)
+        job = _launching.OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
+        staged = pool.submit(stage, Runtime.of(pipeline, ledger, staging, {}), RUN, job, job.reference)
+        until(gate.with_suffix(".reached").exists)
+        abort(Runtime.of(pipeline, other, staging, {}), RUN, "a test")
+        with pytest.raises(StageFailed, match="failed without a word"):
+            staged.result(timeout=90)
+    assert gate.exists(), "it was held up all the time"
+
+
+def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.compute.submit import stage_epoch
+
+    class Ended(Exception):
+        """The process."""
+
+    def end(code: int) -> None:
+        raise Ended
+
+    def look(request_uri: str) -> bool:
+        found = seen.pop(0)
+        if found is None:
+            raise StagingUnavailable("nobody can tell")
+        return found
+
+    seen = [True, False, None, False, True, False, False]
+    monkeypatch.setattr(stage_epoch, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(stage_epoch, "stands", look)
+    monkeypatch.setattr(os, "_exit", end)
+    with pytest.raises(Ended):
+        stage_epoch._end_when_unwanted("", threading.Event())
+    assert seen == []
+
+
+def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    request = f"file://{tmp_path}/7/_request.json"
+    assert not stands(request)
+    (tmp_path / "7" / "_request.json").write_text("{}")
+    assert stands(request)
+    (tmp_path / "7" / "_request.json").unlink()
+    (tmp_path / "7").rmdir()
+    assert not stands(request)
+    (tmp_path / "7").touch()
+    with pytest.raises(StagingUnavailable):
+        stands(request)
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from lockstep.hdfs.address import HdfsAddress
 from lockstep.hdfs.file_system import HdfsFileSystem
-from stack.hdfs import HDFS, VERSION, HdfsServer
+from stack.hadoop import VERSION
+from stack.hdfs import HDFS, HdfsServer
 from stack.jars import spark_jars
 
 pytestmark = pytest.mark.skipif(not HDFS.present, reason="HDFS is not here: `make hdfs` fetches it")

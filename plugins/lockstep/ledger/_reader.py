@@ -396,6 +396,18 @@ class LedgerReader:
         rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
         return {row["token"] for row in rows}
 
+    def find_own_execution(self, attempt: Attempt, role: Role) -> int | None:
+        """The youngest token that this actor has taken for the role in the attempt: a task's actor is one try of it."""
+        found = self._find_one(
+            "find_own_execution",
+            pipeline=attempt.pipeline,
+            epoch=attempt.epoch,
+            attempt=attempt.token,
+            role=role.value,
+            actor=self.actor,
+        )
+        return found["token"] if found else None
+
     def _find_one(self, name: str, **parameters: object) -> Row | None:
         found = self._find_all(name, **parameters)
         return found[0] if found else None

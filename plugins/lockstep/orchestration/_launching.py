@@ -2,7 +2,8 @@
 launcher of the user's.
 
 All run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
-folder of its own, so the provider's durable resume, which would skip the job, is not used.
+folder of its own, so the provider's durable resume, which would skip the job, is not used. `jobs` of a launcher are
+those that outlive the task's process, so that it may leave one to itself and come back.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from airflow.sdk import Connection
@@ -29,17 +31,21 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.launchers import Application, JobLauncher, JobState
 from lockstep.orchestration._airflow import AirflowException
+from lockstep.orchestration._cluster_jobs import KubernetesJobs, YarnJobs
 from lockstep.orchestration._shipping import file_of, ship
 from lockstep.orchestration._telling import DriverLog
 from lockstep.orchestration.connections import AirflowConnections, connection
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import planned_source
+from lockstep.steps.left_job import Jobs
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import StageRequest, read_error, read_request
 
 _log = logging.getLogger(__name__)
 APPLICATION = "lockstep.compute.submit.stage_epoch"
 POLL_SECONDS = 5.0  #: between looks at a job of a user's launcher
+_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: key of the Connection's extra, as the provider has it
+_NAMESPACE = "spark.kubernetes.namespace"
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
 #: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
 _LOCAL_CONF = {
@@ -70,6 +76,9 @@ class Launcher(Protocol):
     """Runs the staging job of a request; `cancel` ends it from another thread."""
 
     reference: str  #: `module:name` of the pipeline for another process, "" for this one
+
+    @property
+    def jobs(self) -> Jobs | None: ...
 
     def __call__(self, request_uri: str) -> None: ...
 
@@ -143,6 +152,7 @@ class ConnectLauncher:
     """Spark Connect: host `sc://…`, conn_type `sc` or `spark_connect`."""
 
     reference = ""
+    jobs = None  # this process is the driver: what the transform asks and what is counted goes through it
 
     def __init__(self, pipeline: Pipeline, conn_id: str) -> None:
         self._pipeline = pipeline
@@ -173,11 +183,28 @@ class SubmitLauncher:
         self._conn_id = conn_id
         self.master = _master_of(found)
         self._arguments = dict(submit)
+        self._extra: Mapping[str, Any] = found.extra_dejson
         self._hook: Any = None
 
+    @property
+    def jobs(self) -> Jobs | None:
+        """Those in cluster mode of whose end the cluster can be asked."""
+        mode = self._arguments.get("deploy_mode") or self._extra.get("deploy-mode")
+        if mode != "cluster" or "post_submit_commands" in self._arguments:  # which are for the end of the job
+            return None
+        if self.master.startswith("yarn"):
+            return ClusterJobs(self, YarnJobs) if self._extra.get(_RESOURCE_MANAGER) else None
+        namespace = self._extra.get("namespace") or (self._arguments.get("conf") or {}).get(_NAMESPACE)
+        return ClusterJobs(self, KubernetesJobs) if self.master.startswith("k8s") and namespace else None
+
     def __call__(self, request_uri: str) -> None:
+        self.submit(request_uri)
+
+    def submit(self, request_uri: str, settings: Mapping[str, str] = MappingProxyType({}), **tracking: Any) -> Any:
+        """Run spark-submit until it ends, and return its hook: with the job, or, `tracking` it, once that is handed
+        in. `settings`: of Spark, unless the user says otherwise."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            self._hook = self._make_hook(request_uri, Path(folder))
+            self._hook = self._submitting(request_uri, Path(folder), settings, tracking)
             self._hook.environment = self._environment(read_request(request_uri).sources)
             try:
                 self._hook.submit(str(self._application))
@@ -185,26 +212,28 @@ class SubmitLauncher:
                 self._raise_told(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
                 raise StageFailed(f"spark-submit failed, see this task's log: {_first_line(error)}") from error
+            return self._hook
 
     def cancel(self) -> None:
         if self._hook is not None:
             self._hook.on_kill()
 
-    def _make_hook(self, request_uri: str, folder: Path) -> Any:
+    def _submitting(
+        self, request_uri: str, folder: Path, settings: Mapping[str, str], tracking: Mapping[str, Any]
+    ) -> Any:
+        self._application = self._arguments.get("application") or file_of(APPLICATION)
+        code = [str(ship(_packages(self.reference), folder)), self._arguments.get("py_files", "")]
+        given = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
+        return self.make_hook(settings, **given, **tracking)
+
+    def make_hook(self, settings: Mapping[str, str] = MappingProxyType({}), **arguments: Any) -> Any:
+        """Of Airflow's, for the Connection, with the user's arguments and over them these."""
         from lockstep.orchestration._submitting import SubmitHook
 
-        arguments = dict(self._arguments)
-        self._application = arguments.pop("application", None) or file_of(APPLICATION)
-        conf = {**(_LOCAL_CONF if self.is_local else {}), **arguments.pop("conf", {})}
-        code = [str(ship(_packages(self.reference), folder)), arguments.pop("py_files", "")]
-        hook = SubmitHook(
-            conn_id=self._conn_id,
-            conf=conf,
-            py_files=",".join(filter(None, code)),
-            name=arguments.pop("name", f"lockstep {self.reference}"),
-            application_args=["--request", request_uri],
-            **arguments,
-        )
+        usual = {name: value for name, value in self._arguments.items() if name != "application"}
+        conf = {**(_LOCAL_CONF if self.is_local else {}), **settings, **(usual.pop("conf", None) or {})}
+        named = {"name": f"lockstep {self.reference}", **usual, **arguments}
+        hook = SubmitHook(conn_id=self._conn_id, conf=conf, **named)
         hook._log = DriverLog(hook.log)
         return hook
 
@@ -233,6 +262,29 @@ class SubmitLauncher:
             raise read_error(request_uri)
 
 
+class ClusterJobs:
+    """Those of spark-submit that a cluster runs."""
+
+    def __init__(self, submitting: SubmitLauncher, kind: type[YarnJobs | KubernetesJobs]) -> None:
+        self._submitting = submitting
+        self._cluster = kind(submitting.make_hook)
+
+    def launch(self, request_uri: str) -> str:
+        token = token_of(read_request(request_uri))
+        submitted = self._submitting.submit(request_uri, self._cluster.settings(token), **self._cluster.submitting)
+        handle = self._cluster.find(submitted, token)
+        if handle is None:
+            raise StageFailed("spark-submit has ended, and the cluster knows nothing of its job: see this task's log")
+        _log.info("launched job %s", handle)
+        return handle
+
+    def state(self, handle: str) -> JobState:
+        return self._cluster.state(handle)
+
+    def cancel_job(self, handle: str) -> None:
+        self._cluster.cancel(handle)
+
+
 class OwnLauncher:
     """By a launcher of the user's, which is asked for the job's state until it has ended. No state is believed: a job
     that succeeded has left a result, which the seal looks for."""
@@ -243,7 +295,26 @@ class OwnLauncher:
         self._handle: str | None = None
         self._cancelled = False
 
+    @property
+    def jobs(self) -> Jobs | None:
+        return self if getattr(self._jobs, "detached", False) else None
+
     def __call__(self, request_uri: str) -> None:
+        with self._launched(request_uri) as handle:
+            while (state := self.state(handle)) is JobState.RUNNING:
+                time.sleep(POLL_SECONDS)
+        if state is not JobState.SUCCEEDED:
+            with suppress(FileNotFoundError):
+                raise read_error(request_uri)
+            raise StageFailed(f"job {handle} of {type(self._jobs).__name__} failed without a word: see its own log")
+
+    def launch(self, request_uri: str) -> str:
+        with self._launched(request_uri) as handle:
+            return handle
+
+    @contextmanager
+    def _launched(self, request_uri: str) -> Iterator[str]:
+        """The job's handle; its files last as long as the block."""
         token = token_of(read_request(request_uri))
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             code = ship(_packages(self.reference), Path(folder))
@@ -252,12 +323,13 @@ class OwnLauncher:
             _log.info("launched job %s", handle)
             if self._cancelled:
                 self._jobs.cancel(handle)
-            while (state := JobState(self._jobs.state(handle))) is JobState.RUNNING:
-                time.sleep(POLL_SECONDS)
-        if state is not JobState.SUCCEEDED:
-            with suppress(FileNotFoundError):
-                raise read_error(request_uri)
-            raise StageFailed(f"job {handle} of {type(self._jobs).__name__} failed without a word: see its own log")
+            yield handle
+
+    def state(self, handle: str) -> JobState:
+        return JobState(self._jobs.state(handle))
+
+    def cancel_job(self, handle: str) -> None:
+        self._jobs.cancel(handle)
 
     def cancel(self) -> None:
         self._cancelled = True

@@ -2,7 +2,8 @@
 
 The task is rescheduled: it looks again after a pause, in the same try and the same log, and until then it is
 `up_for_reschedule`. That needs no triggerer, and all that Airflow keeps of it is a date. A task that is `deferrable`
-leaves looking for files to the triggerer, which starts no process for it; nothing rests on what that sees.
+leaves looking for files, or for the end of a job, to the triggerer, which starts no process for it; nothing rests on
+what that sees.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.epoch import RunKey
-from lockstep.errors import Retryable, SourceNotReady, WaitedInVain
+from lockstep.errors import JobAtWork, Retryable, SourceNotReady, WaitedInVain
 from lockstep.orchestration._airflow import AirflowRescheduleException, TaskDeferred, defers_by_default
 from lockstep.orchestration._telling import TellingOperator
 from lockstep.runtime import Runtime
@@ -30,12 +31,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Wait:
-    """`places`: where a triggerer looks for files meanwhile; without any nobody looks before the pause is over."""
+    """`places`: where a triggerer looks for files meanwhile, or for the last word of a job; without any nobody looks
+    before the pause is over."""
 
     since: datetime
     pause: timedelta
     every: timedelta
     places: tuple[str, ...] = ()
+    of_job: bool = False
 
 
 class WaitingOperator(TellingOperator):
@@ -59,11 +62,12 @@ class WaitingOperator(TellingOperator):
         until = datetime.now(UTC) + wait.pause
         if not wait.places:
             return AirflowRescheduleException(until)  # type: ignore[no-untyped-call]
-        from lockstep.orchestration.triggers import FilesTrigger
+        from lockstep.orchestration.triggers import FilesTrigger, JobTrigger
 
         every = wait.every.total_seconds()
+        trigger = JobTrigger if wait.of_job else FilesTrigger
         return TaskDeferred(
-            trigger=FilesTrigger(wait.places, wait.since.isoformat(), until.isoformat(), every),
+            trigger=trigger(wait.places, wait.since.isoformat(), until.isoformat(), every),
             method_name=self.look_again.__name__,
             kwargs={"since": wait.since.isoformat(), "misled": sorted(self._misled)},
             timeout=wait.pause + _GRACE,
@@ -79,7 +83,7 @@ class WaitingOperator(TellingOperator):
         """A triggerer that lacks Lockstep, or is away, costs no try: the task looks, and waits on without it."""
         if next_method == self.look_again.__name__:
             return super().resume_execution(next_method, next_kwargs, context)
-        _log.warning("no triggerer has looked for files (%s): waiting without", (next_kwargs or {}).get("error"))
+        _log.warning("no triggerer has looked (%s): waiting without", (next_kwargs or {}).get("error"))
         self.deferrable = False
         return self.tell(context)
 
@@ -95,21 +99,27 @@ def wait_after(
 ) -> Wait:
     """How long to wait for what `error` says is missing: half as long as this took so far, within the task's retry
     delays; with `places`, for which somebody else looks, not shorter than the longest of these. Raises `WaitedInVain`
-    at the end of `patience`, which counts from the first look of this try, or `since`."""
+    at the end of `patience`, which counts from the first look of this try, or `since`. A job that works is no such
+    wait: it takes as long as it takes, and is looked after within the longest of the delays."""
     began = min(filter(None, [since, _first_look(context)]))
     waited = datetime.now(UTC) - began
-    if waited >= patience:
+    of_job = isinstance(error, JobAtWork)
+    if waited >= patience and not of_job:
         raise WaitedInVain(
             f"waited {_rounded(waited)} in vain: {error}. Clear the run from begin to wait again; "
             f"epoch_dag(…, patience=timedelta(…)) waits longer"
         ) from error
     least, most = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
-    pause = max(waited / 2, most) if places else min(max(waited / 2, least), most)
-    pause = min(pause, patience - waited)
     looks = "the triggerer looks for it, and this task again" if places else "looks again"
-    ends = f"gives up in {_rounded(patience - waited)}"
+    if of_job:
+        pause = most if places else min(max(waited / 2, least), most)
+        ends = f"has waited for {_rounded(waited)}"
+    else:
+        pause = max(waited / 2, most) if places else min(max(waited / 2, least), most)
+        pause = min(pause, patience - waited)
+        ends = f"gives up in {_rounded(patience - waited)}"
     _log.info("waiting, %s: %s; %s in %s, %s", type(error).__name__, error, looks, _rounded(pause), ends)
-    return Wait(began, pause, least, tuple(places))
+    return Wait(began, pause, least, tuple(places), of_job)
 
 
 def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
@@ -121,9 +131,8 @@ def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
 
 def _places_of(missing: Sequence[Retryable]) -> list[str]:
     """Where files are missing; nothing if one of `missing` is another matter, for which nobody can look."""
-    if not all(isinstance(error, SourceNotReady) and error.places for error in missing):
-        return []
-    return list(dict.fromkeys(place for one in missing if isinstance(one, SourceNotReady) for place in one.places))
+    seen = [error for error in missing if isinstance(error, (SourceNotReady, JobAtWork)) and error.places]
+    return list(dict.fromkeys(place for one in seen for place in one.places)) if len(seen) == len(missing) else []
 
 
 def _first_look(context: Context) -> datetime:

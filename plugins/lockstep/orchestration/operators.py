@@ -20,6 +20,7 @@ from lockstep.errors import (
     EpochsStuck,
     IntervalMissing,
     InvalidPipeline,
+    JobAtWork,
     KeysHeld,
     LockstepError,
     OutOfOrder,
@@ -64,7 +65,7 @@ from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish, publish_shard
 from lockstep.roles.recover import recover
-from lockstep.roles.stage import stage
+from lockstep.roles.stage import Leaving, stage
 from lockstep.runtime import Runtime
 from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
@@ -181,6 +182,7 @@ class StageOperator(EpochOperator):
     """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
 
     phase = "stage"
+    awaited = (*EpochOperator.awaited, JobAtWork)
 
     def __init__(
         self,
@@ -200,7 +202,9 @@ class StageOperator(EpochOperator):
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         submit = with_parent_run(self.spark_submit, context)
         self._launcher = launcher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
-        return _summarize(stage(runtime, run, self._launcher, self._launcher.reference))
+        jobs = self._launcher.jobs
+        leaving = Leaving(jobs, new=self.deferrable) if jobs is not None else None
+        return _summarize(stage(runtime, run, self._launcher, self._launcher.reference, leaving=leaving))
 
     def on_kill(self) -> None:
         """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and

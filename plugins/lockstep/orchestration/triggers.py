@@ -1,4 +1,4 @@
-"""What Airflow's triggerer does for tasks that wait: it looks for files, and runs no code of a pipeline.
+"""What Airflow's triggerer does for tasks that wait: it looks for files, and runs no code of a pipeline or launcher.
 
 What it finds is a hint and no more. The task looks for itself, whoever wakes it, and goes by what it sees.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from lockstep.sources.files.looking import is_anything_at
+from lockstep.wal.request import has_ended
 
 _log = logging.getLogger(__name__)
 _SHARE = 0.1  #: of the time that was waited already: how long until it looks again
@@ -45,7 +46,18 @@ class FilesTrigger(BaseTrigger):
 
     async def _look(self) -> list[str]:
         try:
-            return await asyncio.to_thread(lambda: [place for place in self.places if is_anything_at(place)])
+            return await asyncio.to_thread(lambda: [place for place in self.places if self.sees(place)])
         except Exception as error:  # whatever it is, the task is woken in time and says what is wrong with its input
             _log.warning("can't look for files, so the task does when its pause is over: %s", type(error).__name__)
             return []
+
+    def sees(self, place: str) -> bool:
+        return is_anything_at(place)
+
+
+class JobTrigger(FilesTrigger):
+    """The same for jobs that were left to themselves. `places`: addresses of their requests, beside which each leaves
+    its last word."""
+
+    def sees(self, place: str) -> bool:
+        return has_ended(place)

@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
-from lockstep.errors import AlreadyDecided, LockstepError
+from lockstep.errors import AlreadyDecided, JobAtWork, LockstepError
 from lockstep.log_fields import tell_attempt, tell_token, with_own_fields
 from lockstep.roles.restage import restage_if_needed
 from lockstep.runtime import Runtime
@@ -20,21 +21,30 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.keyed_state import BaseState, find_base_state
 from lockstep.steps.lease import hold_lease
+from lockstep.steps.left_job import Jobs, at_work, cancel_older_jobs, find_left_job, leave_job, take_up
 from lockstep.steps.restoring import write_restored
-from lockstep.steps.stage_job import Beside, Launch, write_wal
+from lockstep.steps.stage_job import Beside, Launch, WrittenWal, write_wal
 from lockstep.steps.wording import describe_outputs
 
 _log = logging.getLogger(__name__)
 
 
 @with_own_fields
-def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", early: EarlyLoads | None = None) -> Epoch:
+def stage(
+    runtime: Runtime,
+    run: RunKey,
+    launch: Launch,
+    reference: str = "",
+    early: EarlyLoads | None = None,
+    leaving: Leaving | None = None,
+) -> Epoch:
     """Stage and seal this run's epoch, unless it is staged already; a decided one whose WAL is damaged and wanted is
     staged again, see `restage`. One that shows an earlier life's rows again is staged from that one's WAL, with no job.
 
     `reference`: where another process imports the pipeline, `module:name`. `early`: where this process prepares, too:
-    sinks may begin to load what Spark has finished. Trusts the manifest that it makes and never
-    the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
+    sinks may begin to load what Spark has finished. `leaving`: where the job may be left to itself: then it raises
+    `JobAtWork`, and seals when the same try asks again after the job has ended. Trusts the manifest that it makes and
+    never the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
     attempt = tell_attempt(runtime.attempt_of(run))
@@ -42,7 +52,8 @@ def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", ea
         return restage_if_needed(runtime, staged, launch, reference)
     try:
         return confirm_alarm(
-            partial(_stage_once, runtime, attempt, launch, reference, early), partial(_meanwhile, runtime, attempt)
+            partial(_stage_once, runtime, attempt, launch, reference, early, leaving),
+            partial(_meanwhile, runtime, attempt),
         )
     except AlreadyDecided:
         return runtime.epoch_of(attempt)
@@ -64,14 +75,55 @@ def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
     return _find_staged(runtime, attempt)
 
 
-def _stage_once(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str, early: EarlyLoads | None) -> Epoch:
+@dataclass(frozen=True)
+class Leaving:
+    """Jobs that may be left to themselves. `new`: whether one that is launched now is; one of this try that was is
+    taken up again in any case."""
+
+    jobs: Jobs
+    new: bool = True
+
+
+def _stage_once(
+    runtime: Runtime,
+    attempt: Attempt,
+    launch: Launch,
+    reference: str,
+    early: EarlyLoads | None,
+    leaving: Leaving | None,
+) -> Epoch:
     epoch = runtime.epoch_of(attempt)
     before = find_base_state(runtime, epoch)
+    if leaving and (sealed := _take_up(runtime, attempt, epoch, leaving.jobs, reference, before)) is not None:
+        return sealed
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = tell_token(runtime.ledger.take_token(attempt, Role.STAGE))
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
+        if leaving:
+            cancel_older_jobs(runtime, epoch, token, leaving.jobs)
+            if leaving.new and epoch.restores is None:
+                raise at_work(runtime, leave_job(runtime, epoch, token, leaving.jobs, reference, before))
         return _stage(runtime, attempt, epoch, token, launch, reference, before, early)
+
+
+def _take_up(
+    runtime: Runtime, attempt: Attempt, epoch: Epoch, jobs: Jobs, reference: str, before: BaseState | None
+) -> Epoch | None:
+    """The epoch, sealed by what the job that this try has left wrote; None if it left none, or it is of no use."""
+    began = time.monotonic()
+    left = find_left_job(runtime, attempt)
+    if left is None:
+        return None
+    tell_token(left.token)
+    with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
+        try:
+            written = take_up(runtime, epoch, left, jobs, reference, before)
+        except JobAtWork:
+            if (sealed := _meanwhile(runtime, attempt)) is not None:
+                return sealed
+            raise
+        return _seal(runtime, attempt, epoch, written, began) if written else None
 
 
 def _stage(
@@ -90,6 +142,10 @@ def _stage(
         written = write_restored(runtime, epoch, token)
     else:
         written = write_wal(runtime, epoch, token, launch, reference, before, beside=beside)
+    return _seal(runtime, attempt, epoch, written, began)
+
+
+def _seal(runtime: Runtime, attempt: Attempt, epoch: Epoch, written: WrittenWal, began: float) -> Epoch:
     manifest = written.manifest
     reach(CrashPoint.STAGE_BEFORE_SEAL)
     sealed = runtime.ledger.seal_epoch(

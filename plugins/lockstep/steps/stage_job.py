@@ -15,6 +15,7 @@ from lockstep.runtime import Runtime
 from lockstep.states import DECIDED
 from lockstep.steps.keyed_state import BaseState, blame_state, sealed_state, state_request
 from lockstep.steps.output_homes import home_requests
+from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
 from lockstep.wal.sealing import NOTHING_KNOWN
@@ -51,26 +52,61 @@ def write_wal(
 
     Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`.
     """
-    _require_same_sources(runtime, epoch)
-    staging, deployment = runtime.staging, runtime.ledger.deployment()
-    folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
-    request = _request(runtime, epoch, token, folder, reference, before)
-    _check_sources(runtime, epoch)
+    staging = runtime.staging
+    folder, request = ask_for(runtime, epoch, token, reference, before)
+    most = task_seals()
+    staged_here = [output for output in request.outputs if output not in request.homes]
+    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here, most) as early:
+        launch(staging.address_of(f"{folder}/{REQUEST}"))
+    return seal_written(runtime, epoch, token, folder, request, before, keeps_state=keeps_state, early=early)
+
+
+def ask_for(
+    runtime: Runtime, epoch: Epoch, token: int, reference: str, before: BaseState | None
+) -> tuple[str, StageRequest]:
+    """The folder of execution `token`, made for it, and the request that now stands there. Raises `SourceChanged`,
+    `PlanMismatch`."""
+    staging = runtime.staging
+    folder = staging.folder(runtime.ledger.deployment(), epoch.pipeline, epoch.id, token)
+    request = require_sources(runtime, epoch, token, folder, reference, before)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
     staging.write_json(folder, REQUEST, request.to_json())
     reach(CrashPoint.STAGE_BEFORE_SPARK)
-    most = task_seals()
-    staged_here = [output for output in request.outputs if output not in request.homes]
-    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here, most) as early:
-        launch(staging.address_of(f"{folder}/{REQUEST}"))
+    return folder, request
+
+
+def require_sources(
+    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: BaseState | None
+) -> StageRequest:
+    """What execution `token` asks for, of sources that are as they were planned. Raises as `ask_for`; makes nothing."""
+    _require_same_sources(runtime, epoch)
+    request = _request(runtime, epoch, token, folder, reference, before)
+    _check_sources(runtime, epoch)
+    return request
+
+
+def seal_written(
+    runtime: Runtime,
+    epoch: Epoch,
+    token: int,
+    folder: str,
+    request: StageRequest,
+    before: BaseState | None,
+    *,
+    keeps_state: bool = True,
+    early: EarlyDigests | None = None,
+) -> WrittenWal:
+    """Make the WAL of what the job that has ended was asked for and left in `folder`, once. Raises as `write_wal`, and
+    `StagingRefused` if somebody has made it."""
+    staging = runtime.staging
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = read_result(staging, folder)
     _check_sources(runtime, epoch, result.sources)
     manifest = staging.seal(
         folder,
-        deployment=deployment,
+        deployment=runtime.ledger.deployment(),
         pipeline=epoch.pipeline,
         epoch=epoch.id,
         token=token,

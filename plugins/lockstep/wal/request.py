@@ -27,6 +27,7 @@ from lockstep.wal.state_staging import WrittenState
 REQUEST = "_request.json"
 RESULT = "_result.json"
 ERROR = "_error.json"
+JOB = "_job.json"  #: the handle of a job that was left to itself, written by the task
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,22 @@ def read_error(request_uri: str) -> LockstepError:
     found = getattr(errors, str(told["error"]), StageFailed)
     known = isinstance(found, type) and issubclass(found, LockstepError)
     return (found if known else StageFailed)(str(told["message"]))
+
+
+def has_ended(request_uri: str) -> bool:
+    """Whether the job has left its last word beside the request."""
+    staging, folder = _place(request_uri)
+    return any(staging.has_json(folder, word) for word in (RESULT, ERROR))
+
+
+def stands(request_uri: str) -> bool:
+    """Whether the request is there: it goes when its attempt is void, and nobody wants the job's work then. Raises
+    `StagingUnavailable` where that can't be told."""
+    staging, folder = _place(request_uri)
+    with suppress(StageFailed):
+        staging.read_json(folder, REQUEST)
+        return True
+    return False
 
 
 def read_result(staging: Staging, folder: str) -> StageResult:

@@ -125,6 +125,12 @@ class Staging:
         except ValueError as error:
             raise StageFailed(f"{path} isn't JSON: {error}") from error
 
+    def has_json(self, folder: str, name: str) -> bool:
+        """Whether `write_json` has written it."""
+        path = f"{folder}/{_small(name)}"
+        with naming_errors("look at", path):
+            return self._storage.exists(path)
+
     # --- sealing and reading ---
 
     def digesting_early(self, folder: str, outputs: Iterable[str], most: int) -> AbstractContextManager[EarlyDigests]:

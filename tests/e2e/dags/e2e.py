@@ -6,10 +6,12 @@ from typing import Any
 from lockstep import epoch_dag
 from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration.recovery import recovery_dag
+from tests.e2e.detached import DetachedLauncher
 from tests.e2e.pipelines import (
     audited,
     deferred,
     held,
+    left,
     mistaken,
     mistaken_submitted,
     orders,
@@ -44,6 +46,13 @@ deferred_dag = epoch_dag(
     max_active_runs=60,
     default_args={"deferrable": True, "retry_delay": timedelta(seconds=1)},
     task_args={"begin": {"pool": "landing"}},
+)
+left_dag = epoch_dag(
+    left,
+    launcher=DetachedLauncher(),
+    max_active_runs=60,
+    default_args={"deferrable": True, "retry_delay": timedelta(seconds=1)},
+    task_args={"stage": {"pool": "staging"}},
 )
 audited_dag = epoch_dag(audited, **YEAR)
 sharded_dag = epoch_dag(sharded, map_shards=True, **YEAR)

@@ -1,0 +1,384 @@
+"""A job that `stage` leaves to itself: what the same try seals later, and what nobody ever does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from lockstep import crash
+from lockstep.crash import CrashInjected, CrashPoint
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import Fenced, InvalidPipeline, JobAtWork, SourceChanged, StageFailed
+from lockstep.launchers import JobState
+from lockstep.ledger import Ledger
+from lockstep.roles.stage import Leaving, stage
+from lockstep.runtime import Runtime
+from lockstep.steps.stage_job import Launch
+from lockstep.wal.request import JOB, has_ended, read_request, stands, write_error
+from tests.crash.world import Numbers, OpenNumbers, World, write_others, write_parquet
+
+
+@dataclass
+class Cluster:
+    """Takes jobs and does nothing before it is told to."""
+
+    requests: dict[str, str] = field(default_factory=dict)
+    states: dict[str, JobState] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+
+    def launch(self, request_uri: str) -> str:
+        handle = f"job {len(self.requests) + 1}"
+        self.requests[handle] = request_uri
+        return handle
+
+    def state(self, handle: str) -> JobState:
+        return self.states.get(handle, JobState.RUNNING)
+
+    def cancel_job(self, handle: str) -> None:
+        self.cancelled.append(handle)
+
+    def work(self, handle: str, job: Launch = write_parquet) -> None:
+        """Do what the job has to, and end it."""
+        job(self.requests[handle])
+        self.states[handle] = JobState.SUCCEEDED
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+def day(world: World) -> Iterator[int]:
+    """Of an epoch that is begun."""
+    found = next(world.days)
+    world.run_task("begin", _run(found), found)
+    yield found
+    world.require_tidy()
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("left", f"run {day}")
+
+
+def _runtime(world: World, number: int) -> Runtime:
+    """A process of the try of this number."""
+    return replace(world.runtime(), ledger=Ledger(world.ledger_dsn, f"airflow:left/run/stage#{number}"))
+
+
+def look(world: World, day: int, cluster: Cluster, number: int = 1, *, new: bool = True) -> Epoch:
+    """What the task does whenever it runs; `number`: of its try."""
+
+    def unexpected(request_uri: str) -> None:
+        raise AssertionError("it is to be left to itself")
+
+    runtime = _runtime(world, number)
+    try:
+        return stage(runtime, _run(day), unexpected, "m:p", leaving=Leaving(cluster, new=new))
+    finally:
+        runtime.ledger.close()
+
+
+def leave(world: World, day: int, cluster: Cluster, number: int = 1) -> tuple[str, int]:
+    """Handle and token of a job that is left."""
+    with pytest.raises(JobAtWork) as left:
+        look(world, day, cluster, number)
+    handle = list(cluster.requests)[-1]
+    assert left.value.places == (cluster.requests[handle],)
+    return handle, read_request(cluster.requests[handle]).token
+
+
+def finish(world: World, day: int) -> None:
+    world.run(_run(day), day, start=world.tasks()[world.tasks().index("stage") + 1])
+    world.require_exactly_once(day)
+    assert world.state_of(day) == "cleaned"
+
+
+def test_what_the_job_wrote_is_sealed_by_a_later_process_of_the_same_try(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    handle, token = leave(world, day, cluster)
+    for _ in range(2):
+        with pytest.raises(JobAtWork, match=f"{handle}, of execution {token}, is at work"):
+            look(world, day, cluster)
+    cluster.work(handle)
+    sealed = look(world, day, cluster)
+    assert sealed.wal is not None and sealed.wal.endswith(f"/{token}")
+    assert list(cluster.requests) == [handle] and not cluster.cancelled
+    finish(world, day)
+
+
+def test_a_look_that_may_leave_no_new_job_takes_the_one_up_that_was_left(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    handle, _ = leave(world, day, cluster)
+    with pytest.raises(JobAtWork):
+        look(world, day, cluster, new=False)
+    cluster.work(handle)
+    assert look(world, day, cluster, new=False).wal is not None
+    finish(world, day)
+
+
+def test_another_try_cancels_what_was_left_and_seals_its_own_whatever_the_older_one_still_writes(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    older, _ = leave(world, day, cluster)
+    younger, token = leave(world, day, cluster, 2)
+    assert cluster.cancelled == [older]
+    cluster.work(older, write_others)
+    with pytest.raises(JobAtWork, match=younger):
+        look(world, day, cluster, 2)
+    cluster.work(younger)
+    assert str(look(world, day, cluster, 2).wal).endswith(f"/{token}")
+    finish(world, day)
+
+
+def test_of_two_tries_that_both_go_on_one_is_sealed_and_the_other_finds_it(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    """The older one's process was taken for dead, and isn't."""
+    older, token = leave(world, day, cluster)
+    younger, _ = leave(world, day, cluster, 2)
+    cluster.work(older)
+    cluster.work(younger)
+    first, second = look(world, day, cluster, 1), look(world, day, cluster, 2)
+    assert str(first.wal).endswith(f"/{token}") and second.wal == first.wal
+    finish(world, day)
+
+
+def test_of_two_processes_of_one_try_that_seal_at_once_one_does(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    handle, token = leave(world, day, cluster)
+    cluster.work(handle)
+    struck: list[CrashPoint] = []
+    meanwhile: list[Epoch] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.STAGE_BEFORE_MANIFEST and not struck:
+            struck.append(point)
+            meanwhile.append(look(world, day, cluster))
+
+    forget = crash.observe(strike)
+    try:
+        found = look(world, day, cluster)
+    finally:
+        forget()
+    assert found.wal == meanwhile[0].wal and str(found.wal).endswith(f"/{token}")
+    assert list(cluster.requests) == [handle]
+    finish(world, day)
+
+
+def test_a_process_that_meets_another_one_of_its_try_dead_at_the_seal_stages_anew(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    handle, token = leave(world, day, cluster)
+    cluster.work(handle)
+    struck: list[CrashPoint] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.STAGE_BEFORE_MANIFEST and not struck:
+            struck.append(point)
+            with monkeypatch.context() as patch, pytest.raises(CrashInjected):
+                patch.setenv("LOCKSTEP_CRASH", f"{CrashPoint.STAGE_AFTER_MANIFEST}:raise")
+                look(world, day, cluster)
+
+    forget = crash.observe(strike)
+    try:
+        with pytest.raises(JobAtWork, match=f"another process of this try seals execution {token}, or died") as met:
+            look(world, day, cluster)
+    finally:
+        forget()
+    assert met.value.places == (), "where the triggerer would see its end at once"
+    leave(world, day, cluster)
+    cluster.work(list(cluster.requests)[-1])
+    look(world, day, cluster)
+    finish(world, day)
+
+
+def test_a_process_that_was_stopped_cancels_no_job_of_a_younger_try(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    younger: list[str] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.STAGE_AFTER_TOKEN and not younger:
+            younger.append("")
+            younger[0], _ = leave(world, day, cluster, 2)
+
+    forget = crash.observe(strike)
+    try:
+        leave(world, day, cluster, 1)
+    finally:
+        forget()
+    assert cluster.cancelled == []
+    cluster.work(younger[0])
+    look(world, day, cluster, 2)
+    finish(world, day)
+
+
+def test_a_launcher_that_gives_no_handle_is_refused_and_never_launches_again(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "launch", lambda request_uri: "")
+    with pytest.raises(InvalidPipeline, match="no handle"):
+        look(world, day, cluster)
+    world.run_task("abort", _run(day), day)
+
+
+def test_a_job_is_believed_by_what_it_left_and_never_by_what_is_told_of_it(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    handle, _ = leave(world, day, cluster)
+    cluster.states[handle] = JobState.SUCCEEDED
+    with pytest.raises(StageFailed, match=f"{handle}, of execution .*, has succeeded without a word"):
+        look(world, day, cluster)
+    second, _ = leave(world, day, cluster, 2)
+    cluster.work(second)
+    cluster.states[second] = JobState.FAILED
+    assert look(world, day, cluster, 2).wal is not None
+    finish(world, day)
+
+
+def test_a_job_that_ends_between_two_looks_at_it_is_sealed(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle, token = leave(world, day, cluster)
+
+    def end(asked: str) -> JobState:
+        cluster.work(asked)
+        return JobState.SUCCEEDED
+
+    monkeypatch.setattr(cluster, "state", end)
+    assert str(look(world, day, cluster).wal).endswith(f"/{token}")
+    assert list(cluster.requests) == [handle]
+    finish(world, day)
+
+
+def test_a_job_that_failed_says_why_whatever_is_told_of_it(world: World, day: int, cluster: Cluster) -> None:
+    handle, _ = leave(world, day, cluster)
+    assert not has_ended(cluster.requests[handle])
+    write_error(cluster.requests[handle], SourceChanged("the file is another one"))
+    assert has_ended(cluster.requests[handle])
+    with pytest.raises(SourceChanged, match="the file is another one"):
+        look(world, day, cluster)
+    world.run_task("abort", _run(day), day)
+
+
+def test_a_result_that_another_definition_was_asked_for_is_thrown_away(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    handle, token = leave(world, day, cluster)
+    cluster.work(handle)
+    runtime = _runtime(world, 1)
+    with pytest.raises(JobAtWork):
+        stage(runtime, _run(day), write_parquet, "moved:pipeline", leaving=Leaving(cluster))
+    _, own = list(cluster.requests)
+    cluster.work(own)
+    sealed = stage(runtime, _run(day), write_parquet, "moved:pipeline", leaving=Leaving(cluster))
+    assert sealed.wal is not None and int(sealed.wal.rpartition("/")[2]) > token
+    runtime.ledger.close()
+    finish(world, day)
+
+
+def test_input_that_changed_while_the_job_worked_is_not_sealed(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Changed(OpenNumbers):
+        def check(self, start: object, end: object) -> None:
+            raise SourceChanged("rows were corrected")
+
+    handle, _ = leave(world, day, cluster)
+    cluster.work(handle)
+    with monkeypatch.context() as patch:
+        patch.setattr(Numbers, "open", lambda self, context: Changed())
+        with pytest.raises(SourceChanged, match="rows were corrected"):
+            look(world, day, cluster)
+    assert world.epoch_of(day).wal is None
+    world.run_task("abort", _run(day), day)
+
+
+def test_an_attempt_that_is_void_takes_the_request_away_and_seals_nothing(
+    world: World, day: int, cluster: Cluster
+) -> None:
+    handle, _ = leave(world, day, cluster)
+    assert stands(cluster.requests[handle])
+    world.run_task("abort", _run(day), day)
+    assert not stands(cluster.requests[handle]), "by which the job's driver ends"
+    with pytest.raises(Fenced):
+        look(world, day, cluster)
+
+
+def test_an_attempt_that_is_void_is_found_out_while_its_job_is_at_work_and_its_folder_stands(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    handle, _ = leave(world, day, cluster)
+    found: list[bool] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is CrashPoint.ABORT_AFTER_RAISE:
+            found.append(stands(cluster.requests[handle]))
+            with pytest.raises(Fenced):
+                look(world, day, cluster)
+
+    forget = crash.observe(strike)
+    try:
+        world.run_task("abort", _run(day), day)
+    finally:
+        forget()
+    assert found == [True]
+
+
+def test_a_new_attempt_takes_nothing_up_that_an_older_one_has_left(world: World, day: int, cluster: Cluster) -> None:
+    older, _ = leave(world, day, cluster)
+    world.run_task("begin", _run(day), day)  # cleared from there
+    younger, token = leave(world, day, cluster)
+    assert younger != older
+    cluster.work(younger)
+    assert str(look(world, day, cluster).wal).endswith(f"/{token}")
+    finish(world, day)
+
+
+@pytest.mark.parametrize("point", [CrashPoint.STAGE_AFTER_LAUNCH, CrashPoint.STAGE_AFTER_NOTE])
+def test_a_try_that_dies_around_the_note_is_as_if_it_had_never_launched(
+    world: World, day: int, cluster: Cluster, point: CrashPoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    monkeypatch.setenv("LOCKSTEP_CRASH", f"{point}:raise")
+    with pytest.raises(CrashInjected):
+        look(world, day, cluster)
+    [dead] = cluster.requests
+    folder = Path(cluster.requests[dead].removeprefix("file://")).parent
+    assert (folder / JOB).exists() == (point is CrashPoint.STAGE_AFTER_NOTE)
+    own, token = leave(world, day, cluster, 2)
+    assert cluster.cancelled == ([dead] if point is CrashPoint.STAGE_AFTER_NOTE else [])
+    cluster.work(dead, write_others)
+    cluster.work(own)
+    assert str(look(world, day, cluster, 2).wal).endswith(f"/{token}")
+    finish(world, day)
+
+
+def test_a_try_that_dies_while_it_seals_is_followed_by_one_that_stages_anew(
+    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    points = [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST, CrashPoint.STAGE_BEFORE_SEAL]
+    for number, point in enumerate(points, 1):
+        with subtests.test(point):
+            handle, _ = leave(world, day, cluster, number)
+            cluster.work(handle)
+            monkeypatch.setenv("LOCKSTEP_CRASH", f"{point}:raise")
+            with pytest.raises(CrashInjected):
+                look(world, day, cluster, number)
+    with pytest.raises(JobAtWork):  # the same try, asked once more: its folder has a manifest that nobody knows
+        look(world, day, cluster, len(points))
+    cluster.work(list(cluster.requests)[-1])
+    look(world, day, cluster, len(points))
+    finish(world, day)
