@@ -6,13 +6,18 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
+from lockstep.cli import app
+from lockstep.environment import variable_of
 from lockstep.errors import InvalidPipeline, LedgerConflict, SinkUnavailable
+from lockstep.ledger.report import Report
 from lockstep.sinks import FunctionSink, PostgresSink
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
@@ -108,9 +113,27 @@ def test_a_killed_publisher_is_followed_by_one_who_says_what_may_be_missing(
     assert report.finished == [1] and not report.problems
     rows = [(record["day"], record["number"], record["label"]) for record in counter.records()]
     assert Counter(rows) == (Counter(rows_of_day(0)) if arrived else Counter())
-    with feed.runtime() as runtime:
+
+    with feed.runtime() as runtime, closing(Report(dsn)) as reading:
         participant = runtime.ledger.participants("numbers", 1)["feed"]
+        reasons = [one.reason for one in reading.history("numbers", 1) if one.sink == "feed"]
+        found = reading.pipeline("numbers")
     assert (participant.publication == "cut off") is cut_off
+    assert (participant.unproven == MAY_BE_INCOMPLETE) is cut_off
+    assert (MAY_BE_INCOMPLETE in reasons) is cut_off
+    assert found is not None and found.verified_through == (0 if cut_off else 1)
+    assert feed.verify(1)["feed"].problem == (MAY_BE_INCOMPLETE if cut_off else None)
+    feed.finish(0)  # a run that is cleared sends nothing
+    assert len(counter.records()) == len(rows)
+
+    for name, value in connections.items():
+        monkeypatch.setenv(variable_of(name), value)
+    monkeypatch.setenv("LOCKSTEP_LEDGER", dsn)
+    shown = CliRunner().invoke(app, ["verify", "numbers", "--staging", str(memory / "staging")])
+    assert shown.exit_code == (3 if cut_off else 0), shown.output
+    for command in (["status"], ["status", "numbers", "--epoch", "1", "--json"]):
+        told = " ".join(CliRunner().invoke(app, command).output.split())
+        assert ("may be incomplete" in told) is cut_off, told
 
 
 # --- what surely wasn't sent -----------------------------------------------------------------------------------------
