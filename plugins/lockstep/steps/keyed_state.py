@@ -78,7 +78,8 @@ def require_state_kept(runtime: Runtime, first: Epoch) -> None:
         whose = f"epoch {before.id}" if before else "the savepoint"
         raise RestateRefused(
             f"can't restate {first}: it would start from the state of {whose}, which is no longer kept whole ({gone}); "
-            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept"
+            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept. From a savepoint of it: "
+            f"`lockstep savepoint rewind {first.pipeline} --from … --reason …`"
         ) from gone
 
 

@@ -1,4 +1,4 @@
-"""A savepoint: the state of one epoch with the positions it was read up to, in a folder of its own.
+"""A savepoint: the positions one epoch was read up to, with its state if it has any, in a folder of its own.
 
 What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
 it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
@@ -29,7 +29,8 @@ START = 0  #: the number that stands for an epoch before the first; also its tok
 
 @dataclass(frozen=True)
 class Savepoint:
-    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from."""
+    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from. `versions`: one a
+    state; none of a pipeline that keeps none."""
 
     deployment: str
     pipeline: str
@@ -93,8 +94,13 @@ def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoi
     return written
 
 
+def _moved(file: StateFile) -> StateFile:
+    """As a savepoint names a file."""
+    return replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
+
+
 def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -> StateFile:
-    moved = replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
+    moved = _moved(file)
     content = _content(states.storage, states.path_of(name, file), file)
     path = _path_of(name, moved)
     with naming_errors("write", path):
@@ -124,6 +130,25 @@ def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
         path = states.path_of(name, file)
         with naming_errors("write", path):
             states.storage.replace(path, content)
+
+
+def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
+    """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
+    checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
+    saved, copied = set(files_of(found)), 0
+    wanted = [(name, file) for name, version in versions.items() for file in version.files]
+    if strange := [name for name, file in wanted if (name, _moved(file)) not in saved]:
+        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(strange)))} as it was sealed")
+    source = storage_at(uri)
+    for name, file in wanted:
+        try:
+            states.check(name, [file])
+        except WalCorrupt:
+            content, path = _content(source, _path_of(name, _moved(file)), file), states.path_of(name, file)
+            with naming_errors("write", path):
+                states.storage.replace(path, content)
+            copied += 1
+    return copied
 
 
 def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
