@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.append_only.sink import AppendOnlySink
     from lockstep.sinks.base import Sink
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
-    from lockstep.sinks.committers.begun import BegunCommitter, NothingSent
+    from lockstep.sinks.committers.begun import BegunCommitter
     from lockstep.sinks.durable_file import (
         Damaged,
         create_whole,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         Standing,
         Txn,
     )
-    from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+    from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session, WriteAheadSink
 
 __all__ = [
     "Adoptable",
@@ -134,7 +134,7 @@ _HOMES = {
     "InvalidPipeline": "lockstep.errors",
     "LedgerConflict": "lockstep.errors",
     "Marker": "lockstep.sinks.values",
-    "NothingSent": "lockstep.sinks.committers.begun",
+    "NothingSent": "lockstep.sinks.write_ahead",
     "OpenRecordSink": "lockstep.sinks.append_only.open_sink",
     "OpenSink": "lockstep.sinks.open_sink",
     "Origin": "lockstep.sinks.append_only.records",

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import PublishBlocked, PublishBusy
+from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch, Txn
 
@@ -20,6 +20,11 @@ class Session(Protocol):
 
     @property
     def claimed(self) -> bool: ...
+
+
+class NothingSent(SinkUnavailable):
+    """Not a byte has left this process: at most once the epoch hasn't begun after all, and is sent by whoever comes
+    next."""
 
 
 class CheckpointCommitter(ABC):
@@ -96,7 +101,8 @@ class WriteAheadSink(OpenSink):
 
     @abstractmethod
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        """Send one output's rows within `session`; False asks for another try, with everything rolled back."""
+        """Send one output's rows within `session`; False asks for another try, with everything rolled back. Raises
+        `NothingSent` where none of them has left."""
 
     def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
@@ -128,9 +134,15 @@ class WriteAheadSink(OpenSink):
         return Publication.SENT
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
-        for batches in wal:
-            if not self.send_values(batches, epoch, epoch.timestamp, session):
-                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole; it will be sent again")
+        for number, batches in enumerate(wal):
+            try:
+                taken = self.send_values(batches, epoch, epoch.timestamp, session)
+            except NothingSent as error:
+                if number:  # of this output, and the ones before it have left
+                    raise SinkUnavailable(str(error)) from error
+                raise
+            if not taken:
+                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole")
         self.committer.commit_checkpoint(epoch, session)
 
     def find_marker(self, epoch: int) -> Marker | None:

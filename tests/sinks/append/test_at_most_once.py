@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import uuid
 from collections import Counter
@@ -17,14 +18,17 @@ from typer.testing import CliRunner
 from lockstep.cli import app
 from lockstep.environment import variable_of
 from lockstep.errors import InvalidPipeline, LedgerConflict, SinkUnavailable
+from lockstep.ledger import migrate
 from lockstep.ledger.report import Report
+from lockstep.operations.rebuild import rebuild
 from lockstep.sinks import FunctionSink, PostgresSink
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.committers import open_committer
-from lockstep.sinks.committers.begun import BegunCommitter, NothingSent
+from lockstep.sinks.committers.begun import BegunCommitter
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
+from lockstep.sinks.write_ahead import NothingSent
 from lockstep.testing import OUTPUT, SealedRows, sealed
 from lockstep.testing._children import fork
 from lockstep.testing._under_test import DEPLOYMENT, epoch
@@ -71,6 +75,14 @@ def make_beforehand(
 class _InTens(SealedRows):
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         yield from self.table.to_batches(max_chunksize=10)
+
+
+_batches = list[int]()
+
+
+def fail(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
+    _batches.append(batch.num_rows)
+    raise KeyError
 
 
 # --- a person is told ------------------------------------------------------------------------------------------------
@@ -134,6 +146,30 @@ def test_a_killed_publisher_is_followed_by_one_who_says_what_may_be_missing(
     for command in (["status"], ["status", "numbers", "--epoch", "1", "--json"]):
         told = " ".join(CliRunner().invoke(app, command).output.split())
         assert ("may be incomplete" in told) is cut_off, told
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["recorded as cut off", "begun"])
+def test_a_rebuilt_ledger_sends_nothing_again(recorded: bool, memory: Path, memory_server: PostgresServer) -> None:
+    _batches.clear()
+    sink = FunctionSink(
+        "own", output="numbers", function=fail, guarantee="at_most_once", committer=str(memory / "sent")
+    )
+    feed = Feed.of(memory_server.create_database(f"lost_{uuid.uuid4().hex[:12]}"), memory, [sink], {})
+    feed.decide(0)
+    with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
+        feed.publish(0, "own")
+    if recorded:
+        feed.publish(0, "own")
+    feed = dataclasses.replace(feed, ledger_dsn=memory_server.create_database(f"rebuilt_{uuid.uuid4().hex[:12]}"))
+    migrate(feed.ledger_dsn)
+    with feed.runtime() as runtime:
+        found = rebuild(runtime, "its disk is gone")
+    assert ("was cut off on its way to own, and may be incomplete there" in " ".join(found.unproven)) is recorded
+    assert not feed.recover().problems
+    assert feed.verify(1)["own"].problem == MAY_BE_INCOMPLETE.replace("feed", "own")
+    with feed.runtime() as runtime:
+        assert runtime.ledger.participants("numbers", 1)["own"].unproven
+    assert len(_batches) == 1
 
 
 # --- what surely wasn't sent -----------------------------------------------------------------------------------------
@@ -207,9 +243,6 @@ def test_records_that_were_not_acknowledged_are_not_sent_again(memory: Path) -> 
     assert len(script.requests) == 1
 
 
-_batches = list[int]()
-
-
 def fail_at_the_third(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
     _batches.append(batch.num_rows)
     if len(_batches) == 3:
@@ -227,6 +260,31 @@ def test_a_function_gets_no_batch_twice(memory: Path) -> None:
         vote = live.prepare(epoch(), wal)
         with pytest.raises(SinkUnavailable, match=r"rows from 20 on: KeyError.*what has not come is not sent again"):
             live.publish(epoch(), vote, wal)
+        assert live.publish(epoch(), vote, wal) is Publication.CUT_OFF
+    assert _batches == [10, 10, 10]
+
+
+def say_that_nothing_left(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
+    _batches.append(batch.num_rows)
+    if len(_batches) in (1, 3):
+        raise NothingSent("the line is busy")
+
+
+@pytest.mark.parametrize("in_tens", [(20,), (10, 10)], ids=["of one output", "of two"])
+def test_what_never_left_is_taken_back_only_where_nothing_left_before(in_tens: tuple[int, ...], memory: Path) -> None:
+    _batches.clear()
+    sink = FunctionSink(
+        "own", output=OUTPUT, function=say_that_nothing_left, guarantee="at_most_once", committer=str(memory / "sent")
+    )
+    wal = [_InTens(sealed(rows)[0].table) for rows in in_tens]
+    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+        live.preflight(None)
+        vote = live.prepare(epoch(), wal)
+        with pytest.raises(NothingSent):
+            live.publish(epoch(), vote, wal)
+        with pytest.raises(SinkUnavailable, match="the line is busy") as refused:  # at the second batch
+            live.publish(epoch(), vote, wal)
+        assert not isinstance(refused.value, NothingSent)
         assert live.publish(epoch(), vote, wal) is Publication.CUT_OFF
     assert _batches == [10, 10, 10]
 
@@ -270,8 +328,10 @@ def test_what_was_recorded_as_cut_off_stays_so(make_beforehand: Callable[[], Beg
             sender.commit_checkpoint(at, session)
         else:
             sender._elsewhere.take_back(at)
-        marker = make_beforehand().is_checkpoint_committed(number)
-        assert marker is not None and not marker.whole
+        looking = make_beforehand()
+        for marker in (looking.is_checkpoint_committed(number), *looking.newest(), list(looking.all())[-1]):
+            assert marker is not None and not marker.whole
+            assert (marker.epoch, marker.token) == (number, 20 + number)
         with make_beforehand().session(at) as session:
             assert not session.claimed
         assert not make_beforehand()._elsewhere.begin(at)

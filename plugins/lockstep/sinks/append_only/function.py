@@ -18,7 +18,7 @@ from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, requir
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
-from lockstep.sinks.write_ahead import Session
+from lockstep.sinks.write_ahead import NothingSent, Session
 
 #: gets rows that were decided; what it raises has the whole epoch sent again, unless at most once
 Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]
@@ -94,6 +94,10 @@ class OpenFunctionSink(OpenAppendOnlySink):
             try:
                 if batch.num_rows:
                     function(batch, epoch)
+            except NothingSent as error:
+                if sent:  # of this batch, and the ones before it have left
+                    raise SinkUnavailable(str(error)) from error
+                raise
             except LockstepError:
                 raise
             except Exception as error:  # it is the user's

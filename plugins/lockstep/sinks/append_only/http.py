@@ -17,8 +17,8 @@ from lockstep.sinks.append_only._http_receiver import Answer, HttpReceiver, Unan
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Chunk, Origin, Records
 from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink, what_follows
-from lockstep.sinks.committers.begun import NothingSent
 from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.sinks.write_ahead import NothingSent
 
 #: 4xx that a later try may not get. 409: the request with this key that a killed publisher sent is still being handled
 _PASSING = frozenset({408, 409, 425, 429})

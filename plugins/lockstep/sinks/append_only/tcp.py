@@ -14,8 +14,8 @@ from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
 from lockstep.sinks.append_only.sink import AppendOnlySink, what_follows
-from lockstep.sinks.committers.begun import NothingSent
 from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.sinks.write_ahead import NothingSent
 
 _RECORDS, _BYTES = 1000, 1 << 18  # a write
 _ANSWER = 200  # bytes

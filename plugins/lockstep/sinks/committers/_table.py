@@ -108,14 +108,23 @@ class PostgresCommitter(OutsideCommitter):
         with self._database.transaction(doing) as cursor:
             if not self._has(cursor, table, self._ranges):
                 return []
+            whole = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
                 sql.SQL(
-                    "SELECT s.epoch, s.token, s.manifest, r.span FROM {} s LEFT JOIN {} r USING (job, operator, epoch)"
-                    " WHERE s.job = %s AND s.operator = %s AND {}"
-                ).format(table, self._ranges, sql.SQL(which)),
+                    "SELECT s.epoch, s.token, s.manifest, r.span, {} FROM {} s LEFT JOIN {} r"
+                    " USING (job, operator, epoch) WHERE s.job = %s AND s.operator = %s AND {}"
+                ).format(whole, table, self._ranges, sql.SQL(which)),
                 (self.job_id, self.operator_id, *values),
             )
-            return [Marker(*row) for row in cursor.fetchall()]
+            return [Marker(*row[:4], whole=row[4]) for row in cursor.fetchall()]
+
+    def _whole(self, cursor: Cursor) -> sql.Composable:
+        """Whether all of a record `s` was sent."""
+        if not self._has(cursor, self._begun):
+            return sql.SQL("true")
+        return sql.SQL(
+            "NOT EXISTS (SELECT FROM {} b WHERE (b.job, b.operator, b.epoch) = (s.job, s.operator, s.epoch))"
+        ).format(self._begun)
 
     def _has(self, cursor: Cursor, *tables: sql.Identifier) -> bool:
         """Not where no preflight has been since an older version made the others."""
@@ -239,18 +248,11 @@ class PostgresCommitter(OutsideCommitter):
     def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str, bool] | None:
         """Token and manifest of a record, and whether all was sent, read in a transaction of its own."""
         with self._database.transaction(doing) as cursor:
-            cursor.execute("SELECT to_regclass('public.lockstep_sent'), to_regclass('public.lockstep_begun')")
-            sent, begun = cursor.fetchone() or (None, None)
-            if sent is None:
+            if not self._has(cursor, self._table):
                 return None
-            cut = sql.SQL("false")
-            if begun is not None:
-                cut = sql.SQL(
-                    "EXISTS (SELECT FROM {} b WHERE (b.job, b.operator, b.epoch) = (s.job, s.operator, s.epoch))"
-                )
             cursor.execute(
-                sql.SQL("SELECT token, manifest, NOT {} FROM {} s WHERE (job, operator, epoch) = (%s, %s, %s)").format(
-                    cut.format(self._begun), self._table
+                sql.SQL("SELECT token, manifest, {} FROM {} s WHERE (job, operator, epoch) = (%s, %s, %s)").format(
+                    self._whole(cursor), self._table
                 ),
                 (job, operator, epoch),
             )

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from lockstep.errors import LedgerConflict, SinkUnavailable
+from lockstep.errors import LedgerConflict
 from lockstep.sinks.committers.outside import NoTransaction, OutsideCommitter
 from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
-from lockstep.sinks.write_ahead import CheckpointCommitter, Session
-
-
-class NothingSent(SinkUnavailable):
-    """Not a byte has left this process: the epoch hasn't begun after all, and is sent by whoever comes next."""
+from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session
 
 
 class BegunCommitter(CheckpointCommitter):
@@ -87,7 +83,7 @@ class BegunCommitter(CheckpointCommitter):
 
     def newest(self) -> list[Marker]:
         found = [*self._elsewhere.newest(), *self._elsewhere.list_begun(newest=True)]
-        return sorted(found, key=lambda marker: marker.epoch)[-1:]
+        return sorted(found, key=lambda marker: (marker.epoch, marker.token))[-1:]
 
     def all(self) -> Iterable[Marker]:
         recorded = {marker.epoch: marker for marker in self._elsewhere.all()}
