@@ -11,18 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.epoch import Epoch
 from lockstep.errors import PreflightRefused, RestateRefused, WalCorrupt
 from lockstep.operations.restate import find_restatable, restate
 from lockstep.operations.rewind import rewind
 from lockstep.operations.savepoint import export
 from lockstep.operations.verify import verify
 from lockstep.pack import Member, require_all_moved
+from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
 from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.steps.stage_job import Launch
+from lockstep.wal.state_manifest import SealedState
 from stack.postgres import PostgresServer
-from tests.crash.state_world import StateWorld, add_up
+from tests.crash import state_world
+from tests.crash.state_world import ROWS, StateWorld, add_up
 from tests.crash.test_restated_state import RestatedState
 from tests.crash.world import rows_in, rows_of_day, write_parquet
 from tests.sinks.append.feed import Feed
@@ -79,6 +83,37 @@ def test_what_follows_is_restated_from_a_state_that_staging_has_let_go_of(states
     rewound(states, folder, "and once more")
     assert [one.id for one in states.standing] == [1, 2, states.standing[-1].id]
     states.require_true()
+
+
+def test_a_cleanup_that_stood_still_takes_nothing_away_that_is_counted_on(
+    states: RestatedState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was put back has been let go of before, and whoever did so may not know yet that it is there again."""
+    for _ in range(2):
+        states.go_on()
+    folder, runtime = saved(states), states.world.runtime()
+    older = runtime.states().executions()
+    with monkeypatch.context() as patched:
+        patched.setattr(state_world, "_key", lambda value: value // ROWS % 2)  # whose totals were right
+        for _ in range(3):
+            states.go_on(wrong=True)
+    needed = frozenset(
+        runtime.states().path_of(name, file)
+        for epoch in states.standing[-2:]
+        for name, file in state_of(runtime, epoch).files()
+    )
+    rewound(states, folder)
+    assert sum(runtime.states().release(one, needed) for one in older) > 0
+    states.require_true()
+    states.go_on()
+    states.require_true()
+    runtime.ledger.close()
+
+
+def state_of(runtime: Runtime, epoch: Epoch) -> SealedState:
+    state = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
+    assert state is not None
+    return state
 
 
 def test_who_failed_to_stage_goes_on_when_called_again(states: RestatedState) -> None:

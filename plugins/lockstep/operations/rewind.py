@@ -66,7 +66,7 @@ def _find_own(runtime: Runtime, found: Savepoint, source: str) -> Epoch:
         _refuse(found, source, "this ledger has no such epoch")
     if epoch.state not in DECIDED or epoch.manifest_hash != found.manifest_hash:
         _refuse(found, source, f"{epoch} is {epoch.state} here, and has another manifest or none")
-    if dict(found.positions) != {name: one.end for name, one in epoch.plan.sources.items()}:
+    if dict(found.positions) != epoch.plan.positions:
         _refuse(found, source, f"{epoch} ended at other positions")
     if epoch.state is EpochState.REPLACED and hands_on_state(runtime):
         heir = runtime.ledger.successor(epoch)

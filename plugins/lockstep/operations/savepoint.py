@@ -31,16 +31,11 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
             f"pipeline {runtime.pipeline} reads files: which ones it has read stands in this ledger's claims and in no "
             "position, so a savepoint can't carry it to another pipeline"
         )
-    state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state
-    if state is None:
-        raise InvalidPipeline(f"{epoch} has no state: nothing to save")
-    positions = {name: found.end for name, found in epoch.plan.sources.items() if not found.snapshot}
     assert epoch.wal is not None and epoch.manifest_hash is not None, "a decided epoch is sealed"
     state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state if epoch.based_on is not None else None
-    positions = {name: found.end for name, found in epoch.plan.sources.items()}
     deployment = runtime.ledger.deployment()
     versions = state.versions if state is not None else {}
-    found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, positions, versions)
+    found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, epoch.plan.positions, versions)
     try:
         written = write_savepoint(found, runtime.states(), to)
     except WalCorrupt as error:

@@ -17,10 +17,9 @@ from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
 from lockstep.wal._manifest_values import number, text
 from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.manifest import canonical
-from lockstep.wal.reading import verify_file
 from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
-from lockstep.wal.state_staging import BUCKET, StateStaging
+from lockstep.wal.state_staging import BUCKET, StateStaging, read_checked
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"
@@ -101,7 +100,7 @@ def _moved(file: StateFile) -> StateFile:
 
 def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -> StateFile:
     moved = _moved(file)
-    content = _content(states.storage, states.path_of(name, file), file)
+    content = read_checked(states.storage, states.path_of(name, file), file)
     path = _path_of(name, moved)
     with naming_errors("write", path):
         target.replace(path, content)
@@ -126,7 +125,7 @@ def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
     """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
     for name, file in files_of(found):
-        content = _content(source, _path_of(name, file), file)
+        content = read_checked(source, _path_of(name, file), file)
         path = states.path_of(name, file)
         with naming_errors("write", path):
             states.storage.replace(path, content)
@@ -144,7 +143,7 @@ def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], s
         try:
             states.check(name, [file])
         except WalCorrupt:
-            content, path = _content(source, _path_of(name, _moved(file)), file), states.path_of(name, file)
+            content, path = read_checked(source, _path_of(name, _moved(file)), file), states.path_of(name, file)
             with naming_errors("write", path):
                 states.storage.replace(path, content)
             copied += 1
@@ -160,14 +159,3 @@ def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
 
 def _path_of(name: str, file: StateFile) -> str:
     return f"{name}/{BUCKET}={file.bucket}/{file.path}"
-
-
-def _content(storage: Storage, path: str, file: StateFile) -> bytes:
-    hashed = verify_file(storage, path, file.bytes, file.sha256)
-    if hashed.content is not None:
-        return hashed.content
-    with naming_errors("read", path), closing(storage.open(path)) as opened:
-        content = opened.read()
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise WalCorrupt(f"{path} changed while it was read")
-    return content
