@@ -130,7 +130,7 @@ class _Asked:
     sink: Sink
     markers: Mapping[int, Marker]
     pending: tuple[Txn, ...]
-    begun: Mapping[int, Marker]  #: of epochs of which some shards have one, and not all
+    begun: Mapping[int, Marker]  #: of those of which some shards have one, and not all, or that are begun alone
     partly: tuple[int, ...]  #: those of them of which nobody knows how many shards there are
     target_id: str
     holds_rows: bool  #: two-phase: what was voted for is pending until it is shown
