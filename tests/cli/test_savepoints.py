@@ -88,8 +88,8 @@ def test_another_pipeline_goes_on_where_the_epoch_ended(feed: Feed, memory: Path
         for _ in range(2):  # it may be repeated
             assert start(runtime, saved).hash == found.hash
         assert not hands_on_state(runtime), "epochs would wait for each other that hand on nothing"
-    move(other, 0)
-    move(other, 1)
+    move(other, 10)
+    move(other, 11)
     move(feed, 2)
     rows = len(rows_of_day(0))
     assert days_in(memory / "again") == {2: rows, 3: rows}
@@ -115,7 +115,7 @@ def test_what_is_read_whole_ends_nowhere(feed: Feed, memory: Path) -> None:
         assert [one.epoch.root for one in members if one.epoch] == [4]
     with again(feed, sources=sources).runtime() as runtime:
         start(runtime, saved)
-        plan = begin(runtime, RunKey("feed", "0")).plan
+        plan = begin(runtime, RunKey("feed", "10")).plan
     assert (plan.sources["numbers"].start, plan.snapshots) == ({"day": 2}, ("rates",))
 
 
@@ -182,7 +182,7 @@ def test_a_pipeline_with_state_may_begin_with_positions_alone(feed: Feed, memory
         export(runtime, str(memory / "saved"))
     with again(feed, state={"sums": KeyedState("k BIGINT", key=["k"])}).runtime() as runtime:
         start(runtime, str(memory / "saved"))
-        epoch = begin(runtime, RunKey("feed", "0"))
+        epoch = begin(runtime, RunKey("feed", "10"))
     assert epoch.plan.sources["numbers"].start == {"day": 1}
 
 
