@@ -7,6 +7,7 @@ import json
 import uuid
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -53,7 +54,7 @@ def feed_of(dsn: str, folder: Path, *, cursor: bool = True) -> Feed:
     return Feed.of(dsn, folder, [sink], {}, cursor=cursor)
 
 
-def again(feed: Feed, **changes: object) -> Feed:
+def again(feed: Feed, **changes: Any) -> Feed:
     """Another pipeline, in the same deployment."""
     sink = FileSink("out", output="numbers", path=str(feed.folder / "again"))
     pipeline = dataclasses.replace(feed.pipeline, name="again", sinks=[sink], **changes)

@@ -108,15 +108,18 @@ class PostgresCommitter(OutsideCommitter):
         with self._database.transaction(doing) as cursor:
             if not self._has(cursor, table, self._ranges):
                 return []
-            whole = self._whole(cursor) if table is self._table else sql.SQL("true")
+            told = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
                 sql.SQL(
                     "SELECT s.epoch, s.token, s.manifest, r.span, {} FROM {} s LEFT JOIN {} r"
                     " USING (job, operator, epoch) WHERE s.job = %s AND s.operator = %s AND {}"
-                ).format(whole, table, self._ranges, sql.SQL(which)),
+                ).format(told, table, self._ranges, sql.SQL(which)),
                 (self.job_id, self.operator_id, *values),
             )
-            return [Marker(*row[:4], whole=row[4]) for row in cursor.fetchall()]
+            return [
+                Marker(number, token, manifest, span, whole=whole)
+                for number, token, manifest, span, whole in cursor.fetchall()
+            ]
 
     def _whole(self, cursor: Cursor) -> sql.Composable:
         """Whether all of a record `s` was sent."""
