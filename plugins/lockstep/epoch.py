@@ -146,6 +146,11 @@ class Plan:
         """The sources that it reads whole."""
         return tuple(name for name, found in self.sources.items() if found.snapshot)
 
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Where each of the others ended."""
+        return {name: found.end for name, found in self.sources.items() if not found.snapshot}
+
     def to_json(self) -> Json:
         return {
             "format": PLAN_FORMAT,

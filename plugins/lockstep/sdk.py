@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.append_only.sink import AppendOnlySink
     from lockstep.sinks.base import Sink
     from lockstep.sinks.committers import FileCommitter, PostgresCommitter
+    from lockstep.sinks.committers.begun import BegunCommitter
     from lockstep.sinks.durable_file import (
         Damaged,
         create_whole,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         Standing,
         Txn,
     )
-    from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+    from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session, WriteAheadSink
 
 __all__ = [
     "Adoptable",
@@ -68,6 +69,7 @@ __all__ = [
     "Answer",
     "AppendOnlySink",
     "Batches",
+    "BegunCommitter",
     "CheckpointCommitter",
     "Damaged",
     "FileCommitter",
@@ -75,6 +77,7 @@ __all__ = [
     "InvalidPipeline",
     "LedgerConflict",
     "Marker",
+    "NothingSent",
     "OpenRecordSink",
     "OpenSink",
     "Origin",
@@ -123,6 +126,7 @@ _HOMES = {
     "Answer": "lockstep.sinks.adopting",
     "AppendOnlySink": "lockstep.sinks.append_only.sink",
     "Batches": "lockstep.sinks.values",
+    "BegunCommitter": "lockstep.sinks.committers.begun",
     "CheckpointCommitter": "lockstep.sinks.write_ahead",
     "Damaged": "lockstep.sinks.durable_file",
     "FileCommitter": "lockstep.sinks.committers",
@@ -130,6 +134,7 @@ _HOMES = {
     "InvalidPipeline": "lockstep.errors",
     "LedgerConflict": "lockstep.errors",
     "Marker": "lockstep.sinks.values",
+    "NothingSent": "lockstep.sinks.write_ahead",
     "OpenRecordSink": "lockstep.sinks.append_only.open_sink",
     "OpenSink": "lockstep.sinks.open_sink",
     "Origin": "lockstep.sinks.append_only.records",

@@ -100,7 +100,7 @@ def rows_of_day(day: int) -> list[tuple[int, int, str]]:
     return [*rows, rows[0]]
 
 
-def _rows_in(paths: Iterable[Path]) -> Rows:
+def rows_in(paths: Iterable[Path]) -> Rows:
     rows: Rows = Counter()
     for path in paths:
         table = pq.ParquetFile(path).read()
@@ -318,15 +318,15 @@ class World:
     def _rows_of(self, paths: Iterable[Path], day: int) -> Rows:
         """The rows of the day's epoch; a file's name says whose it is, and its rows have to agree."""
         epoch = self._looking.epoch_of_interval(self.pipeline.name, interval_of(day))
-        return _rows_in(path for path in paths if epoch is not None and f"epoch={epoch.id}-" in path.name)
+        return rows_in(path for path in paths if epoch is not None and f"epoch={epoch.id}-" in path.name)
 
     def shown(self) -> dict[str, dict[int, Rows]]:
         """All that the warehouse, the markers and a listing of the folder show: place → day → rows."""
         out = self.folder / "out"
         places = {
             "warehouse": Counter(self.execute(self.warehouse_dsn, "SELECT day, number, label FROM public.numbers")),
-            "files": _rows_in(map(Path, files(str(out)))),
-            "bare files": _rows_in(out.glob("*.parquet")),
+            "files": rows_in(map(Path, files(str(out)))),
+            "bare files": rows_in(out.glob("*.parquet")),
         }
         return {place: _by_day(rows) for place, rows in places.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS rows
   (epoch bigint, id bigint, name text, ratio float8, ok boolean, day date, at timestamptz);
 CREATE TABLE IF NOT EXISTS marker
   (sink text, epoch bigint, token bigint, manifest text, PRIMARY KEY (sink, epoch, token));
+CREATE TABLE IF NOT EXISTS sent_whole (sink text, epoch bigint);
 CREATE TABLE IF NOT EXISTS target (id text);
 INSERT INTO target SELECT gen_random_uuid() WHERE NOT EXISTS (SELECT FROM target);
 """
@@ -139,6 +140,55 @@ class NotIdempotent(RecordedAfterwards):
     """Remembers nothing."""
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None: ...
+
+
+class RecordedBefore(MarkerCommitter):
+    """At most once, as it should be: commits the marker, then the rows with what says that they are all there."""
+
+    guarantee = Guarantee.AT_MOST_ONCE
+
+    def claim(self, cursor: Any, epoch: SinkEpoch) -> bool:
+        claimed = super().claim(cursor, epoch)
+        cursor.connection.commit()
+        return claimed
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        marker = super().is_checkpoint_committed(epoch)
+        return replace(marker, whole=self.is_whole(epoch)) if marker else None
+
+    def is_whole(self, epoch: int) -> bool:
+        with closing(self.connect()) as connection, connection, connection.cursor() as cursor:
+            cursor.execute("SELECT FROM sent_whole WHERE (sink, epoch) = (%s, %s)", (self.operator_id, epoch))
+            return cursor.fetchone() is not None
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, Transaction)
+        with session.connection.cursor() as cursor:
+            cursor.execute("INSERT INTO sent_whole VALUES (%s, %s)", (self.operator_id, epoch.id))
+
+
+class LosesInSilence(RecordedBefore):
+    """Takes whatever has begun for sent."""
+
+    def is_whole(self, epoch: int) -> bool:
+        return True
+
+
+class BeginsTwice(RecordedBefore):
+    """Records before, and sends whether it was the first or not; a crash cuts off, and the next one sends all."""
+
+    def claim(self, cursor: Any, epoch: SinkEpoch) -> bool:
+        super().claim(cursor, epoch)
+        return True
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, Transaction)
+        session.connection.commit()
+        super().commit_checkpoint(epoch, session)
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        marker = super().is_checkpoint_committed(epoch)
+        return marker if marker and marker.whole else None
 
 
 @dataclass(frozen=True)

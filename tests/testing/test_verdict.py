@@ -76,6 +76,9 @@ def verdict(request: pytest.FixtureRequest, server: PostgresServer) -> Verdict:
         ("LooksUpOnce", Guarantee.AT_LEAST_ONCE),
         ("UncheckedInsert", Guarantee.AT_LEAST_ONCE),
         ("NotDurable", Guarantee.NONE),
+        ("RecordedBefore", Guarantee.AT_MOST_ONCE),
+        ("LosesInSilence", Guarantee.NONE),
+        ("BeginsTwice", Guarantee.AT_LEAST_ONCE),
     ],
     indirect=["verdict"],
 )

@@ -88,7 +88,7 @@ from lockstep.wal_retention import KeptWal
 _log = logging.getLogger(__name__)
 
 app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
-savepoints = typer.Typer(help="Take a pipeline's state out, or begin with one.", no_args_is_help=True)
+savepoints = typer.Typer(help="Take a pipeline's positions and state out, or begin with them.", no_args_is_help=True)
 app.add_typer(savepoints, name="savepoint")
 
 TERMINAL_EXIT = STUCK_EXIT = 1
@@ -519,7 +519,7 @@ def export(
     epoch: Annotated[int | None, typer.Option(help="Number of a decided epoch; default: the last one.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy an epoch's state, and the positions it was read up to, to a folder of its own."""
+    """Copy the positions an epoch was read up to, and its state if it has any, to a folder of its own."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         print_found(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
 

@@ -195,6 +195,8 @@ def show_forgotten(report: RecoveryReport) -> None:
 def show_savepoint(found: Json) -> None:
     """`lockstep savepoint`: which epoch it is of, and each state's rows and bytes."""
     _out().print(f"savepoint of {found['pipeline']} epoch {found['epoch']}, {found['hash'][:12]}")
+    if not found["state"]:
+        _say(f"positions alone, of {escape(', '.join(found['positions']))}: the pipeline keeps no state")
     for name, size in found["state"].items():
         _say(f"{escape(name)}: {size['rows']:,} rows, {size['bytes']:,} bytes")
 

@@ -303,7 +303,7 @@ class LedgerReader:
         return row["savepoint"] if row else None
 
     def has_keyed_state(self, pipeline: str) -> bool:
-        """Whether the pipeline has had keyed state, or began with a savepoint."""
+        """Whether the pipeline has had keyed state, or began with a savepoint that has some."""
         return self._find_one("find_any_keyed_state", pipeline=pipeline) is not None
 
     def last_decided_epoch(self, pipeline: str) -> Epoch | None:

@@ -130,7 +130,7 @@ class _Asked:
     sink: Sink
     markers: Mapping[int, Marker]
     pending: tuple[Txn, ...]
-    begun: Mapping[int, Marker]  #: of epochs of which some shards have one, and not all
+    begun: Mapping[int, Marker]  #: of those of which some shards have one, and not all, or that are begun alone
     partly: tuple[int, ...]  #: those of them of which nobody knows how many shards there are
     target_id: str
     holds_rows: bool  #: two-phase: what was voted for is pending until it is shown
@@ -217,6 +217,8 @@ class _Look:
         markers = {one.sink.name: one.markers[number] for one in asked if number in one.markers}
         proofs = {one.sink.name: one.proofs[number] for one in asked if number in one.proofs}
         manifest_hash = self._agreed(number, proofs)
+        if cut_off := [name for name, marker in proofs.items() if not marker.whole]:
+            self._note(number, f"was cut off on its way to {', '.join(cut_off)}, and may be incomplete there")
         life = self._lives.get(number)
         if manifest_hash is None or (life is None and self.defined.identity is Identity.INTERVAL):
             return None

@@ -1,4 +1,4 @@
-"""Savepoints: a person takes the state of an epoch out, or has a new pipeline begin with one."""
+"""Savepoints: a person takes out where an epoch ended, with the state that it left, or has a pipeline begin there."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ _log = logging.getLogger(__name__)
 
 
 def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
-    """Copy the state of a decided epoch, by default the last one, to the folder `to` (a path or URI).
+    """Copy the positions of a decided epoch, by default the last one, and the state that it left, to the folder `to` (a
+    path or URI).
 
     Raises `IllegalTransition` for an undecided epoch and for a version that is gone, `InvalidPipeline` where a position
     doesn't tell what was read, `StagingRefused` if `to` holds a savepoint.
     """
     epoch = _decided(runtime, epoch_id)
-    if epoch.wal is None or epoch.manifest_hash is None or epoch.based_on is None:
-        raise InvalidPipeline(f"{epoch} has no state: nothing to save")
+    if epoch.interval is not None:
+        raise InvalidPipeline(
+            f"{epoch} is an interval's, and no other one goes on from it: a new pipeline begins with any interval by "
+            "itself"
+        )
     if runtime.ledger.has_claims(runtime.pipeline):
         raise InvalidPipeline(
             f"pipeline {runtime.pipeline} reads files: which ones it has read stands in this ledger's claims and in no "
             "position, so a savepoint can't carry it to another pipeline"
         )
-    state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state
-    if state is None:
-        raise InvalidPipeline(f"{epoch} has no state: nothing to save")
-    positions = {name: found.end for name, found in epoch.plan.sources.items() if not found.snapshot}
+    assert epoch.wal is not None and epoch.manifest_hash is not None, "a decided epoch is sealed"
+    state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state if epoch.based_on is not None else None
     deployment = runtime.ledger.deployment()
-    found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, positions, state.versions)
+    versions = state.versions if state is not None else {}
+    found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, epoch.plan.positions, versions)
     try:
         written = write_savepoint(found, runtime.states(), to)
     except WalCorrupt as error:
@@ -43,7 +46,7 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
             f"the state of {epoch} can't be saved whole: newer epochs are published, up to epoch {last.id}, and let go "
             f"of what they no longer need ({error})"
         ) from error
-    _log.info("%s: its state is saved in %s", epoch, to)
+    _log.info("%s: its positions and %s states are saved in %s", epoch, len(versions), to)
     return written
 
 
@@ -51,16 +54,23 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     """Have a pipeline that has no epoch yet begin with the savepoint in the folder `source`. Idempotent.
 
     Raises `IllegalTransition` if it has epochs, or began with another savepoint; `PlanMismatch` if its sources are
-    others; `WalCorrupt` if a file isn't as it was saved.
+    others, or if it doesn't declare a state that would be lost; `WalCorrupt` if a file isn't as it was saved.
     """
     defined = runtime.defined
-    if not defined.state or defined.identity is not Identity.CURSOR:
-        raise InvalidPipeline(f"pipeline {defined.name} declares no state to begin with")
+    if defined.identity is not Identity.CURSOR:
+        raise InvalidPipeline(
+            f"the epochs of pipeline {defined.name} are intervals: none begins where another one ended"
+        )
     found = read_savepoint(source)
     divided = sorted(name for name, source in defined.sources.items() if not source.is_snapshot)
     if sorted(found.positions) != divided:
         raise PlanMismatch(
             f"the savepoint was read from the sources {sorted(found.positions)}, pipeline {defined.name} has {divided}"
+        )
+    if lost := sorted(found.versions.keys() - {*defined.state, *defined.drop_state}):
+        raise PlanMismatch(
+            f"the savepoint has the state {', '.join(lost)}, which pipeline {defined.name} lacks: declare it, or "
+            "give it up with drop_state="
         )
     runtime.ledger.ensure_pipeline(
         defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
@@ -69,7 +79,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
         return found
     bring_in(found, source, runtime.states())
     runtime.ledger.start_from(defined.name, found.to_json(), found.hash)
-    _log.info("pipeline %s begins with the state of %s epoch %s", defined.name, found.pipeline, found.epoch)
+    _log.info("pipeline %s begins where %s epoch %s ended", defined.name, found.pipeline, found.epoch)
     return found
 
 
@@ -90,7 +100,17 @@ def _decided(runtime: Runtime, epoch_id: int | None) -> Epoch:
         if epoch.state not in DECIDED:
             raise IllegalTransition(f"can't save {epoch}: it is {epoch.state}; its state may yet be another one")
         return epoch
-    last = runtime.ledger.last_decided_epoch(runtime.pipeline)
+    last = _last_decided(runtime)
     if last is None:
         raise UnknownEpoch(f"pipeline {runtime.pipeline} has no decided epoch: nothing to save")
+    return last
+
+
+def _last_decided(runtime: Runtime) -> Epoch | None:
+    """The end of the order: without state that is an original, also one whose place another epoch has taken since."""
+    if runtime.ledger.has_keyed_state(runtime.pipeline):
+        return runtime.ledger.last_decided_epoch(runtime.pipeline)
+    last = runtime.ledger.last_original(runtime.pipeline)
+    while last is not None and last.state not in DECIDED:
+        last = runtime.ledger.last_original(runtime.pipeline, below=last.id)
     return last

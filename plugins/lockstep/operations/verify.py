@@ -21,6 +21,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, Presence
 from lockstep.states import DECIDED, FINISHED, EpochState, ParticipantState
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.wording import may_be_incomplete
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest, OutputManifest
 
@@ -230,6 +231,8 @@ def _unrecorded(epoch: Epoch, sink: OpenSink, published: bool) -> tuple[str | No
         return "it is not recorded as sent", True
     if marker.manifest_hash != epoch.manifest_hash:
         return f"manifest {marker.manifest_hash[:12]} is recorded as sent, which isn't the decided one", True
+    if not marker.whole:
+        return may_be_incomplete(epoch.id, sink.name), True
     return None, True
 
 

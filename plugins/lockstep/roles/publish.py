@@ -22,7 +22,7 @@ from lockstep.states import DECIDED, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.lease import hold_publisher_lease
 from lockstep.steps.sweep import sweep_sink
-from lockstep.steps.wording import describe_rows
+from lockstep.steps.wording import describe_rows, may_be_incomplete
 
 _log = logging.getLogger(__name__)
 
@@ -156,8 +156,13 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: ti
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
     publication = sink.publish(runtime.sink_epoch(epoch, token), vote, runtime.sealed_outputs(epoch, sink))
     reach(CrashPoint.PUBLISH_BEFORE_RECORD)
-    reason = _why_repaired(sink, age) if publication is Publication.REPAIRED else ""
-    epoch = runtime.ledger.record_publication(epoch, sink.name, vote.token, publication.value, role, reason)
+    reason, unproven = _why_repaired(sink, age) if publication is Publication.REPAIRED else "", None
+    if publication is Publication.CUT_OFF:
+        reason = unproven = may_be_incomplete(epoch.id, sink.name)
+        _log.warning("%s", reason)
+    epoch = runtime.ledger.record_publication(
+        epoch, sink.name, vote.token, publication.value, role, reason, unproven=unproven
+    )
     reach(CrashPoint.PUBLISH_AFTER_RECORD)
     seconds, rows = time.monotonic() - began, describe_rows(vote.rows)
     _log.info("%s: %s shows it (%s) after %.1f s: %s", epoch, sink.name, publication, seconds, rows)

@@ -20,6 +20,7 @@ class Guarantee(StrEnum):
     """How often a row of a published epoch stands in the sink."""
 
     NONE = "none"
+    AT_MOST_ONCE = "at_most_once"
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE = "exactly_once"
 
@@ -32,6 +33,7 @@ class Publication(StrEnum):
     FOUND = "found"  #: the marker was there already
     REPAIRED = "repaired"  #: the prepared transaction was gone: written again from the WAL
     RESOLVED = "resolved"  #: a person said so
+    CUT_OFF = "cut off"  #: begun by somebody who was cut off, and at most once: what is missing isn't sent any more
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Marker:
     manifest_hash: str
     span: str | None = None  #: see `SinkEpoch.span`; None also for markers of older versions
     replaced: tuple[int, ...] = ()  #: epochs whose rows are gone since, where the target keeps that
+    whole: bool = True  #: False: its sending was cut off, and nobody sends the rest: see `Guarantee.AT_MOST_ONCE`
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
-from lockstep.errors import PublishBlocked, PublishBusy
+from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch, Txn
 
@@ -22,12 +22,19 @@ class Session(Protocol):
     def claimed(self) -> bool: ...
 
 
+class NothingSent(SinkUnavailable):
+    """Not a byte has left this process: at most once the epoch hasn't begun after all, and is sent by whoever comes
+    next."""
+
+
 class CheckpointCommitter(ABC):
     """Remembers which epochs a redo sink has sent (Flink: CheckpointCommitter).
 
     `session` opens the unit of work in which the marker is claimed, the batches are sent and the record is written: a
     transaction of the sink for a committer that lives in the sink (exactly once), nothing for one that doesn't
-    (at least once, and the sink says so).
+    (at least once, and the sink says so). One that records in `session`, before the first row goes out, that the epoch
+    has begun, and leaves it unclaimed wherever it finds that, keeps at most once: what is begun and isn't recorded as
+    sent has a marker that isn't `whole` as soon as somebody has found it.
     """
 
     guarantee: ClassVar[Guarantee]
@@ -62,6 +69,10 @@ class CheckpointCommitter(ABC):
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker, read in a new transaction."""
 
+    def find_begun(self, epoch: int) -> Marker | None:
+        """What was recorded before the epoch's first row went out, as far as anything is."""
+        return None
+
     def find_span(self, span: str) -> Marker | None:
         """The marker of a range, whatever number its epoch has."""
         return None
@@ -90,7 +101,8 @@ class WriteAheadSink(OpenSink):
 
     @abstractmethod
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        """Send one output's rows within `session`; False asks for another try, with everything rolled back."""
+        """Send one output's rows within `session`; False asks for another try, with everything rolled back. Raises
+        `NothingSent` where none of them has left."""
 
     def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
@@ -100,13 +112,15 @@ class WriteAheadSink(OpenSink):
 
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
         self._require_target(vote)
-        if self._proof(epoch):
-            return Publication.FOUND
+        if (proof := self._proof(epoch)) is not None:
+            return _found(proof)
         with self._session(epoch, vote) as session:
             publication = self._send_claimed(epoch, wal, session)
-        if not session.claimed and not self._proof(epoch):
+        if session.claimed:
+            return publication
+        if (proof := self._proof(epoch)) is None:
             raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
-        return publication
+        return _found(proof)
 
     def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
         """The unit of work in which an epoch is sent that was voted for like this."""
@@ -120,13 +134,28 @@ class WriteAheadSink(OpenSink):
         return Publication.SENT
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
-        for batches in wal:
-            if not self.send_values(batches, epoch, epoch.timestamp, session):
-                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole; it will be sent again")
+        for number, batches in enumerate(wal):
+            try:
+                taken = self.send_values(batches, epoch, epoch.timestamp, session)
+            except NothingSent as error:
+                if number:  # of this output, and the ones before it have left
+                    raise SinkUnavailable(str(error)) from error
+                raise
+            if not taken:
+                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole")
         self.committer.commit_checkpoint(epoch, session)
 
     def find_marker(self, epoch: int) -> Marker | None:
         return self.committer.is_checkpoint_committed(epoch)
+
+    def find_any_marker(self, epoch: int) -> Marker | None:
+        return self.find_marker(epoch) or self.committer.find_begun(epoch)
+
+    def has_shown(self, epoch: SinkEpoch) -> bool:
+        return super().has_shown(epoch) or self.committer.find_begun(epoch.id) is not None
+
+    def tells_rest(self, epoch: int) -> bool:
+        return self.committer.find_begun(epoch) is not None
 
     def find_marker_of_span(self, span: str) -> Marker | None:
         return self.committer.find_span(span)
@@ -143,3 +172,7 @@ class WriteAheadSink(OpenSink):
 
     def abort(self, txn: Txn) -> None:
         """Nothing to roll back."""
+
+
+def _found(marker: Marker) -> Publication:
+    return Publication.FOUND if marker.whole else Publication.CUT_OFF

@@ -76,9 +76,11 @@ def require_state_kept(runtime: Runtime, first: Epoch) -> None:
             runtime.states().check(name, version.files)
     except WalCorrupt as gone:
         whose = f"epoch {before.id}" if before else "the savepoint"
+        rewind = f"`lockstep savepoint rewind {first.pipeline} --from … --reason …`"
+        way = f". From a savepoint of that epoch: {rewind}" if before else ""
         raise RestateRefused(
             f"can't restate {first}: it would start from the state of {whose}, which is no longer kept whole ({gone}); "
-            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept"
+            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept{way}"
         ) from gone
 
 
@@ -154,7 +156,9 @@ def sealed_state(
             f"{epoch}: the Spark job wrote the state {sorted(said)}, the task's pipeline declares "
             f"{sorted(runtime.defined.state)}, or declares it otherwise: deploy the same code everywhere"
         )
-    versions = runtime.states().seal(epoch.id, token, written, before.versions)
+    # whoever let go of older state, and stood still, may do so yet: what was put back since is only read
+    restating = epoch.generation is not None
+    versions = runtime.states().seal(epoch.id, token, written, before.versions, copies=restating)
     return SealedState(before.based_on, runtime.defined.keep_state, versions, before.savepoint)
 
 

@@ -1,4 +1,4 @@
-"""What a step moved, in words: for the line that it logs when it is done."""
+"""What a step moved, in words: for the line that it logs when it is done, and for what the ledger keeps of it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ def describe_outputs(manifest: Manifest) -> str:
         f"{name} {_many(output.rows, 'row')} in {_many(len(output.files), 'file')} of {_size(output.bytes)}"
         for name, output in manifest.outputs.items()
     )
+
+
+def may_be_incomplete(epoch: int, sink: str) -> str:
+    """Of an epoch whose sending somebody began, who didn't come to its end."""
+    return f"epoch {epoch} of sink {sink} may be incomplete: it is sent at most once, and its sending was cut off"
 
 
 def _many(count: int, noun: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lockstep.sinks.values import Publication
 from lockstep.testing._crash_sweep import (
     Decision,
     Round,
@@ -34,6 +35,7 @@ ROWS = 8
 class Finding:
     """What one fault did: rows lost or doubled, why nobody could finish, or that all wait for a stopped process.
 
+    `told`: the sink says that the epoch was cut off, so that nobody takes it for whole.
     `missed`: the process ended without coming to the step, so that this fault was not tried.
     """
 
@@ -43,10 +45,11 @@ class Finding:
     stuck: str = ""
     waits: bool = False
     missed: bool = False
+    told: bool = False
 
     def __str__(self) -> str:
         told = {
-            f"{self.lost} rows lost": self.lost,
+            f"{self.lost} rows lost{', and told' if self.told else ''}": self.lost,
             f"{self.doubled} rows doubled": self.doubled,
             self.stuck: self.stuck,
             "everybody waits until the stopped process goes on or dies": self.waits,
@@ -72,7 +75,8 @@ class Trial:
     patience: float
     folder: Path
     findings: list[Finding] = field(default_factory=list)
-    tried: list[tuple[str, Round]] = field(default_factory=list)  #: rounds that somebody could finish
+    #: rounds that somebody could finish, each with whether it was said to be cut off
+    tried: list[tuple[str, Round, bool]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def round(self) -> Round:
@@ -125,23 +129,23 @@ class Trial:
     def count_rows(self, after: str = "") -> None:
         """Find what each fault's epoch lacks now, and what it has too often."""
         shown = counted(self.target.visible())
-        for name, round in self.tried:
+        for name, round, told in self.tried:
             wanted = counted(pa.concat_tables(batches.table for batches in round.wal))
             ids = {row[0] for row in wanted}
             found = Counter({row: n for row, n in shown.items() if row[0] in ids})
             lost, doubled = (wanted - found).total(), (found - wanted).total()
             if lost or doubled:
-                self.findings.append(Finding(f"{name}{after}", lost, doubled))
+                self.findings.append(Finding(f"{name}{after}", lost, doubled, told=told))
 
     def _try(self, name: str, fault: Callable[[Round], Outcome]) -> None:
         round = self.round()
         try:
             outcome = fault(round)
-            _settle(round)
+            told = _settle(round) is Publication.CUT_OFF
         except Exception as error:  # whatever somebody's sink may raise
             self.findings.append(Finding(name, stuck=f"{type(error).__name__}: {error}"))
             return
-        self.tried.append((name, round))
+        self.tried.append((name, round, told))
         match outcome:
             case Outcome.WAITED_FOR:
                 self.findings.append(Finding(name, waits=True))
@@ -151,9 +155,9 @@ class Trial:
                 pass
 
 
-def _settle(round: Round) -> None:
+def _settle(round: Round) -> Publication:
     """What recovery does, and a second publication by somebody who doesn't know of the first."""
     vote = round.decision.vote()
     assert vote is not None
     sweep(round.target, vote)
-    publish(round.target, round.epoch(round.publishing_token + 1), vote, round.wal)
+    return publish(round.target, round.epoch(round.publishing_token + 1), vote, round.wal)

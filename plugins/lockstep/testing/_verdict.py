@@ -19,7 +19,8 @@ TOLD = 20  #: findings, at most
 
 @dataclass(frozen=True)
 class Verdict:
-    """`guarantee`: the strongest that no finding contradicts. `steps`: how many a process was to be killed at, and
+    """`guarantee`: the strongest that no finding contradicts; at most once where some rows were lost, the sink says of
+    each such epoch that it was cut off, and none was doubled. `steps`: how many a process was to be killed at, and
     stopped at; `power_lost`: whether the target's power was cut."""
 
     guarantee: Guarantee
@@ -59,6 +60,13 @@ def judge(target: SinkUnderTest, trace: Trace | None = None, *, patience: float 
 
 
 def _kept(findings: Sequence[Finding]) -> Guarantee:
-    if any(finding.lost or finding.stuck for finding in findings):
+    if any(finding.stuck or (finding.lost and not finding.told) for finding in findings):
         return Guarantee.NONE
-    return Guarantee.AT_LEAST_ONCE if any(finding.doubled for finding in findings) else Guarantee.EXACTLY_ONCE
+    match any(finding.lost for finding in findings), any(finding.doubled for finding in findings):
+        case False, False:
+            return Guarantee.EXACTLY_ONCE
+        case False, True:
+            return Guarantee.AT_LEAST_ONCE
+        case True, False:
+            return Guarantee.AT_MOST_ONCE
+    return Guarantee.NONE

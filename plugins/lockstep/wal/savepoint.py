@@ -1,4 +1,4 @@
-"""A savepoint: the state of one epoch with the positions it was read up to, in a folder of its own.
+"""A savepoint: the positions one epoch was read up to, with its state if it has any, in a folder of its own.
 
 What Flink calls a savepoint in canonical form: a full copy that depends on nothing else. Whoever starts a pipeline from
 it goes on where that epoch ended. `<folder>/_savepoint.json` is written last; without it a folder is none.
@@ -17,10 +17,9 @@ from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
 from lockstep.wal._manifest_values import number, text
 from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.manifest import canonical
-from lockstep.wal.reading import verify_file
 from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
-from lockstep.wal.state_staging import BUCKET, StateStaging
+from lockstep.wal.state_staging import BUCKET, StateStaging, read_checked
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"
@@ -29,7 +28,8 @@ START = 0  #: the number that stands for an epoch before the first; also its tok
 
 @dataclass(frozen=True)
 class Savepoint:
-    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from."""
+    """`positions`: where each source's range ended. `manifest_hash`: of the epoch it was taken from. `versions`: one a
+    state; none of a pipeline that keeps none."""
 
     deployment: str
     pipeline: str
@@ -93,9 +93,14 @@ def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoi
     return written
 
 
+def _moved(file: StateFile) -> StateFile:
+    """As a savepoint names a file."""
+    return replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
+
+
 def _copied(states: StateStaging, name: str, file: StateFile, target: Storage) -> StateFile:
-    moved = replace(file, epoch=START, token=START, path=f"{file.epoch}-{file.token}-{file.path}")
-    content = _content(states.storage, states.path_of(name, file), file)
+    moved = _moved(file)
+    content = read_checked(states.storage, states.path_of(name, file), file)
     path = _path_of(name, moved)
     with naming_errors("write", path):
         target.replace(path, content)
@@ -120,10 +125,29 @@ def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
     """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
     for name, file in files_of(found):
-        content = _content(source, _path_of(name, file), file)
+        content = read_checked(source, _path_of(name, file), file)
         path = states.path_of(name, file)
         with naming_errors("write", path):
             states.storage.replace(path, content)
+
+
+def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
+    """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
+    checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
+    saved, copied = set(files_of(found)), 0
+    wanted = [(name, file) for name, version in versions.items() for file in version.files]
+    if strange := [name for name, file in wanted if (name, _moved(file)) not in saved]:
+        raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(strange)))} as it was sealed")
+    source = storage_at(uri)
+    for name, file in wanted:
+        try:
+            states.check(name, [file])
+        except WalCorrupt:
+            content, path = read_checked(source, _path_of(name, _moved(file)), file), states.path_of(name, file)
+            with naming_errors("write", path):
+                states.storage.replace(path, content)
+            copied += 1
+    return copied
 
 
 def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
@@ -135,14 +159,3 @@ def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
 
 def _path_of(name: str, file: StateFile) -> str:
     return f"{name}/{BUCKET}={file.bucket}/{file.path}"
-
-
-def _content(storage: Storage, path: str, file: StateFile) -> bytes:
-    hashed = verify_file(storage, path, file.bytes, file.sha256)
-    if hashed.content is not None:
-        return hashed.content
-    with naming_errors("read", path), closing(storage.open(path)) as opened:
-        content = opened.read()
-    if hashlib.sha256(content).hexdigest() != file.sha256:
-        raise WalCorrupt(f"{path} changed while it was read")
-    return content

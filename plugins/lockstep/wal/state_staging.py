@@ -2,22 +2,24 @@
 
 `<deployment>/<pipeline>/state/epoch=<id>/<token>/<state>/lockstep_bucket=<n>/part-*.parquet`. An execution writes the
 buckets it touched; its manifest names those, and the files of older epochs that hold the others. A file goes when no
-manifest that is kept names it any more.
+manifest that is kept names it any more. One that is gone, or due to go, is never counted on again: what takes the place
+of other epochs has copies of its own.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
-from lockstep.errors import StageFailed
+from lockstep.errors import StageFailed, WalCorrupt
 from lockstep.wal._discarding import delete_entry, delete_folder, forget_epoch
 from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children, tree
 from lockstep.wal.found_files import SealedFile
@@ -103,9 +105,11 @@ class StateStaging:
         token: int,
         written: Mapping[str, WrittenState],
         before: Mapping[str, StateVersion],
+        *,
+        copies: bool = False,
     ) -> dict[str, StateVersion]:
         """The versions that execution `token` leaves: the buckets that it wrote, made durable, and the files of
-        `before` for the others.
+        `before` for the others, or its own copies of them.
 
         First checks what it read of `before` against its manifest. Raises `WalCorrupt` where that differs,
         `StageFailed` when the new files aren't what the job counted or can't be made durable.
@@ -116,11 +120,13 @@ class StateStaging:
                 self.check(name, [file for file in before[name].files if file.bucket in wrote.read])
         self._require_only(folder, [name for name, wrote in written.items() if wrote.rewritten])
         return {
-            name: self._seal(StateExecution(epoch, token, folder), name, wrote, before.get(name))
+            name: self._seal(StateExecution(epoch, token, folder), name, wrote, before.get(name), copies)
             for name, wrote in written.items()
         }
 
-    def _seal(self, of: StateExecution, name: str, wrote: WrittenState, before: StateVersion | None) -> StateVersion:
+    def _seal(
+        self, of: StateExecution, name: str, wrote: WrittenState, before: StateVersion | None, copies: bool
+    ) -> StateVersion:
         found = self._written_files(f"{of.folder}/{name}", wrote)
         sealed = seal_files(self.storage, {str(bucket): entries for bucket, entries in found.items()}, wrote.expires)
         _require_alike(name, [file for files in sealed.values() for file in files], wrote)
@@ -130,9 +136,22 @@ class StateStaging:
             [] if before is None or (before.buckets, before.expires) != (wrote.buckets, wrote.expires) else before.files
         )
         kept = [file for file in carried if file.bucket not in wrote.rewritten]
+        if copies:
+            kept = self._copied(of, name, kept)
         new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
         files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
         return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files)
+
+    def _copied(self, of: StateExecution, name: str, files: Iterable[StateFile]) -> list[StateFile]:
+        def copied(file: StateFile) -> StateFile:
+            found = replace(file, epoch=of.epoch, token=of.token)  # all of a bucket were one execution's
+            content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, found)
+            with naming_errors("write", path):
+                self.storage.replace(path, content)
+            return found
+
+        with ThreadPoolExecutor(_THREADS, "state") as pool:
+            return list(pool.map(copied, files))
 
     def _written_files(self, folder: str, wrote: WrittenState) -> dict[int, list[Entry]]:
         entries: list[Entry] = []
@@ -212,6 +231,18 @@ class StateStaging:
                     deleted += entry.kind is Kind.FILE and not is_hidden(entry)
             forget_epoch(self.storage, found.folder.rpartition("/")[0], over=True)
         return deleted
+
+
+def read_checked(storage: Storage, path: str, file: StateFile) -> bytes:
+    """All of a state file that is at `path`, as it was sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
+    hashed = verify_file(storage, path, file.bytes, file.sha256)
+    if hashed.content is not None:
+        return hashed.content
+    with naming_errors("read", path), closing(storage.open(path)) as opened:
+        content = opened.read()
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise WalCorrupt(f"{path} changed while it was read")
+    return content
 
 
 def _require_alike(name: str, files: list[SealedFile], wrote: WrittenState) -> None:

@@ -18,6 +18,14 @@ def receiver(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.M
         yield found
 
 
+@pytest.fixture
+def counter(request: pytest.FixtureRequest, memory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver of the kind that is asked for, which has each record as often as it came."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with receiving(request.param, memory, drops_repeats=False) as found:
+        yield found
+
+
 @pytest.fixture(autouse=True)
 def soon_at_a_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stopped in a test stays stopped; nobody waits half a minute for it."""

@@ -65,12 +65,12 @@ class Feed:
         with closing(Ledger(self.ledger_dsn)) as ledger:
             yield Runtime.of(self.pipeline, ledger, Staging(str(self.folder / "staging")), self.connections)
 
-    def decide(self, run: int) -> None:
+    def decide(self, run: int, job: Launch = write_parquet) -> None:
         """Everything up to the decision."""
         key = RunKey("feed", str(run))
         with self.runtime() as runtime:
             begin(runtime, key, interval_of(run) if self.pipeline.identity is Identity.INTERVAL else None)
-            stage(runtime, key, write_parquet)
+            stage(runtime, key, job)
             for sink in self.pipeline.sinks:
                 prepare(runtime, key, sink.name)
             commit(runtime, key)

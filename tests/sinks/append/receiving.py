@@ -49,9 +49,13 @@ class Receiver:
 
 
 @contextmanager
-def receiving(kind: str, folder: Path) -> Iterator[Receiver]:
-    """The receiver of the page, listening on a free port of the loopback. `kind`: "http" or "tcp"."""
+def receiving(kind: str, folder: Path, *, drops_repeats: bool = True) -> Iterator[Receiver]:
+    """The receiver of the page, listening on a free port of the loopback. `kind`: "http" or "tcp". One that doesn't
+    drop repeats has a record as often as it came."""
     [source] = re.findall(r"```python\n(# receiver\.py.*?)```", PAGE.read_text(), re.S)
+    if not drops_repeats:
+        assert "key TEXT PRIMARY KEY" in source
+        source = source.replace("key TEXT PRIMARY KEY", "key TEXT")
     program, database = folder / "receiver.py", folder / f"{kind}.db"
     program.write_text(source)
     command = [sys.executable, str(program), str(database), kind, "0"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import pytest
 
 from lockstep.sinks.values import Guarantee
 from lockstep.testing import Behaviour, behaviours
+from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 from tests.sinks.guarantees import expect_row
 
@@ -16,6 +18,17 @@ BEHAVIOURS = behaviours(AppendUnderTest)
 
 class Unremembered(ReceiverUnderTest):
     guarantee = Guarantee.NONE
+
+
+class AtMostOnce(ReceiverUnderTest):
+    guarantee = Guarantee.AT_MOST_ONCE
+
+
+class StdoutAtMostOnce(StdoutUnderTest):
+    guarantee = Guarantee.AT_MOST_ONCE
+
+
+AT_MOST_ONCE = behaviours(AtMostOnce)
 
 
 def test_the_receiver_has_its_table_before_it_serves(receiver: Receiver) -> None:
@@ -32,6 +45,30 @@ def test_sinks_without_a_guarantee(receiver: Receiver, memory: Path, behaviour: 
     behaviour(Unremembered(receiver, memory, guarantee="none"))
 
 
+@pytest.mark.parametrize("counter", ["tcp", "http"], indirect=True)
+@pytest.mark.parametrize("behaviour", AT_MOST_ONCE, ids=lambda one: one.__name__)
+def test_sinks_that_send_at_most_once(counter: Receiver, memory: Path, behaviour: Behaviour) -> None:
+    behaviour(AtMostOnce(counter, memory, guarantee="at_most_once"))
+
+
+@pytest.mark.parametrize("behaviour", AT_MOST_ONCE, ids=lambda one: one.__name__)
+def test_a_table_remembers_what_has_begun(
+    memory: Path, memory_server: PostgresServer, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = StdoutAtMostOnce(memory, "postgres:records", guarantee="at_most_once")
+    dsn = memory_server.create_database(f"begun_{uuid.uuid4().hex[:12]}")
+    monkeypatch.setattr(target, "connections", lambda: {"records": dsn})
+    with target.redirected():
+        behaviour(target)
+
+
+@pytest.mark.parametrize("behaviour", AT_MOST_ONCE, ids=lambda one: one.__name__)
+def test_stdout_at_most_once(memory: Path, behaviour: Behaviour) -> None:
+    target = StdoutAtMostOnce(memory, guarantee="at_most_once")
+    with target.redirected():
+        behaviour(target)
+
+
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
 def test_stdout(memory: Path, behaviour: Behaviour) -> None:
     target = StdoutUnderTest(memory)
@@ -45,7 +82,19 @@ def test_the_page_of_guarantees_tells_the_truth(receiver: Receiver, memory: Path
     expect_row(f"{name}, none", Unremembered(receiver, memory, guarantee="none"))
 
 
+@pytest.mark.parametrize("counter", ["tcp", "http"], indirect=True)
+def test_the_page_of_guarantees_tells_the_truth_of_those_at_most_once(counter: Receiver, memory: Path) -> None:
+    target = AtMostOnce(counter, memory, guarantee="at_most_once")
+    expect_row(f"{counter.kind.capitalize()}Sink, at most once", target)
+
+
 def test_the_page_of_guarantees_tells_the_truth_of_stdout(memory: Path) -> None:
     target = StdoutUnderTest(memory)
     with target.redirected():
         expect_row("StdoutSink", target)
+
+
+def test_the_page_of_guarantees_tells_the_truth_of_stdout_at_most_once(memory: Path) -> None:
+    target = StdoutAtMostOnce(memory, guarantee="at_most_once")
+    with target.redirected():
+        expect_row("StdoutSink, at most once", target)

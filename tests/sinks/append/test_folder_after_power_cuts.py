@@ -13,6 +13,7 @@ import pytest
 from lockstep.errors import LockstepError
 from lockstep.sinks import durable_file
 from lockstep.sinks.committers import OutsideCommitter, open_committer
+from lockstep.sinks.committers.begun import BegunCommitter
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._under_test import epoch
 from tests.crash_states import CrashState, broken_states, recorded
@@ -64,6 +65,39 @@ def test_after_a_power_cut_a_record_is_missing_or_whole(memory: Path) -> None:
     assert number > 30
 
 
+def begins_again(disk: Path) -> tuple[int, list[str]]:
+    """Once a row may have gone out, no state may let anybody send another one."""
+    disk.mkdir()
+
+    def beforehand() -> BegunCommitter:
+        return BegunCommitter(committer(disk))
+
+    beforehand().create_resource()
+    with recorded(disk) as recording:
+        with beforehand().session(epoch()) as session:
+            assert session.claimed
+            recording.mark("sending")
+            beforehand().commit_checkpoint(epoch(), session)
+        recording.mark("recorded")
+
+    def check(state: CrashState) -> None:
+        with beforehand().session(epoch(token=11)) as session:
+            assert not (session.claimed and "sending" in state.marks), "it is sent twice"
+            if session.claimed:
+                beforehand().commit_checkpoint(epoch(token=11), session)
+        marker = beforehand().is_checkpoint_committed(1)
+        assert marker is not None, "nobody says what became of it"
+        assert marker.whole or "recorded" not in state.marks, "what was sent whole is said to be cut off"
+
+    return broken_states(recording, disk, check, BROKEN)
+
+
+def test_after_a_power_cut_nothing_begins_again(memory: Path) -> None:
+    number, found = begins_again(memory / "disk")
+    assert found == []
+    assert number > 10
+
+
 class Forgetful:
     """`os`, as a module sees it that forgets to fsync either folders or files."""
 
@@ -83,5 +117,6 @@ def test_a_forgotten_fsync_is_noticed(
     memory: Path, monkeypatch: pytest.MonkeyPatch, forgotten: Callable[[int], bool]
 ) -> None:
     monkeypatch.setattr(durable_file, "os", Forgetful(forgotten))
-    _, found = broken(memory / "disk")
-    assert found
+    for broken_by in (broken, begins_again):
+        _, found = broken_by(memory / broken_by.__name__)
+        assert found, broken_by.__name__

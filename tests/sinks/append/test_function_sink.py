@@ -42,7 +42,8 @@ class FunctionUnderTest(SinkUnderTest):
         if self.guarantee is Guarantee.NONE:
             return FunctionSink("own", output=OUTPUT, function=sending.send)
         folder = str(self.folder / committer)
-        return FunctionSink("own", output=OUTPUT, function=sending.send, guarantee="at_least_once", committer=folder)
+        kept = self.guarantee.value
+        return FunctionSink("own", output=OUTPUT, function=sending.send, guarantee=kept, committer=folder)
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         with self.sink_with("elsewhere").opened(self.context()) as sink:
@@ -67,6 +68,10 @@ class Unremembered(FunctionUnderTest):
     guarantee = Guarantee.NONE
 
 
+class AtMostOnce(FunctionUnderTest):
+    guarantee = Guarantee.AT_MOST_ONCE
+
+
 @pytest.fixture(autouse=True)
 def sent(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = memory / "sent"
@@ -80,6 +85,11 @@ def test_a_function_that_is_remembered(behaviour: Behaviour, memory: Path) -> No
     behaviour(FunctionUnderTest(memory))
 
 
+@pytest.mark.parametrize("behaviour", behaviours(AtMostOnce), ids=lambda one: one.__name__)
+def test_a_function_that_is_called_at_most_once(behaviour: Behaviour, memory: Path) -> None:
+    behaviour(AtMostOnce(memory))
+
+
 @pytest.mark.parametrize("behaviour", behaviours(Unremembered), ids=lambda one: one.__name__)
 def test_a_function_without_a_guarantee(behaviour: Behaviour, memory: Path) -> None:
     behaviour(Unremembered(memory))
@@ -88,6 +98,10 @@ def test_a_function_without_a_guarantee(behaviour: Behaviour, memory: Path) -> N
 def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
     expect_row("FunctionSink", FunctionUnderTest(memory))
     expect_row("FunctionSink, none", Unremembered(memory))
+
+
+def test_the_page_of_guarantees_tells_the_truth_of_one_at_most_once(memory: Path) -> None:
+    expect_row("FunctionSink, at most once", AtMostOnce(memory))
 
 
 # --- its name --------------------------------------------------------------------------------------------------------

@@ -20,11 +20,12 @@ _log = logging.getLogger("httpx")
 
 
 class Unanswered(Exception):
-    """`sent`: the request came to the receiver whole, and what became of it isn't known."""
+    """`connected`: something of the request may have come to the receiver. `sent`: all of it has, and what became of it
+    isn't known."""
 
-    def __init__(self, why: str, *, sent: bool) -> None:
+    def __init__(self, why: str, *, connected: bool, sent: bool) -> None:
         super().__init__(why)
-        self.sent = sent
+        self.connected, self.sent = connected, sent
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,12 @@ class HttpReceiver:
             with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
                 told = self._beginning_of(answer)
                 return Answer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), told)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.WriteError, httpx.WriteTimeout) as error:
-            raise Unanswered(self._why(error), sent=False) from None  # the original may quote the URL
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise Unanswered(self._why(error), connected=False, sent=False) from None  # the original may quote the URL
+        except (httpx.WriteError, httpx.WriteTimeout) as error:
+            raise Unanswered(self._why(error), connected=True, sent=False) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise Unanswered(self._why(error), sent=True) from None
+            raise Unanswered(self._why(error), connected=True, sent=True) from None
 
     def _beginning_of(self, answer: httpx.Response) -> str:
         """Read to the end, so that the connection can be used again, but not for ever."""

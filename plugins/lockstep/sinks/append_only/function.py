@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 
 from lockstep.disclosure import cause, describe_error
-from lockstep.epoch import require_name
+from lockstep.epoch import Vote, require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
 from lockstep.functions import import_function, reference_to
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
-from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate
+from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate, what_follows
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.write_ahead import NothingSent, Session
 
-#: gets rows that were decided; what it raises has the whole epoch sent again
+#: gets rows that were decided; what it raises has the whole epoch sent again, unless at most once
 Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]
 
 
@@ -29,8 +31,9 @@ class FunctionSink(Sink):
     `function`: itself, or "module:function"; any process has to be able to import it, so it stands at the top of a
     module. It is called after the decision, once for each batch, in the order of the WAL; an epoch without rows doesn't
     call it. Rows that stay away are not noticed unless it raises: then the whole epoch is sent again. `guarantee`:
-    "none", or "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), which remembers the epochs
-    that were sent: the rows must be durable when the function returns. `on_restate`: "send" has the function called for
+    "none", or with a `committer` ("postgres:<connection id>" or a folder), which remembers the epochs that were sent,
+    "at_least_once": the rows must be durable when the function returns; or "at_most_once": no batch is given twice, and
+    what comes after a crash or an error not at all. `on_restate`: "send" has the function called for
     an epoch that takes the place of another one, too, `epoch.replaced` naming that one; "refuse" has it refused. Raises
     `InvalidPipeline`.
     """
@@ -81,18 +84,26 @@ class OpenFunctionSink(OpenAppendOnlySink):
             raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
         return rows
 
+    def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
+        self._import_function()  # before the epoch counts as begun
+        return super()._session(epoch, vote)
+
     def send(self, batches: Batches, epoch: SinkEpoch) -> None:
         function, sent = self._import_function(), 0
         for batch in batches:
             try:
                 if batch.num_rows:
                     function(batch, epoch)
+            except NothingSent as error:
+                if sent:  # of this batch, and the ones before it have left
+                    raise SinkUnavailable(str(error)) from error
+                raise
             except LockstepError:
                 raise
             except Exception as error:  # it is the user's
                 raise SinkUnavailable(
                     f"sink {self.name}: {self.sink.function} failed with the rows from {sent} on: "
-                    f"{describe_error(error)}; the epoch will be sent again"
+                    f"{describe_error(error)}; {what_follows(self.guarantee)}"
                 ) from cause(error, quotes=True)
             sent += batch.num_rows
 

@@ -16,8 +16,9 @@ from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only._http_receiver import Answer, HttpReceiver, Unanswered
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Chunk, Origin, Records
-from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink
+from lockstep.sinks.append_only.sink import MAX_RECORD_BYTES, AppendOnlySink, what_follows
 from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.sinks.write_ahead import NothingSent
 
 #: 4xx that a later try may not get. 409: the request with this key that a killed publisher sent is still being handled
 _PASSING = frozenset({408, 409, 425, 429})
@@ -42,7 +43,8 @@ class HttpSink(AppendOnlySink):
     the header `Idempotency-Key: <key of its first record>-<ordinal of its last>`, and each record its own key. 2xx
     means taken. 408, 409, 425, 429 and most 5xx are tried again, `tries` times within one publication, as the
     receiver's Retry-After or growing pauses say. Any other answer blocks the publication: the decision has been taken,
-    so somebody has to look. `timeout`: seconds for each step of a request. Other arguments: see `AppendOnlySink`.
+    so somebody has to look. At most once none is tried again that may have come. `timeout`: seconds for each step of a
+    request. Other arguments: see `AppendOnlySink`.
     """
 
     connection: str
@@ -85,6 +87,18 @@ class HttpSink(AppendOnlySink):
         post: _Post = partial(_post_patiently, receiver, target, self.tries)
         if self.guarantee is Guarantee.NONE:
             post = partial(_post_blindly, receiver, target)
+        if self.guarantee is not Guarantee.AT_MOST_ONCE:
+            self._post_all(post, records)
+            return
+        reached = threading.Event()
+        try:
+            self._post_all(partial(_post_at_most_once, receiver, target, self.tries, reached), records)
+        except SinkUnavailable as error:
+            if reached.is_set():
+                raise
+            raise NothingSent(str(error)) from None
+
+    def _post_all(self, post: _Post, records: Records) -> None:
         requests = records.chunks(self.records_per_request, self.bytes_per_request)
         if self.requests_at_once > 1:
             _post_at_once(post, requests, self.requests_at_once, f"lockstep-{self.name}")
@@ -112,18 +126,45 @@ def _post_at_once(post: _Post, requests: Iterator[Chunk], at_once: int, thread_n
 
 
 def _post_patiently(receiver: HttpReceiver, target: str, tries: int, chunk: Chunk, given_up: threading.Event) -> None:
-    retrying = tenacity.Retrying(
+    try:
+        _retrying(tries, given_up)(_post_once, receiver, target, chunk)
+    except _TryAgain as error:
+        asks = f", asks to wait {error.after:.0f} s" if error.after else ""
+        raise SinkUnavailable(f"{target} {error}{asks}: the epoch will be sent again") from None
+
+
+def _post_at_most_once(
+    receiver: HttpReceiver, target: str, tries: int, reached: threading.Event, chunk: Chunk, given_up: threading.Event
+) -> None:
+    """Tried again as long as no connection comes about. `reached` is set once a request may have come, whatever one."""
+    try:
+        _retrying(tries, given_up)(_post_and_mind, receiver, target, reached, chunk)
+    except _TryAgain as error:
+        raise SinkUnavailable(f"{target} {error}") from None
+
+
+def _post_and_mind(receiver: HttpReceiver, target: str, reached: threading.Event, chunk: Chunk) -> None:
+    records, rest = f"the records from {chunk.key} on", what_follows(Guarantee.AT_MOST_ONCE)
+    try:
+        answer = receiver.post(chunk.body, _key(chunk))
+    except Unanswered as error:
+        if not error.connected:
+            raise _TryAgain(f"can't be reached: {error}") from None
+        reached.set()
+        raise SinkUnavailable(f"{target} didn't answer to {records}: {error}; {rest}") from None
+    reached.set()
+    if not answer.taken:
+        raise SinkUnavailable(f"{target} answered {answer.status} to {records}: {answer.told!r}; {rest}")
+
+
+def _retrying(tries: int, given_up: threading.Event) -> tenacity.Retrying:
+    return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_may_pass),
         stop=tenacity.stop_after_attempt(tries) | tenacity.stop_when_event_set(given_up),
         sleep=tenacity.sleep_using_event(given_up),
         wait=_pause,
         reraise=True,
     )
-    try:
-        retrying(_post_once, receiver, target, chunk)
-    except _TryAgain as error:
-        asks = f", asks to wait {error.after:.0f} s" if error.after else ""
-        raise SinkUnavailable(f"{target} {error}{asks}: the epoch will be sent again") from None
 
 
 def _post_once(receiver: HttpReceiver, target: str, chunk: Chunk) -> None:

@@ -17,7 +17,8 @@ from lockstep.functions import import_function
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns
 from lockstep.sinks.append_only.sink import AppendOnlySink, OnRestate, Validator
 from lockstep.sinks.base import Sink
-from lockstep.sinks.committers import OutsideCommitter, open_committer
+from lockstep.sinks.committers import open_committer
+from lockstep.sinks.committers.begun import BegunCommitter
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
@@ -30,11 +31,11 @@ Deliver: TypeAlias = Callable[[Records, Origin], None]
 class OpenAppendOnlySink(WriteAheadSink):
     """Connected to `committer`: a folder, "postgres:<connection id>", or None, which remembers nothing."""
 
-    committer: OutsideCommitter
-
     def __init__(self, sink: Sink, context: SinkContext, committer: str | None) -> None:
         super().__init__(sink)
-        self.committer = open_committer(sink.name, committer, context)
+        elsewhere = open_committer(sink.name, committer, context)
+        beforehand = self.guarantee is Guarantee.AT_MOST_ONCE
+        self.committer = BegunCommitter(elsewhere) if beforehand else elsewhere
 
     @abstractmethod
     def check(self, batches: Batches, epoch: SinkEpoch) -> int:

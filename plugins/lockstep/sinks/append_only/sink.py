@@ -1,7 +1,8 @@
 """What is said of targets that take records and forget: no transactions, nothing to look up, nothing to take back.
 
 At least once: a crash between a delivery and its record sends the epoch again. Every record carries a key that is the
-same each time, so a receiver that drops keys it has seen has every row once.
+same each time, so a receiver that drops keys it has seen has every row once. At most once: the record goes first, and
+what a crash cuts off is never sent, and told.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ class AppendOnlySink(Sink):
     `committer`: what remembers the epochs that were sent: a folder, or "postgres:<connection id>" for table
     `lockstep_sent` of that database. `max_record_bytes`: a longer record is refused before the decision; afterwards it
     would block the pipeline. `validator`: "module:function", a `Validator` that is asked about each record before the
-    decision. `guarantee`: "none" does without a committer and without the target's answers. `on_restate`: "send" sends
-    an epoch that takes the place of another one after that one, whose number each of its records names; "refuse" has
-    it refused.
+    decision. `guarantee`: "at_most_once" has the committer remember an epoch before its first record goes out, and
+    sends none again; "none" does without a committer and without the target's answers. `on_restate`: "send" sends an
+    epoch that takes the place of another one after that one, whose number each of its records names; "refuse" has it
+    refused.
     """
 
     name: str = field(kw_only=False)
@@ -76,17 +78,24 @@ def require_on_restate(name: str, given: str) -> OnRestate:
 
 def require_guarantee(name: str, given: str, committer: str | None) -> Guarantee:
     """Raises `InvalidPipeline` for what a target without transactions can't keep."""
-    if given not in (Guarantee.AT_LEAST_ONCE, Guarantee.NONE):
+    if given not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE, Guarantee.NONE):
         raise InvalidPipeline(
             f"sink {name}: guarantee is {given!r}, this target has no transactions: 'at_least_once' (the records' keys "
-            "let the receiver drop repeats) or 'none'"
+            "let the receiver drop repeats), 'at_most_once' (what a crash cuts off is never sent) or 'none'"
         )
     guarantee = Guarantee(given)
     if guarantee is Guarantee.NONE and committer is not None:
         raise InvalidPipeline(f"sink {name}: guarantee 'none' remembers nothing, so it takes no committer")
-    if guarantee is Guarantee.AT_LEAST_ONCE and committer is None:
+    if guarantee is not Guarantee.NONE and committer is None:
         raise InvalidPipeline(
             f"sink {name}: committer is missing: give a folder, or 'postgres:<connection id>', that remembers which "
             "epochs were sent"
         )
     return guarantee
+
+
+def what_follows(guarantee: str) -> str:
+    """Of an epoch that was sent in part, for messages."""
+    if guarantee == Guarantee.AT_MOST_ONCE:
+        return "what has not come is not sent again, since the sink sends at most once"
+    return "the epoch will be sent again"

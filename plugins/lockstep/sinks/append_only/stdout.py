@@ -17,10 +17,11 @@ _RECORDS, _BYTES = 1000, 1 << 16  # a write
 
 @dataclass(frozen=True, kw_only=True)
 class StdoutSink(AppendOnlySink):
-    """Rows as JSON lines on this process's standard output. At least once, as far as what reads it keeps the lines.
+    """Rows as JSON lines on this process's standard output. At least once or at most once, as far as what reads it
+    keeps the lines.
 
     A delivery starts with an empty line, so that a line which a killed process left unfinished doesn't swallow the
-    first record. A line that doesn't parse is such a rest: its record comes again.
+    first record. A line that doesn't parse is such a rest: at least once its record comes again.
     """
 
     def writes_to(self) -> frozenset[str]:

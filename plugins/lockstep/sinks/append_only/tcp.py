@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
-from lockstep.sinks.append_only.sink import AppendOnlySink
+from lockstep.sinks.append_only.sink import AppendOnlySink, what_follows
 from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.sinks.write_ahead import NothingSent
 
 _RECORDS, _BYTES = 1000, 1 << 18  # a write
 _ANSWER = 200  # bytes
@@ -25,8 +26,8 @@ class TcpSink(AppendOnlySink):
     """Rows as JSON lines to `connection`, which leads to tcp://host:port.
 
     The last line of an epoch is `{"lockstep": {…, "end": <number of records>}}`. The receiver answers it with the line
-    `ok` once it has kept the records; without an answer within `timeout` seconds the epoch is sent again, another
-    answer blocks the publication. Other arguments: see `AppendOnlySink`.
+    `ok` once it has kept the records; without an answer within `timeout` seconds the epoch is sent again (at least
+    once), another answer blocks the publication. Other arguments: see `AppendOnlySink`.
     """
 
     connection: str
@@ -51,13 +52,17 @@ class TcpSink(AppendOnlySink):
     def _deliver(self, address: tuple[str, int], records: Records, origin: Origin) -> None:
         receiver = f"sink {self.name}: the receiver behind connection {self.connection}"
         try:
-            with closing(socket.create_connection(address, self.timeout)) as connection:
+            connected = socket.create_connection(address, self.timeout)
+        except OSError as error:
+            raise NothingSent(f"{receiver}: {reason_of(error)}") from error
+        try:
+            with closing(connected) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
                 _send_lines(connection, records, origin)
                 if self.guarantee is not Guarantee.NONE:
-                    _require_ok(connection, receiver)
+                    _require_ok(connection, receiver, what_follows(self.guarantee))
         except OSError as error:
-            raise SinkUnavailable(f"{receiver}: {reason_of(error)}") from error
+            raise SinkUnavailable(f"{receiver}: {reason_of(error)}; {what_follows(self.guarantee)}") from error
 
 
 def _send_lines(connection: socket.socket, records: Records, origin: Origin) -> None:
@@ -68,11 +73,11 @@ def _send_lines(connection: socket.socket, records: Records, origin: Origin) -> 
     connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
 
 
-def _require_ok(connection: socket.socket, receiver: str) -> None:
+def _require_ok(connection: socket.socket, receiver: str, otherwise: str) -> None:
     with connection.makefile("rb") as answers:
         answer = answers.readline(_ANSWER)
     if not answer.endswith(b"\n"):
-        raise SinkUnavailable(f"{receiver} closed before it said ok: the epoch will be sent again")
+        raise SinkUnavailable(f"{receiver} closed before it said ok: {otherwise}")
     if answer.strip() != b"ok":
         raise PublishBlocked(f"{receiver} answered {answer.strip()!r}, not ok: nothing is taken for sent")
 

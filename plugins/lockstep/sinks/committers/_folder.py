@@ -7,10 +7,12 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
+from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
 from lockstep.home import absolute
 from lockstep.sinks.committers import _lone_sender as lone_sender
@@ -19,13 +21,14 @@ from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, syn
 from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 
-_RECORD = re.compile(r"epoch=([0-9]+)\.json")
+_RECORD, _BEGUN = re.compile(r"epoch=([0-9]+)\.json"), re.compile(r"begun=([0-9]+)\.json")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class FileCommitter(OutsideCommitter):
     """A small file for each epoch that was sent: `<path>/<job>/<operator>/epoch=<id>.json`, created whole and once,
-    and before it the same as `span=<…>.json` for its interval.
+    and before it the same as `span=<…>.json` for its interval. Where the record goes before the rows `begun=<id>.json`
+    is the first of them, and stays.
 
     `path`: a folder on a local or shared file system with hard links, the same for whoever may publish.
     """
@@ -63,7 +66,7 @@ class FileCommitter(OutsideCommitter):
         """Raises `OutcomeUnknown` for a damaged record."""
         return self._read(self._file(epoch), epoch)
 
-    def _read(self, path: Path, epoch: int) -> Marker | None:
+    def _read(self, path: Path, epoch: int, otherwise: str = "to have the epoch sent again") -> Marker | None:
         with self._naming():
             try:
                 found = from_checked(path.read_bytes())
@@ -72,39 +75,79 @@ class FileCommitter(OutsideCommitter):
             except Damaged as error:
                 raise OutcomeUnknown(
                     f"committer of {self.operator_id}: {path} is damaged ({error}): restore it from a "
-                    "copy, or remove it to have the epoch sent again"
+                    f"copy, or remove it {otherwise}"
                 ) from error
-        return Marker(int(found.get("epoch", epoch)), int(found["token"]), str(found["manifest"]), found.get("span"))
+        return Marker(
+            int(found.get("epoch", epoch)),
+            int(found["token"]),
+            str(found["manifest"]),
+            found.get("span"),
+            whole=bool(found.get("whole", True)),
+        )
 
     def find_span(self, span: str) -> Marker | None:
         return self._read(self._span(span), 0)
 
     def newest(self) -> list[Marker]:
-        last = max(self._epochs(), default=None)
+        last = max(self._epochs(_RECORD), default=None)
         found = self.is_checkpoint_committed(last) if last is not None else None
         return [found] if found else []
 
     def all(self) -> Iterator[Marker]:
-        yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs())))
+        yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs(_RECORD))))
 
-    def _epochs(self) -> list[int]:
+    def _epochs(self, kind: re.Pattern[str]) -> list[int]:
         with self._naming(), suppress(FileNotFoundError):
-            return [int(found[1]) for path in self._folder.iterdir() if (found := _RECORD.fullmatch(path.name))]
+            return [int(found[1]) for path in self._folder.iterdir() if (found := kind.fullmatch(path.name))]
         return []
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash}
-        paths = [self._file(epoch.id)]
-        if epoch.span is not None:
-            told["span"] = epoch.span
-            paths.insert(0, self._span(epoch.span))
-        for path in paths:
-            with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
-                create_whole(path, to_checked(told), self._drafts)
+        self._create_span(epoch)
+        self._create(self._file(epoch.id), epoch)
         self._require_same(epoch)
 
+    def _create_span(self, epoch: SinkEpoch) -> None:
+        if epoch.span is not None:
+            self._create(self._span(epoch.span), epoch)
+
+    def _create(self, path: Path, epoch: SinkEpoch, more: Mapping[str, Json] = MappingProxyType({})) -> bool:
+        """Whether it wasn't there."""
+        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash, **more}
+        if epoch.span is not None:
+            told["span"] = epoch.span
+        with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
+            return create_whole(path, to_checked(told), self._drafts)
+        return False
+
+    # --- the record before the rows ---
+
+    def begin(self, epoch: SinkEpoch) -> bool:
+        """One process alone creates the file. Then it looks for the record: one that was taken back too late left the
+        name free, and the record that had come before."""
+        self._create_span(epoch)
+        return self._create(self._begun(epoch.id), epoch) and self.is_checkpoint_committed(epoch.id) is None
+
+    def end(self, epoch: SinkEpoch, *, whole: bool) -> None:
+        self._create(self._file(epoch.id), epoch, {"whole": whole})
+        self._require_same(epoch)
+
+    def take_back(self, epoch: SinkEpoch) -> None:
+        with self._naming():
+            self._begun(epoch.id).unlink(missing_ok=True)
+            sync_folder(self._folder)
+
+    def find_begun(self, epoch: int) -> Marker | None:
+        """Raises `OutcomeUnknown` for a damaged record."""
+        return self._read(self._begun(epoch), epoch, "if nothing of the epoch has come, to have it sent")
+
+    def list_begun(self, *, newest: bool = False) -> list[Marker]:
+        epochs = sorted(self._epochs(_BEGUN))[-1 if newest else 0 :]
+        return [found for epoch in epochs if (found := self.find_begun(epoch)) is not None]
+
+    # --- one sender at a time ---
+
     @contextmanager
-    def _alone(self, epoch: SinkEpoch) -> Iterator[bool]:
+    def alone(self, epoch: SinkEpoch) -> Iterator[bool]:
         """A dead process's lock is gone; one that gives no sign doesn't count."""
         path = self._drafts / f"{self._file(epoch.id).name}~sending"
         with self._naming():
@@ -156,6 +199,9 @@ class FileCommitter(OutsideCommitter):
 
     def _file(self, epoch: int) -> Path:
         return self._folder / f"epoch={epoch}.json"
+
+    def _begun(self, epoch: int) -> Path:
+        return self._folder / f"begun={epoch}.json"
 
     def _span(self, span: str) -> Path:
         return self._folder / f"span={span.replace(':', '').replace('/', '_')}.json"

@@ -19,13 +19,18 @@ POSTGRES = "postgres:"  #: stands before the connection's id in a sink's setting
 
 
 class PostgresCommitter(OutsideCommitter):
-    """A row of `lockstep_sent` for each epoch that was sent, in any PostgreSQL database: the ledger's, for instance."""
+    """A row of `lockstep_sent` for each epoch that was sent, in any PostgreSQL database: the ledger's, for instance.
+
+    Where the record goes before the rows `lockstep_begun` has one for each epoch that begins, until it is recorded as
+    sent. One that has a row in both was cut off.
+    """
 
     def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
         self._connection, self._lock_timeout = connection, lock_timeout
         self._opened: Database | None = None
         self._table = sql.Identifier("public", "lockstep_sent")
         self._ranges = sql.Identifier("public", "lockstep_sent_range")
+        self._begun = sql.Identifier("public", "lockstep_begun")
 
     def setting(self) -> str:
         return POSTGRES + self._connection
@@ -66,12 +71,15 @@ class PostgresCommitter(OutsideCommitter):
                     " ON CONFLICT DO NOTHING"
                 ).format(self._table)
             )
-            cursor.execute("SELECT relpersistence FROM pg_class WHERE oid = 'public.lockstep_sent'::regclass")
-            if cursor.fetchone() != ("p",):
-                raise PreflightRefused(
-                    f"sink {self.operator_id}: table lockstep_sent behind connection {self._connection} isn't "
-                    "permanent, a crash empties it: ALTER TABLE lockstep_sent SET LOGGED"
-                )
+            self._require_permanent(cursor, "lockstep_sent")
+
+    def _require_permanent(self, cursor: Cursor, table: str) -> None:
+        cursor.execute("SELECT relpersistence FROM pg_class WHERE oid = %s::regclass", (f"public.{table}",))
+        if cursor.fetchone() != ("p",):
+            raise PreflightRefused(
+                f"sink {self.operator_id}: table {table} behind connection {self._connection} isn't permanent, a crash "
+                f"empties it: ALTER TABLE {table} SET LOGGED"
+            )
 
     def resource_id(self) -> str:
         """Raises `TargetChanged`."""
@@ -85,55 +93,144 @@ class PostgresCommitter(OutsideCommitter):
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         found = self._found("looking for the record", self.job_id, self.operator_id, epoch)
-        return Marker(epoch, *found) if found else None
+        return Marker(epoch, *found[:2], whole=found[2]) if found else None
 
     def find_span(self, span: str) -> Marker | None:
-        return next(iter(self._joined("looking for the record of a range", "r.span = %s", span)), None)
+        return next(iter(self._joined(self._table, "looking for the record of a range", "r.span = %s", span)), None)
 
     def newest(self) -> list[Marker]:
-        return self._joined("looking for the newest record", "true ORDER BY s.epoch DESC LIMIT 1")
+        return self._joined(self._table, "looking for the newest record", "true ORDER BY s.epoch DESC LIMIT 1")
 
     def all(self) -> list[Marker]:
-        return self._joined("listing the records", "true ORDER BY s.epoch")
+        return self._joined(self._table, "listing the records", "true ORDER BY s.epoch")
 
-    def _joined(self, doing: str, which: str, *values: str) -> list[Marker]:
+    def _joined(self, table: sql.Identifier, doing: str, which: str, *values: str | int) -> list[Marker]:
         with self._database.transaction(doing) as cursor:
-            if not self._has_ranges(cursor):
+            if not self._has(cursor, table, self._ranges):
                 return []
+            told = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
                 sql.SQL(
-                    "SELECT s.epoch, s.token, s.manifest, r.span FROM {} s LEFT JOIN {} r USING (job, operator, epoch)"
-                    " WHERE s.job = %s AND s.operator = %s AND {}"
-                ).format(self._table, self._ranges, sql.SQL(which)),
+                    "SELECT s.epoch, s.token, s.manifest, r.span, {} FROM {} s LEFT JOIN {} r"
+                    " USING (job, operator, epoch) WHERE s.job = %s AND s.operator = %s AND {}"
+                ).format(told, table, self._ranges, sql.SQL(which)),
                 (self.job_id, self.operator_id, *values),
             )
-            return [Marker(*row) for row in cursor.fetchall()]
+            return [
+                Marker(number, token, manifest, span, whole=whole)
+                for number, token, manifest, span, whole in cursor.fetchall()
+            ]
 
-    def _has_ranges(self, cursor: Cursor) -> bool:
-        """Not where no preflight has been since an older version made the table."""
-        cursor.execute("SELECT to_regclass('public.lockstep_sent_range')")
-        return cursor.fetchone() != (None,)
+    def _whole(self, cursor: Cursor) -> sql.Composable:
+        """Whether all of a record `s` was sent."""
+        if not self._has(cursor, self._begun):
+            return sql.SQL("true")
+        return sql.SQL(
+            "NOT EXISTS (SELECT FROM {} b WHERE (b.job, b.operator, b.epoch) = (s.job, s.operator, s.epoch))"
+        ).format(self._begun)
+
+    def _has(self, cursor: Cursor, *tables: sql.Identifier) -> bool:
+        """Not where no preflight has been since an older version made the others."""
+        cursor.execute(
+            "SELECT count(to_regclass(name)) FROM unnest(%s) t (name)", ([t.as_string(cursor) for t in tables],)
+        )
+        return cursor.fetchone() == (len(tables),)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         with self._database.transaction(f"recording epoch {epoch.id} as sent") as cursor:
-            cursor.execute(
-                sql.SQL(
-                    "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES (%s, %s, %s, %s, %s)"
-                    " ON CONFLICT DO NOTHING"
-                ).format(self._table),
-                (self.job_id, self.operator_id, epoch.id, epoch.token, epoch.manifest_hash),
-            )
-            if epoch.span is not None and self._has_ranges(cursor):
-                cursor.execute(
-                    sql.SQL(
-                        "INSERT INTO {} (job, operator, span, epoch) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
-                    ).format(self._ranges),
-                    (self.job_id, self.operator_id, epoch.span, epoch.id),
-                )
+            self._insert(cursor, self._table, epoch)
+            self._insert_range(cursor, epoch)
         self._require_same(epoch)
 
+    def _insert(self, cursor: Cursor, table: sql.Identifier, epoch: SinkEpoch) -> bool:
+        """Whether it wasn't there."""
+        cursor.execute(
+            sql.SQL(
+                "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES (%s, %s, %s, %s, %s)"
+                " ON CONFLICT DO NOTHING"
+            ).format(table),
+            (self.job_id, self.operator_id, epoch.id, epoch.token, epoch.manifest_hash),
+        )
+        return bool(cursor.rowcount)
+
+    def _insert_range(self, cursor: Cursor, epoch: SinkEpoch) -> None:
+        if epoch.span is not None and self._has(cursor, self._ranges):
+            cursor.execute(
+                sql.SQL(
+                    "INSERT INTO {} (job, operator, span, epoch) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+                ).format(self._ranges),
+                (self.job_id, self.operator_id, epoch.span, epoch.id),
+            )
+
+    # --- the record before the rows ---
+
+    def create_begun(self) -> None:
+        """Raises `PreflightRefused`, `SinkUnavailable`."""
+        with self._database.transaction("creating lockstep_begun", rejected=PreflightRefused) as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('lockstep set-up', 0))")
+            cursor.execute(
+                sql.SQL(
+                    "CREATE TABLE IF NOT EXISTS {} (job text, operator text, epoch bigint, token bigint NOT NULL,"
+                    " manifest text NOT NULL, begun_at timestamptz NOT NULL DEFAULT now(),"
+                    " PRIMARY KEY (job, operator, epoch))"
+                ).format(self._begun)
+            )
+            self._require_permanent(cursor, "lockstep_begun")
+
+    def begin(self, epoch: SinkEpoch) -> bool:
+        """One alone inserts the row. Then it looks for the record: who has sent all takes the row away."""
+        with self._database.transaction(f"recording that epoch {epoch.id} begins") as cursor:
+            if not self._insert(cursor, self._begun, epoch):
+                return False
+            if self._find(cursor, self._table, epoch.id):
+                self._delete_begun(cursor, epoch.id)
+                return False
+            self._insert_range(cursor, epoch)
+        return True
+
+    def end(self, epoch: SinkEpoch, *, whole: bool) -> None:
+        with self._database.transaction(f"recording epoch {epoch.id} as {'sent' if whole else 'cut off'}") as cursor:
+            if self._lock_begun(cursor, epoch.id):
+                self._insert(cursor, self._table, epoch)
+                if whole:
+                    self._delete_begun(cursor, epoch.id)
+        if whole:
+            self._require_same(epoch)
+
+    def take_back(self, epoch: SinkEpoch) -> None:
+        with self._database.transaction(f"taking back that epoch {epoch.id} begins") as cursor:
+            if self._lock_begun(cursor, epoch.id):
+                self._delete_begun(cursor, epoch.id)
+
+    def _lock_begun(self, cursor: Cursor, epoch: int) -> bool:
+        """Whether the epoch has begun and isn't recorded: that stays so until the end of the transaction."""
+        return self._find(cursor, self._begun, epoch, lock=True) and not self._find(cursor, self._table, epoch)
+
+    def _find(self, cursor: Cursor, table: sql.Identifier, epoch: int, *, lock: bool = False) -> bool:
+        found = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
+        cursor.execute(found + sql.SQL(" FOR UPDATE" if lock else ""), (self.job_id, self.operator_id, epoch))
+        return cursor.fetchone() is not None
+
+    def _delete_begun(self, cursor: Cursor, epoch: int) -> None:
+        cursor.execute(
+            sql.SQL("DELETE FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(self._begun),
+            (self.job_id, self.operator_id, epoch),
+        )
+
+    def find_begun(self, epoch: int) -> Marker | None:
+        return next(iter(self._joined(self._begun, "looking whether it has begun", "s.epoch = %s", epoch)), None)
+
+    def find_begun_span(self, span: str) -> Marker | None:
+        return next(iter(self._joined(self._begun, "looking whether a range has begun", "r.span = %s", span)), None)
+
+    def list_begun(self, *, newest: bool = False) -> list[Marker]:
+        which = "true ORDER BY s.epoch DESC LIMIT 1" if newest else "true ORDER BY s.epoch"
+        return self._joined(self._begun, "listing what has begun", which)
+
+    # --- one sender at a time ---
+
     @contextmanager
-    def _alone(self, epoch: SinkEpoch) -> Iterator[bool]:
+    def alone(self, epoch: SinkEpoch) -> Iterator[bool]:
         """The server ends the session of a sender that gives no sign, and with it its lock."""
         connection = self._database.connect(f"lockstep {self.operator_id} sends {epoch.id}"[:63])
         try:
@@ -151,17 +248,16 @@ class PostgresCommitter(OutsideCommitter):
         finally:
             close_quietly(connection)
 
-    def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str] | None:
-        """Token and manifest of a record, read in a transaction of its own."""
+    def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str, bool] | None:
+        """Token and manifest of a record, and whether all was sent, read in a transaction of its own."""
         with self._database.transaction(doing) as cursor:
-            cursor.execute("SELECT to_regclass('public.lockstep_sent')")
-            if cursor.fetchone() == (None,):
+            if not self._has(cursor, self._table):
                 return None
             cursor.execute(
-                sql.SQL("SELECT token, manifest FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(
-                    self._table
+                sql.SQL("SELECT token, manifest, {} FROM {} s WHERE (job, operator, epoch) = (%s, %s, %s)").format(
+                    self._whole(cursor), self._table
                 ),
                 (job, operator, epoch),
             )
             row = cursor.fetchone()
-        return (int(row[0]), str(row[1])) if row else None
+        return (int(row[0]), str(row[1]), bool(row[2])) if row else None

@@ -1,7 +1,8 @@
 """What the committers share that live outside of the sink they remember for.
 
-The record follows the rows and isn't in their transaction, so a crash between the two sends the epoch again: at least
-once (Flink: GenericWriteAheadSink with a CassandraCommitter). A sink that has transactions keeps the marker in its own.
+By itself the record follows the rows and isn't in their transaction, so a crash between the two sends the epoch again:
+at least once (Flink: GenericWriteAheadSink with a CassandraCommitter). A sink that has transactions keeps the marker in
+its own. `lockstep.sinks.committers.begun` has the record go before the rows.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from lockstep.errors import LedgerConflict, SinkUnavailable
-from lockstep.sinks.values import Guarantee, SinkContext, SinkEpoch
+from lockstep.sinks.values import Guarantee, Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
 
@@ -44,12 +45,39 @@ class OutsideCommitter(CheckpointCommitter):
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[Session]:
         """Not claimed while another process sends the epoch, and when it has recorded it meanwhile."""
-        with self._alone(epoch) as alone:
+        with self.alone(epoch) as alone:
             yield NoTransaction(alone and self.is_checkpoint_committed(epoch.id) is None)
 
-    def _alone(self, epoch: SinkEpoch) -> AbstractContextManager[bool]:
+    def alone(self, epoch: SinkEpoch) -> AbstractContextManager[bool]:
         """False while another process sends the epoch and shows that it is alive."""
         return nullcontext(True)
+
+    # --- the record before the rows: see `BegunCommitter` ---
+
+    def create_begun(self) -> None:
+        """Make what `begin` needs; idempotent."""
+
+    def begin(self, epoch: SinkEpoch) -> bool:
+        """Record that the epoch's sending begins, durable when it returns. True to one caller alone, unless that one
+        has taken it back; False where it has begun, or is recorded."""
+        raise NotImplementedError
+
+    def end(self, epoch: SinkEpoch, *, whole: bool) -> None:
+        """Record one that has begun as sent or as cut off, durable when it returns. What was recorded first stays."""
+        raise NotImplementedError
+
+    def take_back(self, epoch: SinkEpoch) -> None:
+        """By whom `begin` said True, and who has sent nothing and won't: let it begin again, if nobody has recorded it
+        meanwhile."""
+        raise NotImplementedError
+
+    def find_begun_span(self, span: str) -> Marker | None:
+        """As `find_span`, of an epoch that has begun."""
+        return None
+
+    def list_begun(self, *, newest: bool = False) -> list[Marker]:
+        """The markers of epochs that have begun, of which some may be recorded since; or the newest of them."""
+        return []
 
     def _require_same(self, epoch: SinkEpoch) -> None:
         """What stands is this epoch's record. Raises `LedgerConflict`, `SinkUnavailable`."""
