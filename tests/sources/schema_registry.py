@@ -1,5 +1,5 @@
-"""A schema registry on loopback that speaks as much of Confluent's API as readers need. The real one isn't on Maven
-Central, it comes from its maker's own repository."""
+"""A schema registry on loopback that speaks as much of Confluent's API as readers and writers need. The real one isn't
+on Maven Central, it comes from its maker's own repository."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Registry:
     asked: list[str] = field(default_factory=list)
     headers: list[str | None] = field(default_factory=list)  #: Authorization, of each request
     moved: str | None = None  #: where every request is sent to
+    refusing: bool = False  #: every schema that isn't there yet
     port: int = 0
 
     @property
@@ -37,8 +38,8 @@ class Registry:
         text = schema if isinstance(schema, str) else json.dumps(schema)
         versions[number] = {"subject": subject, "version": number, "id": id, "schema": text, **more}
 
-    def answer(self, path: str, authorization: str | None) -> tuple[int, Any]:
-        self.asked.append(path)
+    def answer(self, path: str, authorization: str | None, posted: Any = None) -> tuple[int, Any]:
+        self.asked.append(path if posted is None else f"POST {path}")
         self.headers.append(authorization)
         if self.failing:
             self.failing -= 1
@@ -46,13 +47,26 @@ class Registry:
         if self.login is not None and authorization != self.login:
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         match urlsplit(path).path.strip("/").split("/"):
+            case ["subjects", subject, "versions"] if posted is not None:
+                return self._take(unquote(subject), posted["schema"])
             case ["subjects", subject, "versions", *version]:
                 versions = self.subjects.get(unquote(subject))
             case _:
                 return 404, None
         if versions is None:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
-        return 200, versions[int(version[0])] if version else sorted(versions)
+        number = max(versions) if version == ["latest"] else int(version[0]) if version else None
+        return 200, versions[number] if number is not None else sorted(versions)
+
+    def _take(self, subject: str, schema: str) -> tuple[int, Any]:
+        """A schema has one id, whatever subjects it is of."""
+        known = {one["schema"]: one["id"] for versions in self.subjects.values() for one in versions.values()}
+        there = [one["schema"] for one in self.subjects.get(subject, {}).values()]
+        if schema not in there:
+            if self.refusing:
+                return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
+            self.register(subject, known.get(schema, max(known.values(), default=0) + 1), schema)
+        return 200, {"id": known.get(schema, max(known.values(), default=0) + 1)}
 
 
 @contextmanager
@@ -60,13 +74,19 @@ def serving(registry: Registry) -> Iterator[Registry]:
     """On a free port, until the block is left."""
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
         def do_GET(self) -> None:
+            self._answer(None)
+
+        def _answer(self, posted: Any) -> None:
             if registry.moved is not None:
                 self.send_response(307)
                 self.send_header("Location", registry.moved + self.path)
                 self.end_headers()
                 return
-            status, told = registry.answer(self.path, self.headers.get("Authorization"))
+            status, told = registry.answer(self.path, self.headers.get("Authorization"), posted)
             body = b"<html>nothing here</html>" if told is None else json.dumps(told).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
