@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.ledger import Ledger
+from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._statements import statement
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
@@ -44,7 +45,8 @@ def bug(seed: int = 0, taste: Taste = NONE, **about: bool) -> Callable[[Plant], 
     """Register a planted bug; its docstring says what is wrong.
 
     `seed`: where to look first, to save time. `taste`: the misfortunes that show it, for a bug that few seeds show.
-    `about`: how to simulate; `restates`: it is about ranges that are replaced, `restores`: by earlier rows.
+    `about`: how to simulate; `restates`: it is about ranges that are replaced, `restores`: by earlier rows, `merges`:
+    about stuck epochs that are merged.
     """
 
     def register(plant: Plant) -> Plant:
@@ -215,6 +217,20 @@ def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
     """A cursor's next epoch goes on where the one with the highest number ended, whosever place that took."""
     told = "lockstep.ledger._connection.statement"
     patch.setattr(told, lambda name: statement(name).replace("AND generation = 0", ""))
+
+
+@bug(merges=True)
+def merged_epochs_keep_their_attempt(patch: pytest.MonkeyPatch) -> None:
+    """Whoever merges an epoch fences nobody: a stage that stood still seals the range that it had."""
+    real = attempts.open_attempt
+
+    def open_attempt(tx: Any, row: Any, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Any:
+        if run is None or reason is None or not reason.startswith("merged"):
+            return real(tx, row, role, run=run, reason=reason)
+        attempts.save_run(tx, run, Attempt(row["pipeline"], row["id"], row["attempt"]))
+        return row
+
+    patch.setattr(attempts, "open_attempt", open_attempt)
 
 
 @pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)

@@ -42,5 +42,10 @@ def test_whatever_a_seed_brings_earlier_rows_come_back_whole(
     simulate(simulated_ledger, memory, seed, restates=True, restores=True)
 
 
+def test_whatever_a_seed_brings_merged_rows_are_shown_once(simulated_ledger: str, memory: Path, standing: None) -> None:
+    traces = [simulate(simulated_ledger, memory, seed, packs=seed % 2 == 1, merges=True) for seed in range(6)]
+    assert sum("at ledger: merge_epoch: goes on" in line for trace in traces for line in trace) > 5
+
+
 def test_a_seed_tells_the_same_story_twice(simulated_ledger: str, memory: Path, standing: None) -> None:
     assert simulate(simulated_ledger, memory, 1) == simulate(simulated_ledger, memory, 1)

@@ -15,12 +15,15 @@ from lockstep.epoch import Attempt, Claim, Epoch, Identity, Input, Interval, Pla
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
+    IllegalTransition,
     IntervalMissing,
     IntervalOverlap,
     InvalidPipeline,
+    LockstepError,
     PlanMismatch,
     RestateRefused,
     RunMismatch,
+    SourceClaimed,
     Terminal,
     TooManyInFlight,
     WalCorrupt,
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
 _NAMED = 10  # files in one line of the log
+_MERGED = "merged with what came since its run had ended (on_stuck='merge')"
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
@@ -154,7 +158,7 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         if life is not None and not replace_it:
             require_same_wish(run, life)
             require_asked_for(runtime, run, life)
-            return _take_over(runtime, run, life)
+            return _merge(runtime, run, life) or _take_over(runtime, run, life)
         if life is None and run.restore is not None:
             raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
         last = _last_number(runtime)
@@ -208,6 +212,41 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         _preflight(runtime, epoch.plan, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
+
+
+def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
+    """The epoch that another run has left, with all that has come since, where `on_stuck` wants that; None: it stays as
+    it is (Flink: what an aborted checkpoint had belongs to the next one).
+
+    Only the range is frozen anew, in the transaction that fences the attempt before: never of an epoch that is sealed,
+    that others follow, or at which somebody is; a run's own retry finds what it had.
+    """
+    pipeline = runtime.defined
+    if pipeline.on_stuck != "merge" or stuck.state is not EpochState.PLANNED or stuck.generation is not None:
+        return None
+    if runtime.find_attempt(run) is not None:
+        return None
+    last = runtime.ledger.last_original(pipeline.name)
+    if last is None or last.id != stuck.id or stuck.plan.sources.keys() != pipeline.sources.keys():
+        return None
+    if find_changed_sinks(runtime, stuck):
+        return None
+    try:
+        found = make_plan(runtime, None, runtime.ledger.last_original(pipeline.name, below=stuck.id), replaced=stuck)
+        plan = replace(stuck.plan, sources=found.sources, reads=found.reads)
+        claims = find_claims(runtime, plan)
+    except LockstepError as error:
+        _log.info("%s goes on with the range that it has: %s", stuck, error)
+        return None
+    if plan == stuck.plan:
+        return None
+    _preflight(runtime, plan)
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    try:
+        return runtime.ledger.merge_epoch(stuck, plan, claims, run, _MERGED)
+    except (IllegalTransition, SourceClaimed) as error:  # somebody has begun it, or the next one, meanwhile
+        _log.info("%s is not merged: %s", stuck, error)
+        return None
 
 
 def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:
