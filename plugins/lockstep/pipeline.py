@@ -35,6 +35,9 @@ class Pipeline:
     `keep_wal`: how long sealed WALs stay after cleanup, a time or a number of epochs; None: cleanup deletes them.
     `audits` (see `lockstep.audits`) are asked of the sealed output before any sink takes part.
 
+    `on_stuck`: what the next run does with a cursor's last epoch that its own run has left undecided, and of which
+    nothing is sealed: "resume" it as it is, or "merge" it with what a new epoch would read.
+
     `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long `recover` leaves an undecided
     attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
     """
@@ -50,11 +53,9 @@ class Pipeline:
     drop_state: Sequence[str] = ()
     keep_wal: timedelta | int | None = None
     audits: Sequence[Audit] = ()
-    #: what the next run does with a cursor's last epoch that its own run has left undecided: "resume" it as it is, or
-    #: "merge" it with what has come since
-    on_stuck: Literal["resume", "merge"] = "resume"
     version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
     conservation: Sequence[Conservation] = ()  #: how rows travel through the transform; the seal proves it
+    on_stuck: Literal["resume", "merge"] = "resume"
     identity: Identity = field(init=False)
     wal_retention: WalRetention = field(init=False, repr=False)
 

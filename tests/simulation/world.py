@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -78,6 +78,9 @@ class OpenCounting(OpenDays):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         first = start[1] if start else 0
         return [first, first + ROWS + self.source.extra]
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        return [ends[0][0], ends[-1][1]]
 
 
 def positions(found: SourceRange) -> range:

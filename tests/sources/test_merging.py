@@ -1,7 +1,8 @@
-"""on_stuck="merge": what a stuck epoch of a cursor had is in one epoch with what has come since, once."""
+"""on_stuck="merge": what a stuck epoch of a cursor had is in one epoch with what the next one would read, once."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ from lockstep.ledger.report import Report
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.sinks import FileSink
-from lockstep.sources import FileSource, SequenceSource
+from lockstep.sources import FileSource, SequenceSource, Snapshot
 from lockstep.states import EpochState
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, overtake, sacrifice
@@ -127,14 +128,68 @@ def test_an_epoch_that_nothing_new_came_for_stays(world: FolderWorld) -> None:
     assert (found.plan, found.reason) == (first.plan, None)
 
 
-def test_a_range_that_can_not_be_read_any_more_is_read_as_it_is_now(world: FolderWorld) -> None:
-    stuck(world)
-    (world.landing / "1.txt").write_text("changed\n")
+@pytest.mark.parametrize("how", ["replaced", "deleted"])
+def test_what_was_frozen_is_never_left_out_or_read_otherwise(world: FolderWorld, how: str) -> None:
+    first = stuck(world)
+    frozen = world.landing / "1.txt"
+    frozen.write_text("another\n") if how == "replaced" else frozen.unlink()
+    assert world.begin("two").plan == first.plan
     with pytest.raises(SourceChanged):
-        world.task("stage", "one")
-    leave(world)
+        world.task("stage", "two")
+    world.replan(first.id)  # a person's word
     world.run("two")
-    assert world.shown() == {"changed": 1, "2": 1}
+    assert world.shown() == Counter({"2": 1} | ({"another": 1} if how == "replaced" else {}))
+
+
+def test_a_file_that_grows_is_read_from_where_it_was_frozen_to_where_it_ends_now(
+    memory_server: PostgresServer, memory: Any
+) -> None:
+    with worlds(memory_server, memory) as make:
+        world = make(grow=True)
+        world.pipeline = replace(world.pipeline, on_stuck="merge")
+        file = world.landing / "a.txt"
+        for number in range(3):
+            with file.open("a") as grows:
+                grows.write(f"{number}\n")
+            found = world.begin(f"run {number}")
+            leave(world)
+        assert (found.id, lines(found)) == (1, ["0", "1", "2"])
+        world.run("run 2", "stage")
+        with file.open("a") as grows:
+            grows.write("3\n")
+        world.run("the next")
+        assert world.shown() == {"0": 1, "1": 1, "2": 1, "3": 1}
+
+
+def test_a_snapshot_is_the_one_of_the_run_that_merges(world: FolderWorld) -> None:
+    (world.folder / "prices").mkdir()
+    prices = world.folder / "prices" / "p.txt"
+    prices.write_text("old")
+    whole = Snapshot(FileSource(f"{world.folder}/prices/*.txt", format="text"))
+    world.pipeline = replace(world.pipeline, sources={**world.pipeline.sources, "prices": whole})
+    first = stuck(world)
+    prices.write_text("newer")
+    found = world.begin("two")
+    assert lines(found) == ["1", "2"]
+    assert (lines_of(first.plan.sources["prices"].end), found.plan.sources["prices"].snapshot) == (["newer"], True)
+    assert found.plan.sources["prices"] != first.plan.sources["prices"]
+    world.run("two", "stage")
+    assert world.shown() == {"1": 1, "2": 1}
+
+
+def test_a_source_that_is_defined_otherwise_has_the_range_that_it_had(world: FolderWorld) -> None:
+    first = stuck(world)
+    world.deploy(hash=True)
+    assert world.begin("two").plan == first.plan
+
+
+def test_each_run_adds_no_more_than_an_epoch_may_have(world: FolderWorld) -> None:
+    world.deploy(max_files_per_epoch=1)
+    land(world, "1", "2", "3", "4")
+    for number, upto in enumerate(("1", "12", "123")):
+        found = world.begin(f"run {number}")
+        leave(world)
+        assert (found.id, sorted(lines(found))) == (1, list(upto))
 
 
 def test_the_run_that_comes_back_is_told_and_changes_nothing(world: FolderWorld) -> None:
@@ -156,7 +211,7 @@ def test_the_history_says_who_merged_and_why(world: FolderWorld) -> None:
     found = world.begin("two")
     entry = Report(world.ledger_dsn).history("watch", 1)[-1]
     assert (entry.role, entry.source, entry.target, entry.ordinal) == ("begin", "planned", "planned", 2)
-    assert entry.reason is not None and entry.reason.startswith("merged with what came since")
+    assert entry.reason is not None and entry.reason.startswith("merged with what the next epoch")
     assert entry.attempt == found.attempt
 
 

@@ -635,7 +635,7 @@ class Ledger(LedgerReader):
         self, stuck: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, reason: str
     ) -> Epoch:
         """Give a cursor's last epoch, which nobody is at and of which nothing is sealed, a longer range, in a new
-        attempt of `run`: what `replan_epoch` does, and `take_over` after it, in one transaction.
+        attempt of `run`. `claims`: what it has further.
 
         Raises `IllegalTransition` unless `stuck` is what it was and its ranges still join, `EpochBusy` while another
         run's lease lasts, `SourceClaimed`.
@@ -653,7 +653,6 @@ class Ledger(LedgerReader):
             plans.require_joins(tx, row, plan)
             row = attempts.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
             mine.add(row["attempt"])
-            tx.do("release_claims", **guards.key(stuck))
             for source, wanted in claims.items():
                 plans.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
             tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew

@@ -37,6 +37,7 @@ from lockstep.steps.generations import (
     choose_life,
     find_current,
     find_together,
+    join_ranges,
     plan_again,
     require_asked_for,
     require_asked_once,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
 _NAMED = 10  # files in one line of the log
-_MERGED = "merged with what came since its run had ended (on_stuck='merge')"
+_MERGED = "merged with what the next epoch would read (on_stuck='merge')"
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
@@ -215,30 +216,20 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
 
 
 def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
-    """The epoch that another run has left, with all that has come since, where `on_stuck` wants that; None: it stays as
-    it is (Flink: what an aborted checkpoint had belongs to the next one).
+    """The epoch that another run has left, and what the next one would read, as one, where `on_stuck` wants that; None:
+    it stays as it is (Flink: what an aborted checkpoint had is in the next one).
 
-    Only the range is frozen anew, in the transaction that fences the attempt before: never of an epoch that is sealed,
-    that others follow, or at which somebody is; a run's own retry finds what it had.
+    Of the range that is frozen nothing is left out, or read otherwise: what of it changed is told as ever.
     """
-    pipeline = runtime.defined
-    if pipeline.on_stuck != "merge" or stuck.state is not EpochState.PLANNED or stuck.generation is not None:
-        return None
-    if runtime.find_attempt(run) is not None:
-        return None
-    last = runtime.ledger.last_original(pipeline.name)
-    if last is None or last.id != stuck.id or stuck.plan.sources.keys() != pipeline.sources.keys():
-        return None
-    if find_changed_sinks(runtime, stuck):
+    if not _may_be_merged(runtime, run, stuck):
         return None
     try:
-        found = make_plan(runtime, None, runtime.ledger.last_original(pipeline.name, below=stuck.id), replaced=stuck)
-        plan = replace(stuck.plan, sources=found.sources, reads=found.reads)
-        claims = find_claims(runtime, plan)
+        following = make_plan(runtime, None, stuck)
+        if all(_is_empty(runtime, name, found) for name, found in following.sources.items()):
+            return None
+        plan, claims = _join_next(runtime, stuck, following), find_claims(runtime, following)
     except LockstepError as error:
         _log.info("%s goes on with the range that it has: %s", stuck, error)
-        return None
-    if plan == stuck.plan:
         return None
     _preflight(runtime, plan)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
@@ -247,6 +238,31 @@ def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
     except (IllegalTransition, SourceClaimed) as error:  # somebody has begun it, or the next one, meanwhile
         _log.info("%s is not merged: %s", stuck, error)
         return None
+
+
+def _may_be_merged(runtime: Runtime, run: RunKey, stuck: Epoch) -> bool:
+    """Only the last epoch of a cursor, of which nothing is sealed, and by another run than its own, which finds what it
+    had."""
+    pipeline = runtime.defined
+    if pipeline.on_stuck != "merge" or stuck.state is not EpochState.PLANNED or stuck.generation is not None:
+        return False
+    if run.epoch is not None or runtime.find_attempt(run) is not None:
+        return False
+    last = runtime.ledger.last_original(pipeline.name)
+    alone = last is not None and last.id == stuck.id
+    return alone and stuck.plan.sources.keys() == pipeline.sources.keys() and not find_changed_sinks(runtime, stuck)
+
+
+def _join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
+    """What is read whole is so as it is now, as by any next epoch."""
+    had, comes = stuck.plan.sources, following.sources
+    sources = {
+        name: comes[name]
+        if had[name].snapshot and comes[name].snapshot
+        else join_ranges(runtime, name, [had[name], comes[name]])
+        for name in had
+    }
+    return replace(stuck.plan, sources=sources)
 
 
 def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:
