@@ -25,7 +25,7 @@ class Registry:
     asked: list[str] = field(default_factory=list)
     headers: list[str | None] = field(default_factory=list)  #: Authorization, of each request
     moved: str | None = None  #: where every request is sent to
-    refusing: bool = False  #: every schema that isn't there yet
+    refusing: int = 0  #: the status of the answer to every schema that isn't there yet
     port: int = 0
 
     @property
@@ -61,12 +61,13 @@ class Registry:
     def _take(self, subject: str, schema: str) -> tuple[int, Any]:
         """A schema has one id, whatever subjects it is of."""
         known = {one["schema"]: one["id"] for versions in self.subjects.values() for one in versions.values()}
+        id = known.get(schema, max(known.values(), default=0) + 1)
         there = [one["schema"] for one in self.subjects.get(subject, {}).values()]
         if schema not in there:
             if self.refusing:
-                return 409, {"error_code": 409, "message": "Schema being registered is incompatible"}
-            self.register(subject, known.get(schema, max(known.values(), default=0) + 1), schema)
-        return 200, {"id": known.get(schema, max(known.values(), default=0) + 1)}
+                return self.refusing, {"error_code": self.refusing, "message": "s3cr3t"}
+            self.register(subject, id, schema)
+        return 200, {"id": id}
 
 
 @contextmanager

@@ -60,8 +60,8 @@ FULL: dict[str, Any] = {
     "items": [{"x": "q"}, None],
     "instants": [("k", INSTANT)],
 }
-NOTHING: dict[str, Any] = {**dict.fromkeys(ROWS.names), "id": 0}
-EMPTY: dict[str, Any] = {**NOTHING, "times": [], "amounts": [], "nested": {"a": None, "inner": None}, "text": ""}
+NULLS: dict[str, Any] = {**dict.fromkeys(ROWS.names), "id": 0}
+EMPTY: dict[str, Any] = {**NULLS, "times": [], "amounts": [], "nested": {"a": None, "inner": None}, "text": ""}
 
 
 OTHER: dict[str, Any] = {**FULL, "times": [None, None, INSTANT], "amounts": [("z", None)] * 3, "items": [None]}
@@ -93,10 +93,10 @@ def record(*fields: tuple[str, Any], **defaults: Any) -> str:
 def test_rows_of_every_type_come_back_equal_and_have_the_same_bytes_each_time() -> None:
     text, faults = schema_of(ROWS, "out")
     assert faults == []
-    given, writer = structs([FULL, NOTHING, EMPTY]), AvroWriter(7, text)
+    given, writer = structs([FULL, NULLS, EMPTY]), AvroWriter(7, text)
     assert list(writer.faults(given.type)) == []
     found = writer.encode(given, named)
-    assert found.equals(AvroWriter(7, schema_of(ROWS, "out")[0]).encode(structs([FULL, NOTHING, EMPTY]), named))
+    assert found.equals(AvroWriter(7, schema_of(ROWS, "out")[0]).encode(structs([FULL, NULLS, EMPTY]), named))
     assert {one[:5] for one in found.to_pylist()} == {b"\x00\x00\x00\x00\x07"}
     back = AvroReaders({7: text}).decode(found.to_pylist(), given.type)
     assert back.to_pylist() == given.to_pylist()
@@ -140,6 +140,16 @@ def test_records_in_records_have_names_of_their_own() -> None:
     text, faults = schema_of(rows, "2-out")
     assert faults == []
     assert AvroWriter(1, text).takes(structs([{"a": {"b": {"c": 1}}, "a_b": {"c": 2}, "l": [], "m": []}], rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "legal"), [("2-out", "_2_out"), ("string", "_string"), ("a.b", "a_b"), ("Out", "Out"), ("ä", "_")]
+)
+def test_a_record_has_a_name_that_every_reader_takes(name: str, legal: str) -> None:
+    rows = pa.schema([("a", pa.int32())])
+    texts = [schema_of(rows, name)[0], type_of(pa.field(name, pa.struct(list(rows))))[0]]
+    assert [json.loads(text)["name"] for text in texts] == [legal, legal]
+    assert AvroWriter(1, texts[0]).is_one()
 
 
 # --- a schema that is there ------------------------------------------------------------------------------------------
@@ -192,6 +202,56 @@ def test_a_value_that_doesnt_fit_is_named_by_row_and_column_and_not_quoted(row: 
     assert "s3cret" not in str(raised.value)
 
 
+LONGS = {"type": "array", "items": "long"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "value"),
+    [
+        *[("boolean", pa.bool_(), True), ("int", pa.int32(), 1), ("double", pa.float64(), 1.5)],
+        *[("string", pa.string(), "a"), ("bytes", pa.binary(), b"a"), (MONEY, pa.decimal128(5, 2), Decimal("1.25"))],
+        *[(MILLIS, pa.timestamp("ms", "UTC"), WHOLE), (LONGS, pa.list_(pa.int64()), [1, 2])],
+        ({"type": "map", "values": "boolean"}, pa.map_(pa.string(), pa.bool_()), [("k", True)]),
+        (json.loads(record(("b", "boolean"))), pa.struct([("b", pa.bool_())]), {"b": True}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_null_is_never_written_as_something_else(kind: Any, dtype: pa.DataType, value: Any) -> None:
+    """Neither as false nor as zero; where it may be, what stands beside it is whole."""
+    struct = pa.struct([("a", dtype)])
+    rows = pa.array([{"a": None}, {"a": value}, {"a": None}], struct)
+    with pytest.raises(SinkRejected, match=r"^row 0: a value of a doesn't fit"):
+        AvroWriter(1, record(("a", kind))).encode(rows, named)
+    both = record(("a", ["null", kind]))
+    found = AvroWriter(1, both).encode(rows, named).to_pylist()
+    assert AvroReaders({1: both}).decode(found, struct).equals(rows)
+
+
+def test_null_within_a_value_that_is_there_is_refused_and_below_one_that_is_null_is_none() -> None:
+    inner = {"type": "record", "name": "inner", "fields": [{"name": "b", "type": "boolean"}]}
+    items = {"type": "array", "items": "boolean"}
+    writer = AvroWriter(1, record(("a", ["null", inner]), ("l", ["null", items])))
+    dtype = pa.struct([("a", pa.struct([("b", pa.bool_())])), ("l", pa.list_(pa.bool_()))])
+    fine = {"a": {"b": True}, "l": [True, False]}
+    assert writer.takes(pa.array([fine, {"a": None, "l": None}, fine], dtype))
+    for strange in ({"a": {"b": None}}, {"l": [True, None]}):
+        assert not writer.takes(pa.array([fine, {**fine, **strange}], dtype))
+
+
+def test_a_map_that_has_a_key_twice_is_refused() -> None:
+    writer = AvroWriter(1, record(("a", {"type": "map", "values": "long"})))
+    rows = pa.array(
+        [{"a": [("k", 1), ("l", 2)]}, {"a": [("k", 1), ("k", 2)]}], pa.struct([("a", pa.map_(pa.string(), pa.int64()))])
+    )
+    with pytest.raises(SinkRejected, match=r"^row 1: a value of a doesn't fit"):
+        writer.encode(rows, named)
+
+
+def test_nothing_is_nothing() -> None:
+    for schema in (GIVEN, "no schema"):
+        assert AvroWriter(300, schema).encode(given(), named).equals(pa.array([], pa.binary()))
+
+
 @pytest.mark.parametrize(
     ("schema", "dtype", "says"),
     [
@@ -205,6 +265,21 @@ def test_a_value_that_doesnt_fit_is_named_by_row_and_column_and_not_quoted(row: 
         (record(("a", MONEY)), pa.struct([("a", pa.decimal128(10, 4))]), r"has bytes \(decimal\)"),
         (record(("a", MONEY)), pa.struct([("a", pa.decimal128(5, 5))]), r"has bytes \(decimal\)"),
         (record(("a", MONEY)), pa.struct([("a", pa.binary())]), r"has bytes \(decimal\)"),
+        (
+            record(("a", {**MONEY, "type": "string"})),
+            pa.struct([("a", pa.decimal128(5, 2))]),
+            r"has string \(decimal\)",
+        ),
+        (
+            record(("a", {"type": "int", "logicalType": "time-micros"})),
+            pa.struct([("a", pa.time64("us"))]),
+            r"has int \(time-micros\)",
+        ),
+        (
+            record(("a", {"type": "long", "logicalType": "timestamp-fortnights"})),
+            pa.struct([("a", pa.timestamp("us", "UTC"))]),
+            r"\(timestamp-fortnights\)",
+        ),
         (record(("a", ["null", "int", "string"])), pa.struct([("a", pa.int32())]), "a union of several types"),
         (
             record(("a", {"type": "array", "items": "int"})),

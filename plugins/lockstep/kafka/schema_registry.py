@@ -20,7 +20,10 @@ _TYPE = "application/vnd.schemaregistry.v1+json"
 _TYPES = f"{_TYPE}, application/json"
 _SECONDS = 30.0
 _NO_SUBJECT = 40401  #: a registry's own number; a 404 without it is somebody else's
-_UNFIT = (409, 422)  #: answers to a schema that isn't compatible with those before it, or none at all
+_UNFIT = {
+    409: "it isn't compatible with those before it, by the rule that is set there. Change the columns, or that rule",
+    422: "it takes none there, as it is for readers alone, or not this one",
+}
 _TRIES = 4
 _log = logging.getLogger(__name__)
 _requests = logging.getLogger("httpx")  # it logs the URL of every request
@@ -131,12 +134,13 @@ class SchemaRegistry:
         if isinstance(told, dict) and told.get("error_code") == _NO_SUBJECT:
             raise self.who.refused(f"{asked} has no subject {subject}: {self.advice}")
         if body is not None and answer.status_code in _UNFIT:
+            why = _UNFIT[answer.status_code]
             raise self.who.refused(
-                f"{asked} doesn't take the schema of these rows for subject {subject} ({answer.status_code}): it isn't "
-                "compatible with those before it, by the rule that is set there. Change the columns, or that rule"
+                f"{asked} doesn't take the schema of these rows for subject {subject} ({answer.status_code}): {why}"
             )
+        may = "read" if body is None else "register schemas"
         raise self.who.refused(
-            f"{asked} answers {answer.status_code} for subject {subject}: is it one, and does the login read there?"
+            f"{asked} answers {answer.status_code} for subject {subject}: is it one, and may the login {may} there?"
         )
 
 

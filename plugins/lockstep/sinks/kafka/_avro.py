@@ -1,7 +1,8 @@
 """Values of Arrow's as Avro in a schema registry's wire format, and back: 0, the schema's id in four bytes, the value.
 
 Arrow makes numbers of times, a column at a time, and Python objects of the rest; fastavro writes those. The same values
-give the same bytes at every try: Avro leaves a choice only in the blocks of arrays and maps, which are one here.
+give the same bytes at every try: Avro leaves a choice only in the blocks of arrays and maps, which are one here, and in
+the order of a map's keys, which is the WAL's.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,6 +26,9 @@ from lockstep.sinks.kafka._avro_types import AvroType, Schema, unit_of
 _PREFIX = struct.Struct(">bI")
 _MAGIC = 0
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+_WHY = (
+    "null where it allows none, more digits or parts of a second than it keeps, no symbol of it, or a map's key twice"
+)
 
 
 @dataclass(frozen=True)
@@ -41,23 +45,22 @@ class AvroWriter:
     def encode(self, column: pa.Array, name: Callable[[int], str]) -> pa.Array:
         """The bytes of each value, nothing of a null one. `name`: of the row in that place, for messages. Raises
         `SinkRejected` for a value that doesn't fit."""
+        if not len(column):
+            return pa.array([], pa.binary())
         try:
             return pa.array(self._encoded(column), pa.binary())
         except Exception:  # whatever fastavro and Arrow raise: their texts quote the value
             raise self._refusal(column, name) from None
 
     def _encoded(self, column: pa.Array) -> list[bytes | None]:
-        prefix, parsed = _PREFIX.pack(_MAGIC, self.id), self.schema.root
-        found: list[bytes | None] = []
-        for value in plain_values(column, self.schema, self.schema.root):
-            if value is None:
-                found.append(None)
-                continue
-            out = io.BytesIO(prefix)
-            out.seek(len(prefix))
-            schemaless_writer(out, parsed, value)
-            found.append(out.getvalue())
-        return found
+        values = plain_values(column.drop_null(), self.schema, self.schema.root)
+        return _spread(column, map(self._written, values))
+
+    def _written(self, value: Any) -> bytes:
+        out = io.BytesIO()
+        out.write(_PREFIX.pack(_MAGIC, self.id))
+        schemaless_writer(out, self.schema.root, value)
+        return out.getvalue()
 
     def _refusal(self, column: pa.Array, name: Callable[[int], str]) -> SinkRejected:
         for place in range(len(column)):
@@ -65,8 +68,7 @@ class AvroWriter:
             if not self.takes(one):
                 found = self._strange_fields(one) if types.is_struct(column.type) else []
                 where = f" of {', '.join(found)}" if found else ""
-                why = "null where it allows none, more digits or parts of a second than it keeps, or no symbol of it"
-                return SinkRejected(f"{name(place)}: a value{where} doesn't fit schema {self.id}: {why}")
+                return SinkRejected(f"{name(place)}: a value{where} doesn't fit schema {self.id}: {_WHY}")
         return SinkRejected(f"{name(0)}, or one behind it: a value doesn't fit schema {self.id}")
 
     def is_one(self) -> bool:
@@ -104,9 +106,19 @@ class AvroWriter:
 
 
 def plain_values(column: pa.Array, schema: Schema, found: AvroType) -> list[Any]:
-    """Each value as fastavro takes it: dicts, lists, and numbers for times. Raises what Arrow raises for one that has
-    no such number."""
-    told, _ = schema.value(found)
+    """Each value as fastavro takes it: dicts, lists, and numbers for times. Raises `ValueError` for null where none may
+    be, of which fastavro would make false, and for a map that has a key twice; what Arrow raises for a time that has no
+    such number."""
+    told, nullable = schema.value(found)
+    if not column.null_count:
+        return _whole_values(column, schema, told)
+    if not nullable:
+        raise ValueError("null")
+    return _spread(column, _whole_values(column.drop_null(), schema, told))
+
+
+def _whole_values(column: pa.Array, schema: Schema, told: AvroType) -> list[Any]:
+    """Of a column without nulls."""
     dtype = column.type
     if not len(column):
         return []
@@ -119,24 +131,27 @@ def plain_values(column: pa.Array, schema: Schema, found: AvroType) -> list[Any]
             if field.name in fields
         ]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return _with_nulls(column, rows or [{} for _ in range(len(column))])
+        return rows or [{} for _ in range(len(column))]
     if types.is_list(dtype) or types.is_large_list(dtype):
         within, spans = _extent(column)
         items = plain_values(column.values[within], schema, told["items"])
-        return _with_nulls(column, [items[one] for one in spans])
+        return [items[one] for one in spans]
     if types.is_map(dtype):
         within, spans = _extent(column)
         keys, values = column.keys[within].to_pylist(), plain_values(column.items[within], schema, told["values"])
-        return _with_nulls(column, [dict(zip(keys[one], values[one], strict=True)) for one in spans])
+        maps = [dict(zip(keys[one], values[one], strict=True)) for one in spans]
+        if sum(map(len, maps)) != len(keys):
+            raise ValueError("a key twice")
+        return maps
     if types.is_temporal(dtype):
         return list(_numbers(column, told).to_pylist())
     return list(column.to_pylist())
 
 
-def _with_nulls(column: pa.Array, values: list[Any]) -> list[Any]:
-    if not column.null_count:
-        return values
-    return [value if valid else None for value, valid in zip(values, column.is_valid().to_pylist(), strict=True)]
+def _spread(column: pa.Array, values: Iterable[Any]) -> list[Any]:
+    """The values, which are those of a column's places that aren't null, each in its place."""
+    rest = iter(values)
+    return [next(rest) if valid else None for valid in column.is_valid().to_pylist()]
 
 
 def _extent(column: pa.Array) -> tuple[slice, list[slice]]:

@@ -17,6 +17,7 @@ from pyarrow import types
 #: as JSON has it
 AvroType: TypeAlias = Any
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}  #: of logical types, by how their names end
 _LOGICAL = {unit: word for word, unit in _UNITS.items()}
 
@@ -27,14 +28,23 @@ _LOGICAL = {unit: word for word, unit in _UNITS.items()}
 def schema_of(rows: pa.Schema, name: str) -> tuple[str, list[str]]:
     """A record by that name as JSON, and why there is none for some of the columns. The same text each time."""
     faults: list[str] = []
-    found = _record(list(rows), re.sub(r"[^A-Za-z0-9_]", "_", re.sub(r"^(?=\d)", "_", name)), "", faults)
-    return json.dumps(found, separators=(",", ":")), faults
+    return _as_text(_record(list(rows), _legal(name), "", faults)), faults
 
 
 def type_of(field: pa.Field) -> tuple[str, list[str]]:
     """As `schema_of`, of one column by itself, where null is no value: a record's key."""
     faults: list[str] = []
-    return json.dumps(_type(field.type, field.name, field.name, faults), separators=(",", ":")), faults
+    return _as_text(_type(field.type, _legal(field.name), field.name, faults)), faults
+
+
+def _as_text(found: AvroType) -> str:
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _legal(name: str) -> str:
+    """A record's by itself: no reader takes one that is called as a type of Avro's."""
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{found}" if found in _PRIMITIVE or not _NAME.fullmatch(found) else found
 
 
 def _record(fields: list[pa.Field], name: str, path: str, faults: list[str]) -> AvroType:
@@ -46,14 +56,9 @@ def _field(field: pa.Field, record: str, path: str, faults: list[str]) -> AvroTy
     if not _NAME.fullmatch(field.name):
         faults.append(f"{whole}: names in Avro have letters of ASCII, digits and _ alone: call it otherwise")
     found = _type(field.type, f"{record}.{field.name}", whole, faults)
-    return (
-        {"name": field.name, "type": ["null", found], "default": None}
-        if field.nullable
-        else {
-            "name": field.name,
-            "type": found,
-        }
-    )
+    if field.nullable:
+        return {"name": field.name, "type": ["null", found], "default": None}
+    return {"name": field.name, "type": found}
 
 
 def _type(dtype: pa.DataType, name: str, path: str, faults: list[str]) -> AvroType:
@@ -163,8 +168,8 @@ class Schema:
         self, dtype: pa.StructType, told: AvroType, path: str, leave_out: frozenset[str]
     ) -> Iterator[str]:
         fields, columns = {one["name"]: one for one in told["fields"]}, {one.name: one.type for one in dtype}
-        for name in fields.keys() - columns.keys():
-            if "default" not in fields[name]:
+        for name, field in fields.items():
+            if name not in columns and "default" not in field:
                 yield f"{path}{name} is a field of the schema, without a default, and no column"
         for name, column in columns.items():
             if name in fields:
@@ -186,17 +191,18 @@ def _fits(dtype: pa.DataType, kind: str, told: Mapping[str, Any]) -> bool:
     logical = told.get("logicalType", "")
     if types.is_decimal(dtype):
         whole, most = dtype.precision - dtype.scale, told.get("precision", 0) - told.get("scale", 0)
-        return logical == "decimal" and 0 <= dtype.scale <= told.get("scale", 0) and whole <= most
+        fits = 0 <= dtype.scale <= told.get("scale", 0) and whole <= most
+        return bool(fits) and logical == "decimal" and kind in ("bytes", "fixed")
     if types.is_timestamp(dtype):
-        return kind == "long" and logical.startswith("timestamp-" if dtype.tz is not None else "local-timestamp-")
+        zone = "" if dtype.tz is not None else "local-"
+        return kind == "long" and logical in {f"{zone}timestamp-{word}" for word in _UNITS}
     if types.is_time(dtype):
-        return kind in ("int", "long") and logical.startswith("time-")
+        return (kind, logical) in {("int", "time-millis"), ("long", "time-micros")}
     if types.is_date32(dtype):
         return (kind, logical) == ("int", "date")
     if logical in ("decimal", "date") or unit_of(logical) is not None:
         return False
-    fits = _BY_KIND.get(kind)
-    return fits is not None and bool(fits(dtype))
+    return kind in _BY_KIND and bool(_BY_KIND[kind](dtype))
 
 
 _BY_KIND: Mapping[str, Any] = {
