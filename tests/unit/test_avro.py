@@ -203,6 +203,7 @@ def test_a_value_that_doesnt_fit_is_named_by_row_and_column_and_not_quoted(row: 
 
 
 LONGS = {"type": "array", "items": "long"}
+INNER_RECORD = {"type": "record", "name": "inner", "fields": [{"name": "b", "type": "boolean"}]}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ LONGS = {"type": "array", "items": "long"}
         *[("string", pa.string(), "a"), ("bytes", pa.binary(), b"a"), (MONEY, pa.decimal128(5, 2), Decimal("1.25"))],
         *[(MILLIS, pa.timestamp("ms", "UTC"), WHOLE), (LONGS, pa.list_(pa.int64()), [1, 2])],
         ({"type": "map", "values": "boolean"}, pa.map_(pa.string(), pa.bool_()), [("k", True)]),
-        (json.loads(record(("b", "boolean"))), pa.struct([("b", pa.bool_())]), {"b": True}),
+        (INNER_RECORD, pa.struct([("b", pa.bool_())]), {"b": True}),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -228,9 +229,8 @@ def test_null_is_never_written_as_something_else(kind: Any, dtype: pa.DataType, 
 
 
 def test_null_within_a_value_that_is_there_is_refused_and_below_one_that_is_null_is_none() -> None:
-    inner = {"type": "record", "name": "inner", "fields": [{"name": "b", "type": "boolean"}]}
     items = {"type": "array", "items": "boolean"}
-    writer = AvroWriter(1, record(("a", ["null", inner]), ("l", ["null", items])))
+    writer = AvroWriter(1, record(("a", ["null", INNER_RECORD]), ("l", ["null", items])))
     dtype = pa.struct([("a", pa.struct([("b", pa.bool_())])), ("l", pa.list_(pa.bool_()))])
     fine = {"a": {"b": True}, "l": [True, False]}
     assert writer.takes(pa.array([fine, {"a": None, "l": None}, fine], dtype))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -38,13 +39,18 @@ class Writers:
 
 @dataclass(frozen=True)
 class Schemas:
-    """What a sink is told of its schemas. `values`, `keys`: the subjects of what is Avro. `register`: a schema is made
-    of the rows, and is the subject's if it isn't yet; without it the newest that is there has to fit."""
+    """What a sink is told of its schemas. `connect`: gives the registry, whose login whoever publishes need not have.
+    `values`, `keys`: the subjects of what is Avro. `register`: a schema is made of the rows, and is the subject's if it
+    isn't yet; without it the newest that is there has to fit."""
 
-    registry: SchemaRegistry
+    connect: Callable[[], SchemaRegistry]
     values: Subjects
     keys: Subjects
     register: bool
+
+    @cached_property
+    def registry(self) -> SchemaRegistry:
+        return self.connect()
 
     def require_there(self) -> None:
         """Raises the asker's `refused` for a subject that is missed, unless it is to be made."""

@@ -169,11 +169,15 @@ class KafkaSink(Sink):
         with naming_extra("Avro by a schema registry"):
             from lockstep.kafka.schema_registry import SchemaRegistry
             from lockstep.sinks.kafka._schemas import Schemas
+        connection = self.registry
         advice = "register its schema there, say another subject=… or key_subject=…, or register=True"
-        registry = SchemaRegistry(self.registry, Asker(self._who), context.dsn(self.registry, self.name), advice)
+
+        def connect() -> SchemaRegistry:
+            return SchemaRegistry(connection, Asker(self._who), context.dsn(connection, self.name), advice)
+
         values = {name: self.subject or f"{name}-value" for name in self.topic_names if "value" in self._avro}
         keys = dict.fromkeys(self.topic_names, self.key_subject) if self.key_subject is not None else {}
-        return Schemas(registry, values, keys, self.register)
+        return Schemas(connect, values, keys, self.register)
 
     def _route(self, context: SinkContext) -> Route:
         return Route(
