@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstep.epoch import Attempt, Epoch, RunKey
+from lockstep.epoch import Epoch, Plan, RunKey
 from lockstep.ledger import Ledger
-from lockstep.ledger import _attempts as attempts
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._statements import statement
 from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
@@ -19,7 +19,7 @@ from lockstep.sinks.values import SinkEpoch
 from lockstep.states import EpochState, Role
 from lockstep.steps import sweep
 from lockstep.wal_retention import KeptWal
-from tests.simulation.misfortunes import Kind, Taste
+from tests.simulation.misfortunes import LEFT_UNSEALED, Kind, Taste
 from tests.simulation.servers import Server, Session
 from tests.simulation.simulating import NONE, SimulationFailed, simulate
 
@@ -219,18 +219,15 @@ def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(told, lambda name: statement(name).replace("AND generation = 0", ""))
 
 
-@bug(merges=True)
-def merged_epochs_keep_their_attempt(patch: pytest.MonkeyPatch) -> None:
-    """Whoever merges an epoch fences nobody: a stage that stood still seals the range that it had."""
-    real = attempts.open_attempt
+@bug(taste=LEFT_UNSEALED, merges=True)
+def merged_ranges_lose_what_was_frozen(patch: pytest.MonkeyPatch) -> None:
+    """Whoever merges reads what the next epoch would have, and nothing of what the stuck one had."""
 
-    def open_attempt(tx: Any, row: Any, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Any:
-        if run is None or reason is None or not reason.startswith("merged"):
-            return real(tx, row, role, run=run, reason=reason)
-        attempts.save_run(tx, run, Attempt(row["pipeline"], row["id"], row["attempt"]))
-        return row
+    def join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
+        had, comes = stuck.plan.sources, following.sources
+        return replace(stuck.plan, sources={name: replace(comes[name], start=had[name].start) for name in had})
 
-    patch.setattr(attempts, "open_attempt", open_attempt)
+    patch.setattr(begin, "_join_next", join_next)
 
 
 @pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)
