@@ -338,10 +338,7 @@ class Transactions:
         """Whoever holds no record has nothing to close."""
 
 
-@pytest.mark.parametrize("on_stuck", ["resume", "merge"])
-def test_kafka_records_arrive_once(
-    on_stuck: OnStuck, kafka_broker: KafkaBroker, memory_server: PostgresServer, memory: Path
-) -> None:
+def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: PostgresServer, memory: Path) -> None:
     topic, connections = f"kills-{next(numbers)}", {"kafka": kafka_broker.bootstrap}
     with cluster_of(kafka_broker) as cluster:  # closed before anybody forks
         cluster.create_topic(topic, 3, {})
@@ -350,7 +347,7 @@ def test_kafka_records_arrive_once(
     source = KafkaSource(
         topic, connection="kafka", start="group:g", offset_reset="earliest", end=ahead, max_rows_per_epoch=25
     )
-    world = make_world(source, memory_server, memory, connections, on_stuck)
+    world = make_world(source, memory_server, memory, connections)
 
     def committed() -> Counter[str]:
         with cluster_of(kafka_broker) as cluster:
@@ -364,8 +361,7 @@ def test_kafka_records_arrive_once(
     assert committed().total() > WRITERS * TRANSACTIONS
 
 
-@pytest.mark.parametrize("on_stuck", ["resume", "merge"])
-def test_numbers_of_a_sequence_arrive_once(on_stuck: OnStuck, memory_server: PostgresServer, memory: Path) -> None:
-    world = make_world(SequenceSource(9, last=270), memory_server, memory, {}, on_stuck)
+def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
+    world = make_world(SequenceSource(9, last=270), memory_server, memory, {})
     assert sacrifice(world, lambda: False, 8) >= 8
     settle_down(world, lambda: Counter(map(str, range(270))))
