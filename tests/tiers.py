@@ -94,6 +94,7 @@ SUITE = {
     "sinks/compaction/test_on_s3.py": Part(ALL, rank=5),
     "sinks/iceberg/test_thousands_of_rounds.py": Part(ALL, rank=5),
     "sinks/test_hdfs_files.py": Part(ALL, rank=5),
+    "sinks/test_kafka_avro.py": Part(ALL, rank=5),
     "sinks/test_kafka_cluster.py": Part(ALL, rank=5),
     "sinks/test_kafka_crashes.py": Part(ALL, rank=5),
     "sinks/test_kafka_faults.py": Part(ALL, rank=5),

@@ -15,6 +15,7 @@ _EXTRAS = {
     "confluent_kafka": "kafka",
     "deltalake": "delta",
     "duckdb": "duckdb",
+    "fastavro": "avro",
     "grpc": "spark",
     "hdfs_native": "hdfs",
     "httpx": "http",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from lockstep.audits.audit import Audit, Conserved, require_sound
 from lockstep.conservation import Conservation, require_known
@@ -35,6 +35,9 @@ class Pipeline:
     `keep_wal`: how long sealed WALs stay after cleanup, a time or a number of epochs; None: cleanup deletes them.
     `audits` (see `lockstep.audits`) are asked of the sealed output before any sink takes part.
 
+    `on_stuck`: what the next run does with a cursor's last epoch that its own run has left undecided, and of which
+    nothing is sealed: "resume" it as it is, or "merge" it with what a new epoch would read.
+
     `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long `recover` leaves an undecided
     attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
     """
@@ -52,6 +55,7 @@ class Pipeline:
     audits: Sequence[Audit] = ()
     version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
     conservation: Sequence[Conservation] = ()  #: how rows travel through the transform; the seal proves it
+    on_stuck: Literal["resume", "merge"] = "resume"
     identity: Identity = field(init=False)
     wal_retention: WalRetention = field(init=False, repr=False)
 
@@ -74,6 +78,13 @@ class Pipeline:
             raise InvalidPipeline(f"pipeline {self.name}: max_in_flight must be at least 1, is {self.max_in_flight}")
         object.__setattr__(self, "wal_retention", WalRetention.of(self.name, self.keep_wal))
         object.__setattr__(self, "identity", self._identity_of_sources())
+        if self.on_stuck not in ("resume", "merge"):
+            raise InvalidPipeline(f"pipeline {self.name}: on_stuck must be 'resume' or 'merge', is {self.on_stuck!r}")
+        if self.on_stuck == "merge" and self.identity is Identity.INTERVAL:
+            raise InvalidPipeline(
+                f"pipeline {self.name}: its epochs are intervals, and no other one may have the rows of one that is "
+                "stuck; on_stuck='merge' is for a cursor's"
+            )
         require_known(self.name, self.conservation, list(self.sources), self.outputs)
         self._require_conserved()
         self._require_sound_state()

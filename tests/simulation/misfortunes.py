@@ -54,6 +54,13 @@ class Taste:
     places: tuple[str, ...] = ()
 
 
+#: epochs of which nothing is sealed when their runs have died, or stand still and are overtaken
+LEFT_UNSEALED = Taste(
+    {Kind.HANG: 10, Kind.KILL: 10, Kind.CLOCK: 20, Kind.RELEASE: 1},
+    ("begin.after_open", "spark: write", "stage.before_seal"),
+)
+
+
 @dataclass
 class Choice:
     """One thing that may happen."""

@@ -29,14 +29,15 @@ def simulate(
     packs: bool = False,
     restates: bool = False,
     restores: bool = False,
+    merges: bool = False,
 ) -> list[str]:
     """The trace of what happened. `taste`: beside the seed's own. `packs`: epochs are decided together where they can.
     `restates`: some runs replace what is published; `restores`: of intervals, and some of these by what was published
-    before, and WALs are kept. Raises `SimulationFailed`."""
+    before, and WALs are kept; `merges`: of a cursor, whose stuck epochs are merged. Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
-    identity = Identity.CURSOR if seed % 3 == 0 and not restores else Identity.INTERVAL
-    world = make_world(dsn, folder, identity, files=seed % 2 == 0, keep_wal=2 if restores else None)
+    identity = Identity.CURSOR if merges or (seed % 3 == 0 and not restores) else Identity.INTERVAL
+    world = make_world(dsn, folder, identity, files=seed % 2 == 0, keep_wal=2 if restores else None, merges=merges)
     servers: dict[str, Server] = {}
     watch = Watch(world, servers)
     servers.update({name: Server(name, watch.on_show) for name in ("voting", "redoing")})

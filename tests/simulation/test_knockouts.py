@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Epoch, Plan, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._statements import statement
@@ -18,7 +19,7 @@ from lockstep.sinks.values import SinkEpoch
 from lockstep.states import EpochState, Role
 from lockstep.steps import sweep
 from lockstep.wal_retention import KeptWal
-from tests.simulation.misfortunes import Kind, Taste
+from tests.simulation.misfortunes import LEFT_UNSEALED, Kind, Taste
 from tests.simulation.servers import Server, Session
 from tests.simulation.simulating import NONE, SimulationFailed, simulate
 
@@ -44,7 +45,8 @@ def bug(seed: int = 0, taste: Taste = NONE, **about: bool) -> Callable[[Plant], 
     """Register a planted bug; its docstring says what is wrong.
 
     `seed`: where to look first, to save time. `taste`: the misfortunes that show it, for a bug that few seeds show.
-    `about`: how to simulate; `restates`: it is about ranges that are replaced, `restores`: by earlier rows.
+    `about`: how to simulate; `restates`: it is about ranges that are replaced, `restores`: by earlier rows, `merges`:
+    about stuck epochs that are merged.
     """
 
     def register(plant: Plant) -> Plant:
@@ -215,6 +217,17 @@ def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
     """A cursor's next epoch goes on where the one with the highest number ended, whosever place that took."""
     told = "lockstep.ledger._connection.statement"
     patch.setattr(told, lambda name: statement(name).replace("AND generation = 0", ""))
+
+
+@bug(taste=LEFT_UNSEALED, merges=True)
+def merged_ranges_lose_what_was_frozen(patch: pytest.MonkeyPatch) -> None:
+    """Whoever merges reads what the next epoch would have, and nothing of what the stuck one had."""
+
+    def join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
+        had, comes = stuck.plan.sources, following.sources
+        return replace(stuck.plan, sources={name: replace(comes[name], start=had[name].start) for name in had})
+
+    patch.setattr(begin, "_join_next", join_next)
 
 
 @pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)

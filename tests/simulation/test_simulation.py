@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.misfortunes import LEFT_UNSEALED
 from tests.simulation.simulating import simulate
 
 if "LOCKSTEP_SEED" in os.environ:
@@ -40,6 +41,14 @@ def test_whatever_a_seed_brings_earlier_rows_come_back_whole(
     seed: int, simulated_ledger: str, memory: Path, standing: None
 ) -> None:
     simulate(simulated_ledger, memory, seed, restates=True, restores=True)
+
+
+@pytest.mark.cover(6)
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_a_seed_brings_merged_rows_are_shown_once(
+    seed: int, simulated_ledger: str, memory: Path, standing: None
+) -> None:
+    simulate(simulated_ledger, memory, seed, LEFT_UNSEALED, packs=seed % 2 == 1, merges=True)
 
 
 def test_a_seed_tells_the_same_story_twice(simulated_ledger: str, memory: Path, standing: None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -78,6 +78,9 @@ class OpenCounting(OpenDays):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         first = start[1] if start else 0
         return [first, first + ROWS + self.source.extra]
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        return [ends[0][0], ends[-1][1]]
 
 
 def positions(found: SourceRange) -> range:
@@ -207,14 +210,24 @@ def _sql(dsn: str, *statements: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def make_world(dsn: str, folder: Path, identity: Identity, *, files: bool, keep_wal: int | None = None) -> World:
+def make_world(
+    dsn: str, folder: Path, identity: Identity, *, files: bool, keep_wal: int | None = None, merges: bool = False
+) -> World:
     """An empty ledger whose tokens start at 1: the same seed gives the same names."""
     _wipe(dsn)
     sinks: list[Any] = [VotingSink("voting"), RedoSink("redoing")]
     if files:
         sinks.append(FileSink("files", output=OUTPUT, path=str(folder / "out")))
     source = Days() if identity is Identity.INTERVAL else Counting()
-    pipeline = Pipeline(PIPELINE, {"source": source}, _untouched, sinks, version="simulated", keep_wal=keep_wal)
+    pipeline = Pipeline(
+        PIPELINE,
+        {"source": source},
+        _untouched,
+        sinks,
+        version="simulated",
+        keep_wal=keep_wal,
+        on_stuck="merge" if merges else "resume",
+    )
     return World(dsn, folder, pipeline, SharedConnection(dsn, "simulation"), Ledger(dsn, "checks"))
 
 

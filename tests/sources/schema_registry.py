@@ -1,5 +1,5 @@
-"""A schema registry on loopback that speaks as much of Confluent's API as readers need. The real one isn't on Maven
-Central, it comes from its maker's own repository."""
+"""A schema registry on loopback that speaks as much of Confluent's API as readers and writers need. The real one isn't
+on Maven Central, it comes from its maker's own repository."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Registry:
     moved: str | None = None  #: where every request is sent to
     behind: dict[int, int] = field(default_factory=dict)  #: id → in how many listings it isn't yet
     knows_ids: bool = True  #: answers for a schema by its id
+    refusing: int = 0  #: the status of the answer to every schema that isn't there yet
     port: int = 0
 
     @property
@@ -40,8 +41,8 @@ class Registry:
         text = schema if isinstance(schema, str) else json.dumps(schema)
         versions[number] = {"subject": subject, "version": number, "id": id, "schema": text, **more}
 
-    def answer(self, path: str, authorization: str | None) -> tuple[int, Any]:
-        self.asked.append(path)
+    def answer(self, path: str, authorization: str | None, posted: Any = None) -> tuple[int, Any]:
+        self.asked.append(path if posted is None else f"POST {path}")
         self.headers.append(authorization)
         if self.failing:
             self.failing -= 1
@@ -49,6 +50,8 @@ class Registry:
         if self.login is not None and authorization != self.login:
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         match urlsplit(path).path.strip("/").split("/"):
+            case ["subjects", subject, "versions"] if posted is not None:
+                return self._take(unquote(subject), posted["schema"])
             case ["subjects", subject, "versions", *version]:
                 versions = self.subjects.get(unquote(subject))
             case ["schemas", "ids", id, *what] if self.knows_ids:
@@ -57,6 +60,8 @@ class Registry:
                 return 404, None
         if versions is None:
             return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+        if version == ["latest"]:
+            return 200, versions[max(versions)]
         return 200, versions[int(version[0])] if version else sorted(filter(partial(self._lists, versions), versions))
 
     def _lists(self, versions: Mapping[int, Mapping[str, Any]], number: int) -> bool:
@@ -72,19 +77,36 @@ class Registry:
             return 200, [{"subject": one["subject"], "version": one["version"]} for one in found]
         return 200, {name: value for name, value in found[0].items() if name not in ("subject", "version", "id")}
 
+    def _take(self, subject: str, schema: str) -> tuple[int, Any]:
+        """A schema has one id, whatever subjects it is of."""
+        known = {one["schema"]: one["id"] for versions in self.subjects.values() for one in versions.values()}
+        id = known.get(schema, max(known.values(), default=0) + 1)
+        there = [one["schema"] for one in self.subjects.get(subject, {}).values()]
+        if schema not in there:
+            if self.refusing:
+                return self.refusing, {"error_code": self.refusing, "message": "s3cr3t"}
+            self.register(subject, id, schema)
+        return 200, {"id": id}
+
 
 @contextmanager
 def serving(registry: Registry) -> Iterator[Registry]:
     """On a free port, until the block is left."""
 
     class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
         def do_GET(self) -> None:
+            self._answer(None)
+
+        def _answer(self, posted: Any) -> None:
             if registry.moved is not None:
                 self.send_response(307)
                 self.send_header("Location", registry.moved + self.path)
                 self.end_headers()
                 return
-            status, told = registry.answer(self.path, self.headers.get("Authorization"))
+            status, told = registry.answer(self.path, self.headers.get("Authorization"), posted)
             body = b"<html>nothing here</html>" if told is None else json.dumps(told).encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.kafka.connection import Asker
-from lockstep.kafka.schema_registry import SchemaRegistry
+from lockstep.kafka.schema_registry import Registered, SchemaRegistry
 from tests.sources.schema_registry import Registry, serving
 
 SECRET = "s3cr3t"
@@ -125,12 +125,40 @@ def test_a_registry_that_fails_for_an_id_is_no_answer(registry: Registry) -> Non
     registry.register("orders-value", 7, "long")
     answered = registry.answer
 
-    def failing(path: str, authorization: str | None) -> tuple[int, object]:
-        return (503, None) if "/ids/" in path else answered(path, authorization)
+    def failing(path: str, authorization: str | None, posted: object = None) -> tuple[int, object]:
+        return (503, None) if "/ids/" in path else answered(path, authorization, posted)
 
     registry.answer = failing  # type: ignore[method-assign]
     with pytest.raises(SourceUnavailable, match="doesn't answer: 503"):
         asking(registry.url).find_known({8}, ["orders-value"])
+
+
+def test_the_newest_schema_is_found_unless_it_cant_be_used(registry: Registry) -> None:
+    with pytest.raises(SourceRefused, match="has no subject a/b value: say by"):
+        asking(registry.url).latest("a/b value")
+    registry.register("a/b value", 7, "long")
+    registry.register("a/b value", 5, "int")
+    assert asking(registry.url).latest("a/b value") == Registered(5, "int")
+    registry.register("a/b value", 8, "x", schemaType="PROTOBUF")
+    with pytest.raises(SourceRefused, match="schema 8 of subject a/b value can't be used: it is PROTOBUF"):
+        asking(registry.url).latest("a/b value")
+
+
+def test_a_schema_that_is_registered_has_one_id_and_what_isnt_taken_is_told(registry: Registry) -> None:
+    registry.login = f"Basic {b64encode(b'writer:s3cr3t').decode()}"
+    found = asking(with_login(registry, "writer:s3cr3t"))
+    registry.failing = 1
+    assert found.register("a/b value", "int") == found.register("a/b value", "int") == Registered(1, "int")
+    assert found.register("other", "int") == Registered(1, "int")
+    assert len(registry.subjects["a/b value"]) == 1
+    for status, why in {409: "it isn't compatible", 422: "it takes none there", 403: "may the login register"}.items():
+        registry.refusing = status
+        with pytest.raises(SourceRefused, match=rf"for subject other.*{why}") as failure:
+            found.register("other", "long")
+        assert SECRET not in str(failure.value) and str(status) in str(failure.value)
+    with pytest.raises(SourceRefused, match=r"answers 401 for subject other.*may the login register") as failure:
+        asking(with_login(registry, "writer:s3cr3t0")).register("other", "long")
+    assert SECRET not in str(failure.value)
 
 
 @pytest.mark.parametrize("dsn", ["s3cr3t", "ftp://s3cr3t", "http://", "http://:ä@host"])

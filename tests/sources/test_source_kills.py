@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import psycopg2
 import pyarrow as pa
@@ -72,6 +72,7 @@ LAG = timedelta(seconds=3)
 LONGEST = 1.0  #: seconds that a transaction may take; one that took longer is rolled back
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20130101"))
 numbers = count()
+OnStuck: TypeAlias = Literal["resume", "merge"]
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,13 @@ def execute(dsn: str, statement: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def make_world(source: Source, server: PostgresServer, folder: Path, connections: dict[str, str]) -> World:
+def make_world(
+    source: Source, server: PostgresServer, folder: Path, connections: dict[str, str], on_stuck: OnStuck = "resume"
+) -> World:
     ledger = server.create_database(f"kills_ledger_{next(numbers)}")
     migrate(ledger)
     sink = FileSink("files", output="rows", path=str(folder / "out"), format="parquet")
-    return World(Pipeline("kills", {"rows": source}, dict, [sink]), ledger, folder, connections)
+    return World(Pipeline("kills", {"rows": source}, dict, [sink], on_stuck=on_stuck), ledger, folder, connections)
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
@@ -258,17 +261,20 @@ MARIADB = """
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "on_stuck"),
     [
-        pytest.param({"order_by": "xid", "max_rows_per_epoch": 25}, id="commit order"),
-        pytest.param({"order_by": "id", "settle": LAG, "settled_by": "at"}, id="lag"),
+        pytest.param({"order_by": "xid", "max_rows_per_epoch": 25}, "resume", id="commit order"),
+        pytest.param({"order_by": "xid", "max_rows_per_epoch": 25}, "merge", id="commit order, merged"),
+        pytest.param({"order_by": "id", "settle": LAG, "settled_by": "at"}, "resume", id="lag"),
     ],
 )
-def test_postgres_rows_arrive_once(arguments: dict[str, Any], memory_server: PostgresServer, memory: Path) -> None:
+def test_postgres_rows_arrive_once(
+    arguments: dict[str, Any], on_stuck: OnStuck, memory_server: PostgresServer, memory: Path
+) -> None:
     dsn = memory_server.create_database(f"kills_shop_{next(numbers)}")
     execute(dsn, POSTGRES)
     source = PostgresTableSource("public.events", connection="shop", columns=("name",), **arguments)
-    world = make_world(source, memory_server, memory, {"shop": dsn})
+    world = make_world(source, memory_server, memory, {"shop": dsn}, on_stuck)
     with writing(lambda: psycopg2.connect(dsn), memory) as alive:
         assert sacrifice(world, alive, 6) >= 6
     settle_down(world, lambda: Counter(name for (name,) in execute(dsn, "SELECT name FROM events")))

@@ -9,8 +9,10 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import Literal
 
 import psycopg2
 import pytest
@@ -66,9 +68,11 @@ def finish_lines(landing: Path) -> None:
 
 
 Land = Callable[[Path], None]
-KINDS: dict[str, tuple[Land, dict[str, object]]] = {
-    "files": (land_a_file, {"max_files_per_epoch": 15}),
-    "growing files": (append_some_bytes, {"grow": True, "max_bytes_per_epoch": 150}),
+KINDS: dict[str, tuple[Land, dict[str, object], Literal["resume", "merge"]]] = {
+    "files": (land_a_file, {"max_files_per_epoch": 15}, "resume"),
+    "growing files": (append_some_bytes, {"grow": True, "max_bytes_per_epoch": 150}, "resume"),
+    "merged files": (land_a_file, {}, "merge"),
+    "merged growing files": (append_some_bytes, {"grow": True}, "merge"),
 }
 
 
@@ -76,8 +80,9 @@ KINDS: dict[str, tuple[Land, dict[str, object]]] = {
 def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
     dsn: str, memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    land, arguments = KINDS[kind]
+    land, arguments, on_stuck = KINDS[kind]
     world = FolderWorld.make(dsn, memory, **arguments)
+    world.pipeline = replace(world.pipeline, on_stuck=on_stuck)
     hits = _hits(world, land, monkeypatch)
     dice, killed = random.Random(kind), 0
     for number in range(DEATHS):

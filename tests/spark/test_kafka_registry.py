@@ -8,19 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from lockstep.compute._bad_records import settle
 from lockstep.compute._inputs import Input
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceRefused, SourceUnavailable
+from lockstep.sinks import KafkaSink
+from lockstep.sinks.values import SinkContext
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._open_source import OpenKafkaSource
+from lockstep.testing import OUTPUT, SealedRows
+from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.manifest import SourceCount
 from stack.kafka import SPARK_AVRO, KafkaBroker
 from tests.sources.schema_registry import Registry, serving
 from tests.sources.test_kafka_source import Topics
+from tests.unit.test_avro import EMPTY, FULL, NULLS, ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -256,3 +262,36 @@ def test_without_the_subject_nothing_is_taken_for_malformed_and_an_empty_range_a
     topics.send_raw(topic, [{"value": written(7, ONE)}])
     with pytest.raises(SourceRefused, match=f"no subject {topic}-value"):
         source.read(session, nothing, source.latest(nothing, None))
+
+
+def test_what_the_sink_writes_is_what_the_source_reads(
+    topics: Topics, registry: Registry, session: SparkSession
+) -> None:
+    """Decimals, times, nulls, and what is nested; keys, too."""
+    topic = topics.create("a", 1)
+    sink = KafkaSink(
+        "out",
+        output=OUTPUT,
+        topic=topic,
+        connection="kafka",
+        marker_topic=f"{topic}.markers",
+        key="id",
+        key_subject=f"{topic}-key",
+        value="avro",
+        registry="schemas",
+        register=True,
+    )
+    table = pa.Table.from_pylist([{**row, "id": n} for n, row in enumerate((FULL, NULLS, EMPTY))], ROWS)
+    context = SinkContext(DEPLOYMENT, "pipe", {"kafka": topics.broker.bootstrap, "schemas": registry.url})
+    with sink.opened(context) as live:
+        live.preflight({OUTPUT: ROWS})
+        vote = live.prepare(epoch(), [SealedRows(table)])
+        live.publish(epoch(), vote, [SealedRows(table)])
+    value, key = (registry.subjects[f"{topic}-{part}"][1]["schema"] for part in ("value", "key"))
+    source = opened(topics, registry, topic, key="avro", key_schema=key, value="avro", value_schema=value)
+    records = source.read_records(session, None, source.latest(None, None))
+    assert records.bad().count() == 0
+    found = records.good().selectExpr("key", "value.*").orderBy("id").toArrow()
+    assert found.column("key").to_pylist() == [0, 1, 2]
+    rows = found.drop_columns("key").cast(ROWS).to_pylist(maps_as_pydicts="strict")  # Spark's maps have no order
+    assert rows == table.to_pylist(maps_as_pydicts="strict")

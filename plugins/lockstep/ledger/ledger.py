@@ -631,6 +631,36 @@ class Ledger(LedgerReader):
 
         return self._connection.run(Role.OPERATOR, work, reason)
 
+    def merge_epoch(
+        self, stuck: Epoch, plan: Plan, claims: Mapping[str, Sequence[Claim]], run: RunKey, reason: str
+    ) -> Epoch:
+        """Give a cursor's last epoch, which nobody is at and of which nothing is sealed, a longer range, in a new
+        attempt of `run`. `claims`: what it has further.
+
+        Raises `IllegalTransition` unless `stuck` is what it was and its ranges still join, `EpochBusy` while another
+        run's lease lasts, `SourceClaimed`.
+        """
+        mine: set[int] = set()
+
+        def work(tx: Transaction) -> Epoch:
+            guards.lock_pipeline(tx, stuck.pipeline)
+            row = guards.lock_epoch(tx, stuck.pipeline, stuck.id)
+            if row["attempt"] in mine:
+                return to_epoch(row)
+            guards.require_state(row, EpochState.PLANNED, "merge")
+            guards.require_attempt(row, stuck.attempt, "merge")
+            guards.require_lease(tx, row, run)
+            plans.require_joins(tx, row, plan)
+            row = attempts.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
+            mine.add(row["attempt"])
+            for source, wanted in claims.items():
+                plans.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
+            tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew
+            found = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
+            return to_epoch(require_row(found))
+
+        return self._connection.run(Role.BEGIN, work, reason)
+
     def retarget_participant(self, epoch: Epoch, sink: str, target_id: str, reason: str) -> None:
         """A person says that `target_id`, as it is now, doesn't hold the decided epoch: publish it there."""
 

@@ -15,12 +15,15 @@ from lockstep.epoch import Attempt, Claim, Epoch, Identity, Input, Interval, Pla
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
+    IllegalTransition,
     IntervalMissing,
     IntervalOverlap,
     InvalidPipeline,
+    LockstepError,
     PlanMismatch,
     RestateRefused,
     RunMismatch,
+    SourceClaimed,
     Terminal,
     TooManyInFlight,
     WalCorrupt,
@@ -34,6 +37,7 @@ from lockstep.steps.generations import (
     choose_life,
     find_current,
     find_together,
+    join_ranges,
     plan_again,
     require_asked_for,
     require_asked_once,
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
 _NAMED = 10  # files in one line of the log
+_MERGED = "merged with what the next epoch would read (on_stuck='merge')"
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
@@ -155,7 +160,7 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         if life is not None and not replace_it:
             require_same_wish(run, life)
             require_asked_for(runtime, run, life)
-            return _take_over(runtime, run, life)
+            return _merge(runtime, run, life) or _take_over(runtime, run, life)
         if life is None and run.restore is not None:
             raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
         last = _last_number(runtime)
@@ -209,6 +214,56 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         _preflight(runtime, epoch.plan, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
+
+
+def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
+    """The epoch that another run has left, and what the next one would read, as one, where `on_stuck` wants that; None:
+    it stays as it is (Flink: what an aborted checkpoint had is in the next one).
+
+    Of the range that is frozen nothing is left out, or read otherwise: what of it changed is told as ever.
+    """
+    if not _may_be_merged(runtime, run, stuck):
+        return None
+    try:
+        following = make_plan(runtime, None, stuck)
+        if all(_is_empty(runtime, name, found) for name, found in following.sources.items()):
+            return None
+        plan, claims = _join_next(runtime, stuck, following), find_claims(runtime, following)
+    except LockstepError as error:
+        _log.info("%s goes on with the range that it has: %s", stuck, error)
+        return None
+    _preflight(runtime, plan)
+    reach(CrashPoint.BEGIN_BEFORE_OPEN)
+    try:
+        return runtime.ledger.merge_epoch(stuck, plan, claims, run, _MERGED)
+    except (IllegalTransition, SourceClaimed) as error:  # somebody has begun it, or the next one, meanwhile
+        _log.info("%s is not merged: %s", stuck, error)
+        return None
+
+
+def _may_be_merged(runtime: Runtime, run: RunKey, stuck: Epoch) -> bool:
+    """Only the last epoch of a cursor, of which nothing is sealed, and by another run than its own, which finds what it
+    had."""
+    pipeline = runtime.defined
+    if pipeline.on_stuck != "merge" or stuck.state is not EpochState.PLANNED or stuck.generation is not None:
+        return False
+    if run.epoch is not None or runtime.find_attempt(run) is not None:
+        return False
+    last = runtime.ledger.last_original(pipeline.name)
+    alone = last is not None and last.id == stuck.id
+    return alone and stuck.plan.sources.keys() == pipeline.sources.keys() and not find_changed_sinks(runtime, stuck)
+
+
+def _join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
+    """What is read whole is so as it is now, as by any next epoch."""
+    had, comes = stuck.plan.sources, following.sources
+    sources = {
+        name: comes[name]
+        if had[name].snapshot and comes[name].snapshot
+        else join_ranges(runtime, name, [had[name], comes[name]])
+        for name in had
+    }
+    return replace(stuck.plan, sources=sources)
 
 
 def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:

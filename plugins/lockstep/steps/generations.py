@@ -281,7 +281,7 @@ def plan_again(runtime: Runtime, epochs: Sequence[Epoch], *, afresh: bool = Fals
             if afresh and ranges[-1].snapshot:
                 sources[name] = take_snapshot(runtime, name, epochs[-1].interval)
             else:
-                sources[name] = _join(runtime, name, ranges)
+                sources[name] = join_ranges(runtime, name, ranges)
         except Retryable:
             raise
         except LockstepError as error:
@@ -300,8 +300,8 @@ def take_snapshot(runtime: Runtime, name: str, interval: Interval | None) -> Sou
         return SourceRange(None, live.latest(None, interval), source.spec(), snapshot=True)
 
 
-def _join(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
-    """As one that can be read. Raises `SourceRefused`, and what the source raises."""
+def join_ranges(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
+    """Of several epochs, as one that can be read. Raises `SourceRefused`, and what the source raises."""
     defined, last = runtime.defined.sources[name], ranges[-1]
     if any(
         planned_source(name, one.spec, defined).frozen_arguments() != _frozen(name, last, defined) for one in ranges

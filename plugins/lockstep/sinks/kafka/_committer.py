@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.limits import limits_of
@@ -31,19 +30,6 @@ def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
     whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
     one = f"-{epoch.id}" if epoch.interval is not None or epoch.generation else ""
     return f"lockstep-{whose}{one}-{shard}"
-
-
-_VOTED = "shards="
-
-
-def voted_with(vote: Vote, shards: int) -> Vote:
-    """The vote, which says with how many shards its epoch is sent, whoever sends it."""
-    return replace(vote, handle=f"{_VOTED}{shards}")
-
-
-def shards_voted(vote: Vote) -> int | None:
-    """With how many shards the epoch is sent; None: by a version that let its publishers agree on that."""
-    return int(vote.handle.removeprefix(_VOTED)) if vote.handle else None
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,15 @@ from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.committers.sent import SentCommitter, Unmarked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
-from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession, shards_voted, voted_with
+from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession
 from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, headers_of
+from lockstep.sinks.kafka._votes import avro_voted, shards_voted, voted_with
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 if TYPE_CHECKING:
+    from lockstep.sinks.kafka._schemas import Schemas
     from lockstep.sinks.kafka._sink import KafkaSink
 
 _SEPARATOR = " "
@@ -47,8 +50,11 @@ class OpenKafkaSink(WriteAheadSink):
         route: Route,
         columns: RecordColumns,
         committer: CheckpointCommitter,
+        schemas: Schemas | None = None,
     ) -> None:
+        """`schemas`: of a registry, if anything is Avro."""
         super().__init__(sink)
+        self._schemas = schemas
         self.committer = committer
         self.cluster, self.columns = cluster, columns
         self._owner, self._route = owner, route
@@ -67,12 +73,22 @@ class OpenKafkaSink(WriteAheadSink):
                 require_durable(self.cluster, topic)
         self._create_resource()
         if schemas is None:
+            if self._schemas is not None:
+                self._schemas.require_there()
             return
         for output in self.outputs:
             if output not in schemas:
                 raise PreflightRefused(f"{who}: the transform gave no output {output}, but {sorted(schemas)}")
             if faults := list(self.columns.faults(schemas[output])):
                 raise PreflightRefused(f"{who}: output {output}: {'; '.join(faults)}")
+            self._find_writers(output, schemas[output])
+
+    def _find_writers(self, output: str, schema: pa.Schema) -> None:
+        """Here, and not later: whoever publishes goes by the vote, and asks no registry."""
+        if self._schemas is not None:
+            key = None if self.columns.key is None else schema.field(self.columns.key)
+            found = self._schemas.find(output, self.columns.body(schema), key)
+            self.columns = replace(self.columns, writers=found)
 
     @property
     def keeps_replaced(self) -> bool:
@@ -131,17 +147,39 @@ class OpenKafkaSink(WriteAheadSink):
         rows: dict[str, int] = {}
         for batches in wal:
             rows[batches.output] = 0
+            if self.columns.writers is None:
+                self._find_writers(batches.output, batches.schema)
             for records in self.columns.records(batches, self.origin(batches.output, epoch.id)):
                 checks.check(records)
                 rows[batches.output] += len(records)
         self._conclude(checks)
-        return Vote(epoch.token, None, self.target_id(), rows)
+        writers = self.columns.writers
+        return voted_with(
+            Vote(epoch.token, None, self.target_id(), rows), avro=None if writers is None else writers.to_text()
+        )
 
     def _conclude(self, checks: RecordChecks) -> None:
         """What is to be said of all records together."""
         checks.warn_of_age()
 
     # --- after the decision ---
+
+    def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
+        self._write_as_voted(vote)
+        return super()._session(epoch, vote)
+
+    def _write_as_voted(self, vote: Vote) -> None:
+        """From now on, by the schemas of the vote."""
+        if self._schemas is None:
+            return
+        from lockstep.sinks.kafka._schemas import Writers
+
+        if (told := avro_voted(vote)) is None:
+            raise PublishBlocked(
+                f"{self._route.who}: the vote doesn't say by which schemas its records are Avro, as one that was made "
+                "for a rebuilt ledger: nothing was sent"
+            )
+        self.columns = replace(self.columns, writers=Writers.of_text(told))
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, KafkaSession | PlainProducer)
@@ -163,12 +201,12 @@ class OpenKafkaSink(WriteAheadSink):
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The epoch's committed records that still stand in the topics; retention and compaction take some away."""
         prefix = self.origin(output, epoch).key(0)[:-1].encode()
-        starts = self._starts(epoch)
+        starts, readers = self._starts(epoch), None if self._schemas is None else self._schemas.readers()
         for topic in self._route.topics:
             ends = self.cluster.all_ends(topic)
             with self.cluster.who.naming(f"reading {topic}"):
                 for messages in committed_records(self.cluster.settings, topic, starts.get(topic, {}), ends):
-                    yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema)
+                    yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema, readers)
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """The offset of each topic's partition from which on to look for an epoch's records; left out where nobody
@@ -191,8 +229,9 @@ class TransactionalKafkaSink(OpenKafkaSink):
         columns: RecordColumns,
         markers: MarkerTopic,
         committer: KafkaMarkerCommitter,
+        schemas: Schemas | None = None,
     ) -> None:
-        super().__init__(sink, markers.owner, cluster, route, columns, committer)
+        super().__init__(sink, markers.owner, cluster, route, columns, committer, schemas)
         self._markers, self._marker_committer = markers, committer
 
     def _create_resource(self) -> None:
@@ -213,9 +252,10 @@ class TransactionalKafkaSink(OpenKafkaSink):
         self._marker_committer.refuse_shown(epoch)
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        return voted_with(super().validate(epoch, wal), self.sink.shards)
+        return voted_with(super().validate(epoch, wal), shards=self.sink.shards)
 
     def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
+        self._write_as_voted(vote)
         return self._marker_committer.session_of_all(epoch, shards_voted(vote))
 
     def publish_shard(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches], shard: int) -> Publication | None:
@@ -225,6 +265,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
         self._require_target(vote)
         if self._marker_committer.stands(epoch, shard):
             return Publication.FOUND
+        self._write_as_voted(vote)
         with self._marker_committer.session_of_one(epoch, shards, shard) as session:
             publication = self._send_claimed(epoch, wal, session)
         return publication if session.claimed or self._marker_committer.stands(epoch, shard) else None
@@ -240,7 +281,10 @@ class TransactionalKafkaSink(OpenKafkaSink):
         return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
 
     def tells_rest(self, epoch: int) -> bool:
-        """Markers of older versions don't say how many shards there are."""
+        """Markers of older versions don't say how many shards there are, and none says by which schemas its records are
+        Avro."""
+        if self._schemas is not None:
+            return False
         told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
         return len(told) == 1 and all(shards is not None for shards, _ in told)
 

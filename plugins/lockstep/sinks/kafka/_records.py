@@ -7,10 +7,10 @@ of append-only targets. `lockstep-replaces` names the epochs whose place a recor
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product, repeat
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,10 @@ from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Header, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch
+
+if TYPE_CHECKING:
+    from lockstep.sinks.kafka._avro import AvroReaders
+    from lockstep.sinks.kafka._schemas import Writers
 
 HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"
 HEADER_BYTES = 10  #: of a header besides its name and value, at most
@@ -88,7 +92,11 @@ def _header(one: dict[str, Any]) -> Header:
 @dataclass(frozen=True)
 class RecordColumns:
     """The columns that a record is made of. `value` None: a JSON object of all but `timestamp`, `partition`, `headers`
-    and `topic`. `topics`: those of which `topic` names one in each row; without it there is one."""
+    and `topic`. `topics`: those of which `topic` names one in each row; without it there is one.
+
+    `avro`: which of "key" and "value" are Avro: of the key's column, and of that object. `writers`: by which schemas,
+    once that is known.
+    """
 
     key: str | None = None
     value: str | None = None
@@ -97,11 +105,13 @@ class RecordColumns:
     headers: str | None = None
     topic: str | None = None
     topics: tuple[str, ...] = ("",)
+    avro: frozenset[str] = frozenset()
+    writers: Writers | None = None
 
     def faults(self, schema: pa.Schema) -> Iterator[str]:
         """Why rows of this schema can't be such records."""
         for role, name in (("key", self.key), ("value", self.value)):
-            if name is not None and (problem := _why_no_bytes(schema, name)):
+            if name is not None and (problem := _why_no_bytes(schema, name, any_type=role in self.avro)):
                 yield f"{role}={name!r}: {problem}"
         if self.timestamp is not None and not _is(schema, self.timestamp, types.is_timestamp):
             yield f"timestamp={self.timestamp!r} is no timestamp column"
@@ -126,7 +136,11 @@ class RecordColumns:
             if shards == 1 and self.topic is None:
                 yield self._records(batch, batches.output, self.topics[0], 0, ordinals, prefix)
             else:
-                of = self._shards_of(batch, ordinals, shards) if shards > 1 else np.zeros(len(ordinals), np.int64)
+                of = (
+                    self._shards_of(batch, batches.output, ordinals, shards)
+                    if shards > 1
+                    else np.zeros(len(ordinals), np.int64)
+                )
                 into = self._topics_of(batch, batches.output, ordinals)
                 for shard, number in product(wanted, np.unique(into)):
                     if len(places := np.flatnonzero((of == shard) & (into == number))):
@@ -136,12 +150,17 @@ class RecordColumns:
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
-    def rows(self, messages: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-        """What `records` made these messages from. Raises `TargetUnreadable` for types that JSON doesn't give back, and
-        for headers."""
+    def body(self, schema: pa.Schema) -> pa.Schema:
+        """Of what a value is made of, where it isn't a column."""
+        others = self._others()
+        return pa.schema([field for field in schema if field.name not in others])
+
+    def rows(self, messages: Sequence[Any], schema: pa.Schema, readers: AvroReaders | None = None) -> pa.RecordBatch:
+        """What `records` made these messages from. `readers`: of Avro. Raises `TargetUnreadable` for types that JSON
+        doesn't give back, and for headers."""
         if self.headers is not None:
             raise TargetUnreadable(f"a record doesn't tell whether {self.headers} was null or empty")
-        bodies = None if self.value else json_columns([one.value() for one in messages], schema)
+        bodies = None if self.value else self._bodies([one.value() for one in messages], schema, readers)
         arrays = []
         for field in schema:
             if field.name == self.timestamp:
@@ -150,19 +169,34 @@ class RecordColumns:
                 arrays.append(pa.array([one.partition() for one in messages], field.type))
             elif field.name == self.topic:
                 arrays.append(pa.array([one.topic() for one in messages], field.type))
-            elif bodies is not None:
+            elif bodies is not None and field.name in bodies:
                 arrays.append(bodies[field.name])
             else:
                 from_key = field.name == self.key
                 values = [one.key() if from_key else one.value() for one in messages]
-                arrays.append(pa.array(values, pa.binary()).cast(field.type))
+                arrays.append(self._from_bytes(values, field.type, readers if from_key else None))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def _shards_of(self, batch: pa.RecordBatch, ordinals: Ordinals, shards: int) -> Ordinals:
+    def _bodies(
+        self, values: list[bytes | None], schema: pa.Schema, readers: AvroReaders | None
+    ) -> Mapping[str, pa.Array]:
+        if "value" not in self.avro:
+            return json_columns(values, schema)
+        assert readers is not None
+        kept = [field for field in self.body(schema) if field.name != self.key]  # a schema may have no field for that
+        return dict(zip([one.name for one in kept], readers.decode(values, pa.struct(kept)).flatten(), strict=True))
+
+    def _from_bytes(self, values: list[bytes | None], dtype: pa.DataType, readers: AvroReaders | None) -> pa.Array:
+        if "key" in self.avro and readers is not None:
+            return readers.decode(values, dtype)
+        return pa.array(values, pa.binary()).cast(dtype)
+
+    def _shards_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals, shards: int) -> Ordinals:
         """In which shard each row is: by its key, without one by its place. Epochs that an older version has sent in
         part are finished, so this stays as it is."""
         by_place = ordinals % shards
-        keys = batch.column(self.key).cast(pa.binary()).dictionary_encode() if self.key else None
+        found = self._keys(batch, output, self.topics[0], ordinals)
+        keys = found.dictionary_encode() if found is not None else None
         if keys is None or not len(keys.dictionary):
             return by_place
         by_key = np.array([zlib.crc32(key) % shards for key in keys.dictionary.to_pylist()])
@@ -190,13 +224,33 @@ class RecordColumns:
             topic,
             shard,
             ordinals,
-            batch.column(self.key).cast(pa.binary()) if self.key else None,
-            batch.column(self.value).cast(pa.binary()) if self.value else self._objects(batch, output, ordinals),
+            self._keys(batch, output, topic, ordinals),
+            self._values(batch, output, topic, ordinals),
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, ordinals) if self.timestamp else None,
             _header_column(prefix, ordinals),
             batch.column(self.headers) if self.headers else None,
         )
+
+    def _keys(self, batch: pa.RecordBatch, output: str, topic: str, ordinals: Ordinals) -> pa.Array | None:
+        if self.key is None:
+            return None
+        if "key" not in self.avro:
+            return batch.column(self.key).cast(pa.binary())
+        assert self.writers is not None
+        return self.writers.keys[topic].encode(
+            batch.column(self.key), lambda place: _name(output, int(ordinals[place]))
+        )
+
+    def _values(self, batch: pa.RecordBatch, output: str, topic: str, ordinals: Ordinals) -> pa.Array:
+        if self.value is not None:
+            return batch.column(self.value).cast(pa.binary())
+        if "value" not in self.avro:
+            return self._objects(batch, output, ordinals)
+        assert self.writers is not None
+        body = self._body(batch)
+        rows = pa.StructArray.from_arrays(body.columns, fields=list(body.schema))
+        return self.writers.values[topic].encode(rows, lambda place: _name(output, int(ordinals[place])))
 
     def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
         first = int(ordinals[0]) if len(ordinals) else 0
@@ -208,15 +262,14 @@ class RecordColumns:
         return {self.value, self.timestamp, self.partition, self.headers, self.topic}
 
     def _body(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        others = self._others()
-        return batch.select([name for name in batch.schema.names if name not in others])
+        return batch.select(self.body(batch.schema).names)
 
 
-def _why_no_bytes(schema: pa.Schema, name: str) -> str | None:
+def _why_no_bytes(schema: pa.Schema, name: str, *, any_type: bool) -> str | None:
     if schema.get_field_index(name) < 0:
         return f"the output has no such column, only {', '.join(schema.names)}"
     dtype = schema.field(name).type
-    fits = (
+    fits = any_type or (
         types.is_string(dtype) or types.is_large_string(dtype) or types.is_binary(dtype) or types.is_large_binary(dtype)
     )
     return None if fits else f"its type is {dtype}, not text or bytes: cast it in the transform"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
+from lockstep.extras import naming_extra
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.kafka.producers import Route
@@ -23,6 +24,9 @@ from lockstep.sinks.kafka._open_sink import OpenKafkaSink, TransactionalKafkaSin
 from lockstep.sinks.kafka._records import HEADER, RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 
+if TYPE_CHECKING:
+    from lockstep.sinks.kafka._schemas import Schemas
+
 MARKER_TOPIC = "lockstep.markers"
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")
 
@@ -34,7 +38,10 @@ class KafkaSink(Sink):
     `topic`: its name; or `topics`, several, and `topic_column`, the column of text that names one of them in each row.
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
     column, to the millisecond; without it the time of sending. `headers`: a column of ARRAY<STRUCT<key: STRING, value:
-    BINARY>>, as `KafkaSource` has them, or of texts. `partition`: a column; without it the `partitioner`, by
+    BINARY>>, as `KafkaSource` has them, or of texts. `registry`: the id of a connection to a schema registry; with it
+    value="avro" is the row as Avro in the registry's wire format, by the newest schema of `subject`, which is
+    "<topic>-value" unless it is said, and `key_subject` makes the key Avro, too; `register`: by one that is made of the
+    output's columns, and registered. `partition`: a column; without it the `partitioner`, by
     default Java's, so that other producers put a key into the same place. `shards`: transactions an epoch; with more
     than one the epoch appears shard by shard. `transaction_timeout`: seconds after which brokers give up an epoch
     that is being sent; it is sent again. `marker_topic`: where the markers stand, made if missing.
@@ -54,6 +61,10 @@ class KafkaSink(Sink):
     timestamp: str | None = None
     partition: str | None = None
     headers: str | None = None
+    registry: str | None = None
+    subject: str | None = None
+    key_subject: str | None = None
+    register: bool = False
     partitioner: str = PARTITIONERS[0]
     shards: int = 1
     guarantee: str = Guarantee.EXACTLY_ONCE  # type: ignore[assignment]  # given as text, it is one
@@ -62,7 +73,7 @@ class KafkaSink(Sink):
     transaction_timeout: float = 300.0
     on_restate: str = OnRestate.REFUSE
 
-    operational: ClassVar[frozenset[str]] = frozenset({"shards", "transaction_timeout", "on_restate"})
+    operational: ClassVar[frozenset[str]] = frozenset({"shards", "transaction_timeout", "on_restate", "register"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,6 +91,7 @@ class KafkaSink(Sink):
                 f"{self._who}: transaction_timeout is {self.transaction_timeout}, has to be 1 second or more"
             )
         self._check_topics()
+        self._check_registry()
         if self.marker_topic in self.topic_names:
             raise InvalidPipeline(f"{self._who}: the rows can't go into the topic of the markers")
         if self.shards > 1 and guarantee is not Guarantee.EXACTLY_ONCE:
@@ -93,6 +105,22 @@ class KafkaSink(Sink):
             raise InvalidPipeline(f"{self._who}: give either topic, or topics and topic_column")
         if (self.topic is None) != (self.topic_column is not None):
             raise InvalidPipeline(f"{self._who}: topic_column says which of the topics=… a row is for: give both")
+
+    def _check_registry(self) -> None:
+        if self.registry is None and (self.subject or self.key_subject or self.register):
+            raise InvalidPipeline(f"{self._who}: subject, key_subject and register are a registry's: give registry=…")
+        if self.registry is not None and not self._avro:
+            raise InvalidPipeline(f"{self._who}: registry goes with value='avro', or with key_subject")
+        if self.subject is not None and "value" not in self._avro:
+            raise InvalidPipeline(f"{self._who}: subject goes with value='avro'")
+        if self.key_subject is not None and self.key is None:
+            raise InvalidPipeline(f"{self._who}: key_subject goes with key=…, the column")
+
+    @property
+    def _avro(self) -> frozenset[str]:
+        """What of a record is. Without a registry `avro` may be the name of a column."""
+        found = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
+        return frozenset(part for part, holds in found.items() if holds)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -120,17 +148,36 @@ class KafkaSink(Sink):
 
     def open(self, context: SinkContext) -> OpenKafkaSink:
         owner, route = SinkName.of(context, self.name), self._route(context)
+        value = None if "value" in self._avro else self.value
         columns = RecordColumns(
-            *(self.key, self.value, self.timestamp, self.partition, self.headers, self.topic_column, self.topic_names)
+            *(self.key, value, self.timestamp, self.partition, self.headers, self.topic_column, self.topic_names),
+            self._avro,
         )
+        schemas = self._schemas(context)
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             cluster = Cluster(route.settings, Asker(self._who))
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
             committer = KafkaMarkerCommitter(cluster, route, markers, self.shards, self.planned.get("shards", 1))
-            return TransactionalKafkaSink(self, cluster, route, columns, markers, committer)
+            return TransactionalKafkaSink(self, cluster, route, columns, markers, committer, schemas)
         elsewhere = open_committer(self.name, self.committer, context)
         cluster = Cluster(route.settings, Asker(self._who))  # last, as it is the first to leave something open
-        return OpenKafkaSink(self, owner, cluster, route, columns, sent_committer(cluster, route, elsewhere))
+        return OpenKafkaSink(self, owner, cluster, route, columns, sent_committer(cluster, route, elsewhere), schemas)
+
+    def _schemas(self, context: SinkContext) -> Schemas | None:
+        if self.registry is None:
+            return None
+        with naming_extra("Avro by a schema registry"):
+            from lockstep.kafka.schema_registry import SchemaRegistry
+            from lockstep.sinks.kafka._schemas import Schemas
+        connection = self.registry
+        advice = "register its schema there, say another subject=… or key_subject=…, or register=True"
+
+        def connect() -> SchemaRegistry:
+            return SchemaRegistry(connection, Asker(self._who), context.dsn(connection, self.name), advice)
+
+        values = {name: self.subject or f"{name}-value" for name in self.topic_names if "value" in self._avro}
+        keys = dict.fromkeys(self.topic_names, self.key_subject) if self.key_subject is not None else {}
+        return Schemas(connect, values, keys, self.register)
 
     def _route(self, context: SinkContext) -> Route:
         return Route(

@@ -1,0 +1,113 @@
+"""By which schemas of a registry an epoch's keys and values are written: found, or registered, before the vote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from lockstep.kafka.schema_registry import Registered, SchemaRegistry
+from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter
+from lockstep.sinks.kafka._avro_types import schema_of, type_of
+
+Subjects = Mapping[str, str]  #: by topic
+
+
+@dataclass(frozen=True)
+class Writers:
+    """Of values and of keys, by topic; none of what isn't Avro."""
+
+    values: Mapping[str, AvroWriter]
+    keys: Mapping[str, AvroWriter]
+
+    def to_text(self) -> str:
+        """As a vote keeps them: whoever publishes asks no registry."""
+        schemas = {one.id: one.text for part in (self.values, self.keys) for one in part.values()}
+        ids = [{topic: one.id for topic, one in part.items()} for part in (self.values, self.keys)]
+        return json.dumps({"schemas": schemas, "values": ids[0], "keys": ids[1]}, separators=(",", ":"))
+
+    @classmethod
+    def of_text(cls, text: str) -> Writers:
+        told = json.loads(text)
+        writers = {int(id): AvroWriter(int(id), schema) for id, schema in told["schemas"].items()}
+        values, keys = ({topic: writers[id] for topic, id in told[part].items()} for part in ("values", "keys"))
+        return cls(values, keys)
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """What a sink is told of its schemas. `connect`: gives the registry, whose login whoever publishes need not have.
+    `values`, `keys`: the subjects of what is Avro. `register`: a schema is made of the rows, and is the subject's if it
+    isn't yet; without it the newest that is there has to fit."""
+
+    connect: Callable[[], SchemaRegistry]
+    values: Subjects
+    keys: Subjects
+    register: bool
+
+    @cached_property
+    def registry(self) -> SchemaRegistry:
+        return self.connect()
+
+    def require_there(self) -> None:
+        """Raises the asker's `refused` for a subject that is missed, unless it is to be made."""
+        if not self.register:
+            for subject in self._subjects:
+                self.registry.latest(subject)
+
+    def find(self, output: str, rows: pa.Schema, key: pa.Field | None) -> Writers:
+        """`rows`: of a value; `key`: the column of the key. Raises the asker's `refused`, with every column that
+        doesn't fit, and what the registry raises."""
+        if self.values and not len(rows):
+            self._require_none(f"output {output}", ["no column is left for the value"])
+        value_type, leave_out = pa.struct(list(rows)), frozenset({key.name} if key is not None else ())
+        values = {
+            subject: self._writer(subject, schema_of(rows, output), value_type, leave_out, output)
+            for subject in sorted(set(self.values.values()))
+        }
+        keys = {
+            subject: self._writer(subject, type_of(key), key.type, frozenset(), output)
+            for subject in sorted(set(self.keys.values()))
+            if key is not None
+        }
+        return Writers(
+            {topic: values[subject] for topic, subject in self.values.items()},
+            {topic: keys[subject] for topic, subject in self.keys.items()},
+        )
+
+    def readers(self) -> AvroReaders:
+        """Of whatever was written under these subjects."""
+        return AvroReaders(self.registry.schemas_of(self._subjects))
+
+    @property
+    def _subjects(self) -> list[str]:
+        return sorted({*self.values.values(), *self.keys.values()})
+
+    def _writer(
+        self, subject: str, made: tuple[str, list[str]], dtype: pa.DataType, leave_out: frozenset[str], output: str
+    ) -> AvroWriter:
+        text, faults = made
+        if self.register:
+            self._require_none(f"output {output} has no schema", faults)
+            found = self.registry.register(subject, text)
+        else:
+            found = self.registry.latest(subject)
+        writer = AvroWriter(found.id, found.schema)
+        whose = f"output {output} doesn't fit schema {found.id} of subject {subject}"
+        self._require_none(whose, self._faults(writer, found, dtype, leave_out))
+        return writer
+
+    def _faults(
+        self, writer: AvroWriter, found: Registered, dtype: pa.DataType, leave_out: frozenset[str]
+    ) -> Iterable[str]:
+        try:
+            return list(writer.faults(dtype, leave_out))
+        except Exception as error:  # whatever fastavro makes of a schema that it can't parse
+            return [f"it can't be parsed: {type(error).__name__}"]
+
+    def _require_none(self, whose: str, faults: Iterable[str]) -> None:
+        if told := "; ".join(faults):
+            raise self.registry.who.refused(f"{self.registry.who.name}: {whose}: {told}")
