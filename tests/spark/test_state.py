@@ -432,6 +432,39 @@ def test_keys_of_another_type_find_their_rows_in_a_state_that_is_read_by_bucket(
     assert summing.state(2) == expected(2)
 
 
+VISITS = KeyedState("k BIGINT, began BIGINT, n BIGINT", key=["k", "began"], buckets=4, found_by=["k"])
+
+
+def visiting(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """An epoch adds a row of each of three keys, and shows those of key 1 that were there; by all of the key: of the
+    epoch before."""
+    numbers = inputs["numbers"].where(f"value % {ROWS} < 3")
+    new = numbers.selectExpr(f"value % {ROWS} k", "value began", "1 n")
+    asked = numbers.where(f"value % {ROWS} = 1").selectExpr(f"value % {ROWS} k", f"value - {ROWS} began")
+    return {"totals": state["totals"].of(asked).unionByName(new)}, {"totals": new}
+
+
+@pytest.mark.parametrize("rows", ["200000", "0"], ids=["in process", "in Spark"])
+def test_rows_are_found_by_a_part_of_their_key_which_may_change(
+    summing: Summing, monkeypatch: pytest.MonkeyPatch, rows: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, rows)
+    monkeypatch.setattr("lockstep.compute.state._SMALL", 0)  # whatever is found is found by its bucket
+    summing.change(state={"totals": VISITS}, transform=visiting)
+    shown = []
+    for found_by in (["k"], ["k"], ["k"], [], ["k"], ["k"]):
+        summing.change(state={"totals": replace(VISITS, found_by=found_by)})
+        summing.run()
+        last = summing.runtime().ledger.last_epoch("summing")
+        assert last is not None
+        shown.append(last.summary["outputs"]["totals"]["rows"] - 3)
+    assert shown == [0, 1, 2, 1, 4, 5]
+    assert [summing.version(number).rows for number in range(1, 7)] == [3, 6, 9, 12, 15, 18]
+    assert len({file.bucket for file in summing.version(6).files}) <= 3, "rows of a key stand in several buckets"
+
+
 EXPIRING = "k BIGINT, n BIGINT, total BIGINT, due TIMESTAMP, gone TIMESTAMP"
 
 

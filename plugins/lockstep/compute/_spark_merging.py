@@ -44,8 +44,11 @@ def changes_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
     due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
     known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
-    changes = known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due)
-    return changes.withColumn(DELETED, F.expr(_is_gone(after))).drop(FRESH)
+    changes = (
+        known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due).withColumn(DELETED, F.expr(_is_gone(after)))
+    )
+    kept = [column for one in windows.aggregate_columns() for column in one.state_columns()]
+    return changes.select(*windows.key, START, END, *kept, EMITTED, DUE, DELETED, ROWS)
 
 
 def _is_closed(after: Watermark) -> str:

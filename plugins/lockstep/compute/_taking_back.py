@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balances: Balances) -> None:
     """Raises `InvalidPipeline` if a sink keeps one row a key of sessions, and would keep those that are no more."""
-    deaf = [(sink.name, output) for sink in pipeline.sinks for output in sink.outputs if sink.lacks_deletes(output)]
+    deaf = [
+        (sink.name, output)
+        for sink in pipeline.sinks
+        for output in sink.outputs
+        if output in outputs and sink.lacks_deletes(output)
+    ]
     parts = [part for balance in balances.made.values() if balance.takes_back for part in balance.written]
     for sink, output in deaf:
         if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
