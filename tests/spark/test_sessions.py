@@ -343,7 +343,8 @@ def test_epochs_that_are_killed_in_between_leave_the_sessions_of_one_batch_in_ev
     landing = Landing(windows, spark_connect, ledger_dsn, tmp_path, upserting(deleted="absorbed"))
     landing.connections["w"] = warehouse_dsn
     model = Model(100, 250)
-    parts = [*cut(seed=37, events=events, epochs=len(POINTS)), [LAST], [("a", 5, 0, 0), ("a", 6, 10_000_001, 0)]]
+    parts: list[list[Event]] = [*cut(seed=37, events=events, epochs=len(POINTS)), [LAST]]
+    parts.append([("a", 5, 0, 0), ("a", 6, 10_000_001, 0)])
     late = 0
     for number, (point, part) in enumerate(zip([*POINTS, *POINTS[:2]], parts, strict=True)):
         if not part:
@@ -374,8 +375,9 @@ def test_sessions_of_epochs_that_are_restated_as_one_are_those_of_one_batch(
     windows = sessions_of(lateness=600 * SECOND)
     landing = Landing(windows, spark_connect, ledger_dsn, tmp_path, upserting(deleted="absorbed"))
     landing.connections["w"] = warehouse_dsn
-    parts: list[list[Event]] = [[("a", 1, 100, 0), ("a", 2, 210, 0), ("x", 0, 400, 0)], [("a", 4, 155, 0)]]
-    for number, part in enumerate([*parts, [("a", 8, 50, 0)]]):
+    parts: list[list[Event]] = [[("a", 1, 100, 0), ("a", 2, 210, 0), ("x", 0, 400, 0)]]
+    parts += [[("a", 4, 155, 0)], [("a", 8, 50, 0)]]
+    for number, part in enumerate(parts):
         landing.land(part)
         landing.run(f"run {number}")
     landing.run("restating", restate="the prices were read wrongly", epoch=2)

@@ -514,7 +514,7 @@ def test_rows_that_expire_by_themselves_are_seen_no_more_and_swept_a_few_buckets
     summing.change(state={"totals": state}, transform=leaving, keep_state=100)
     summing.run()
     assert set(summing.state(1)) == set(range(12))
-    swept = []
+    swept: list[int] = []
     while summing.version(epoch := len(swept) + 1).rows > 6:
         assert epoch < 8, "the space is never freed"
         summing.run()

@@ -26,7 +26,8 @@ from lockstep.compute._window_merging import merge
 from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
-from lockstep.sinks import FileSink, Sink
+from lockstep.sinks import FileSink
+from lockstep.sinks.base import Sink
 from lockstep.sources import FileSource
 from lockstep.window_definition import Aggregate, Function
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of

@@ -93,7 +93,8 @@ class Epochs:
             before = self.shown.get(start)
             assert before is None or row["revision"] > before["revision"]
             assert before is not None or not row["absorbed"], "what never stood there was taken back"
-            assert not row["absorbed"] or [before[name] for name in ("n", "total")] == [row["n"], row["total"]]
+            if before is not None and row["absorbed"]:
+                assert [before[name] for name in ("n", "total")] == [row["n"], row["total"]]
             self.shown[start] = row
 
     def standing(self) -> Found:
