@@ -24,13 +24,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lockstep.compute._balances import CountedFrame
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._key_hash import buckets_of, can_hash
 from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
-from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
+from lockstep.errors import InvalidPipeline, SparkRefused, StateRejected
 from lockstep.keyed_state import DELETED
 from lockstep.spark.session import require_ansi
 from lockstep.wal.state_staging import BUCKET, WrittenState
@@ -74,21 +75,21 @@ class StateWriter:
         else:
             old = self._before.read_files(self._before.files if moves else [])
         standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
-        counted = ObservedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        counted = CountedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
-        observed = ObservedFrame.of(standing.unionByName(changed), rows="count(1)")
+        observed = CountedFrame.of(standing.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.found_by, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
-        found = _require_counts(self._name, counted)
+        found = counted.counts()
         if (found["most"] or 0) > 1 or found["nulls"]:
             self._refuse(kept)
-        if hashed and _require_counts(self._name, hashed)["strange"]:
+        if hashed and hashed.counts()["strange"]:
             raise self._hashed_otherwise()
-        return self._result(touched, _require_counts(self._name, observed)["rows"])
+        return self._result(touched, observed.counts()["rows"])
 
-    def _hashed_alike(self, buckets: Collection[int]) -> ObservedFrame | None:
+    def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
         """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
         files = [one for one in self._before.files if one[0].bucket in buckets]
         if not files:
@@ -96,7 +97,7 @@ class StateWriter:
         here = bucket_sql(self._declared.found_by, self._declared.buckets)
         there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
-        return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
+        return CountedFrame.of(frame, strange=f"count_if({TIMES})")
 
     def collect(self, changes: DataFrame) -> None:
         """Have this process hold the rows of changes that are an output as well, if they are few: one job for both."""
@@ -285,10 +286,3 @@ def _loses(found: DataType, declared: DataType) -> bool:
             return found.scale > declared.scale
         case _:
             return found.simpleString() != declared.simpleString()
-
-
-def _require_counts(name: str, observed: ObservedFrame) -> dict[str, int]:
-    """What was counted while the state was written. Raises `StageFailed` if Spark doesn't say: nothing is assumed."""
-    if not (counts := observed.counts()):
-        raise StageFailed(f"Spark wrote state {name} and didn't say what it counted")
-    return counts
