@@ -121,6 +121,7 @@ SUITE = {
     "spark/test_kafka_windows.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_s3_files.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_s3_staging.py": Part(ALL, Share.FOLDER, rank=3),
+    "spark/test_sessions.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_state.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_tutorial.py": Part(ALL, Share.FOLDER, rank=3),
     "stack": Part(TEST),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lockstep.orchestration.task_group import EpochTaskGroup
     from lockstep.pipeline import Pipeline
     from lockstep.run import recover, run_epoch, run_epochs
+    from lockstep.sessions import Sessions
     from lockstep.sinks.files import files
     from lockstep.sinks.values import Guarantee
     from lockstep.version import __version__
@@ -31,6 +32,7 @@ __all__ = [
     "Guarantee",
     "KeyedState",
     "Pipeline",
+    "Sessions",
     "Windows",
     "__version__",
     "as_of",
@@ -53,6 +55,7 @@ _HOMES = {
     "Guarantee": "lockstep.sinks.values",
     "KeyedState": "lockstep.keyed_state",
     "Pipeline": "lockstep.pipeline",
+    "Sessions": "lockstep.sessions",
     "Windows": "lockstep.windows",
     "__version__": "lockstep.version",
     "as_of": "lockstep.operations.as_of",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import ClassVar, Literal
 
 from lockstep.ddl import fields_of
 from lockstep.epoch import require_name
@@ -55,16 +56,15 @@ class Aggregate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WindowDefinition:
-    """What `lockstep.windows.Windows` is told: see there. Any process can load it. Raises `InvalidPipeline`."""
+class WindowDefinition(ABC):
+    """What every kind of windows is told. Any process can load it. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]]  #: the fields that are time spans, and must not change while windows are kept
 
     schema: str
     key: Sequence[str]
     time: str
-    size: timedelta
     aggregates: Mapping[str, str]
-    slide: timedelta | None = None
-    offset: timedelta = _ZERO
     out_of_order: timedelta = _ZERO
     lateness: timedelta = _ZERO
     emit: Literal["final", "updates"] = "final"
@@ -84,9 +84,19 @@ class WindowDefinition:
             raise self._refused("idle_epochs must be at least 1, and wants a partition=")
 
     @property
-    def step(self) -> timedelta:
-        """From one window's start to the next one's."""
-        return self.slide or self.size
+    @abstractmethod
+    def span(self) -> timedelta:
+        """How long after an event a window ends, at the most, that no later event has a part in."""
+
+    @property
+    def found_by(self) -> Sequence[str]:
+        """The columns by which the state finds a window."""
+        return [*self.key, START]
+
+    @property
+    def own_columns(self) -> list[str]:
+        """Those that the results, the late rows and the state have beside the key and the aggregates."""
+        return [START, END, REVISION, EMITTED, DUE]
 
     def columns(self) -> dict[str, str]:
         """The declared types, by their usual names in capitals, by column."""
@@ -112,7 +122,7 @@ class WindowDefinition:
         fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
         fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
         return {
-            self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE),
+            self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE, self.found_by),
             self.watermark_name: KeyedState(_MARKS, ["partition"], 1),
         }
 
@@ -123,7 +133,7 @@ class WindowDefinition:
 
     def definition(self) -> str:
         """What must not change while windows of it are kept."""
-        times = [f"{name} {getattr(self, name)}" for name in ("size", "step", "offset")]
+        times = [f"{name} {getattr(self, name)}" for name in self.lengths]
         return "; ".join(
             [*times, f"emit {self.emit}", *(f"{one.name} {one.function}" for one in self.aggregate_columns())]
         )
@@ -160,26 +170,53 @@ class WindowDefinition:
                 f"schema names {sorted(declared)}: it must name each column of the key {list(self.key)} and each "
                 f"aggregate {list(self.aggregates)}, at least one of both, and nothing else"
             )
-        own = [START, END, REVISION, MISSED, EMITTED, DUE]
         kept = [
             column for one in self.aggregate_columns() if one.function is Function.AVG for column in one.state_columns()
         ]
-        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *own, *kept])
+        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *kept])
         if twice := [name for name, count in counted.items() if count > 1]:
             raise self._refused(f"the columns {twice} stand twice, or are the windows' own: take other names")
+
+    def _require_sound_times(self) -> None:
+        if self.out_of_order < _ZERO or self.lateness < _ZERO:
+            raise self._refused("out_of_order and lateness can't be below 0")
+        spans = [*self.lengths, "out_of_order", "lateness"]
+        if max(abs(getattr(self, name)) for name in spans) > _LONGEST:
+            raise self._refused(f"{', '.join(spans[:-1])} and lateness can't be above 4000 years")
+
+    def _refused(self, why: str) -> InvalidPipeline:
+        return InvalidPipeline(f"windows {self.name}: {why}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteppedDefinition(WindowDefinition):
+    """What `lockstep.windows.Windows` is told: see there. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]] = ("size", "step", "offset")
+
+    size: timedelta
+    slide: timedelta | None = None
+    offset: timedelta = _ZERO
+
+    @property
+    def step(self) -> timedelta:
+        """From one window's start to the next one's."""
+        return self.slide or self.size
+
+    @property
+    def span(self) -> timedelta:
+        return self.size
+
+    @property
+    def own_columns(self) -> list[str]:
+        return [*super().own_columns, MISSED]
 
     def _require_sound_times(self) -> None:
         if self.size <= _ZERO or self.step <= _ZERO or self.size % self.step:
             raise self._refused(f"size {self.size} must be a whole multiple of slide {self.step}, and both above 0")
         if self.size // self.step > _MOST:
             raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
-        if self.out_of_order < _ZERO or self.lateness < _ZERO:
-            raise self._refused("out_of_order and lateness can't be below 0")
-        if max(self.size, abs(self.offset), self.out_of_order, self.lateness) > _LONGEST:
-            raise self._refused("size, offset, out_of_order and lateness can't be above 4000 years")
-
-    def _refused(self, why: str) -> InvalidPipeline:
-        return InvalidPipeline(f"windows {self.name}: {why}")
+        super()._require_sound_times()
 
 
 def only_windows(state: Mapping[str, KeyedState]) -> bool:

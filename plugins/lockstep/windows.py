@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lockstep.window_definition import WindowDefinition
+from lockstep.window_definition import SteppedDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from lockstep.compute._folding import Folded
     from lockstep.compute.state import StateRows
-    from lockstep.compute.windows import Folded
 
 
 @dataclass(frozen=True, kw_only=True)
-class Windows(WindowDefinition):
+class Windows(SteppedDefinition):
     """Rows folded into windows by event time: tumbling, or sliding with `slide`.
 
     `schema`: Spark DDL of the key's columns and the aggregates; `key`: names of the former. `time`: column or SQL

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lockstep import Windows
+from lockstep import Sessions, Windows
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute.state import StateRows
 from lockstep.keyed_state import DELETED
@@ -34,7 +34,7 @@ class Epochs:
     """Epochs of one pipeline; every epoch's counts must balance."""
 
     spark: SparkSession
-    windows: Windows
+    windows: Windows | Sessions
     where: str | None = None
     told: list[Told] = field(default_factory=list)
     state: dict[str, DataFrame] = field(default_factory=dict)
@@ -105,6 +105,21 @@ def batch(windows: Windows, events: Iterable[Event]) -> dict[Start, Mapping[str,
         for start in range(newest, newest - size, -step):
             found.setdefault((key, start), []).append(value)
     return {window: _aggregated(values) for window, values in found.items()}
+
+
+def batch_of_sessions(gap: int, events: Iterable[Event]) -> dict[Start, Mapping[str, Any]]:
+    """The same of sessions, `gap` in seconds; each with its end."""
+    found: dict[Start, list[int | None]] = {}
+    last: dict[str, tuple[Start, int]] = {}
+    ends: dict[Start, int] = {}
+    for key, value, second, _ in sorted(events, key=lambda event: event[2] or 0):
+        assert key is not None and second is not None
+        start, before = last.get(key, ((key, second), second))
+        start = start if second - before < gap else (key, second)
+        last[key] = (start, second)
+        found.setdefault(start, []).append(value)
+        ends[start] = second + gap
+    return {start: {**_aggregated(values), "end": ends[start]} for start, values in found.items()}
 
 
 AGGREGATES = {

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from lockstep import KeyedState, Pipeline, files, run_epoch
 from lockstep.cli import app
+from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.state import StateRows
 from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.errors import (
@@ -431,6 +432,39 @@ def test_keys_of_another_type_find_their_rows_in_a_state_that_is_read_by_bucket(
     assert summing.state(2) == expected(2)
 
 
+VISITS = KeyedState("k BIGINT, began BIGINT, n BIGINT", key=["k", "began"], buckets=4, found_by=["k"])
+
+
+def visiting(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """An epoch adds a row of each of three keys, and shows those of key 1 that were there; by all of the key: of the
+    epoch before."""
+    numbers = inputs["numbers"].where(f"value % {ROWS} < 3")
+    new = numbers.selectExpr(f"value % {ROWS} k", "value began", "1 n")
+    asked = numbers.where(f"value % {ROWS} = 1").selectExpr(f"value % {ROWS} k", f"value - {ROWS} began")
+    return {"totals": state["totals"].of(asked).unionByName(new)}, {"totals": new}
+
+
+@pytest.mark.parametrize("rows", ["200000", "0"], ids=["in process", "in Spark"])
+def test_rows_are_found_by_a_part_of_their_key_which_may_change(
+    summing: Summing, monkeypatch: pytest.MonkeyPatch, rows: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, rows)
+    monkeypatch.setattr("lockstep.compute.state._SMALL", 0)  # whatever is found is found by its bucket
+    summing.change(state={"totals": VISITS}, transform=visiting)
+    shown = []
+    for found_by in (["k"], ["k"], ["k"], [], ["k"], ["k"]):
+        summing.change(state={"totals": replace(VISITS, found_by=found_by)})
+        summing.run()
+        last = summing.runtime().ledger.last_epoch("summing")
+        assert last is not None
+        shown.append(last.summary["outputs"]["totals"]["rows"] - 3)
+    assert shown == [0, 1, 2, 1, 4, 5]
+    assert [summing.version(number).rows for number in range(1, 7)] == [3, 6, 9, 12, 15, 18]
+    assert len({file.bucket for file in summing.version(6).files}) <= 3, "rows of a key stand in several buckets"
+
+
 EXPIRING = "k BIGINT, n BIGINT, total BIGINT, due TIMESTAMP, gone TIMESTAMP"
 
 
@@ -457,6 +491,43 @@ def test_rows_are_found_by_a_column_that_was_declared_to_expire_later(summing: S
         summing.run(2)
         last = summing.runtime().ledger.last_epoch("summing")
         assert last is not None and last.summary["outputs"]["totals"]["rows"] == rows + 1
+
+
+def leaving(
+    inputs: Mapping[str, DataFrame], state: Mapping[str, StateRows]
+) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+    """The first epoch makes twelve rows, every other one with a time that has passed; the others show what is left."""
+    due = "CASE WHEN value % 2 = 0 THEN TIMESTAMP '2020-01-01' WHEN value % 4 = 1 THEN TIMESTAMP '9000-01-01' END due"
+    none = "CAST(NULL AS TIMESTAMP) gone"
+    made = inputs["numbers"].where("value < 12").selectExpr("value k", "1 n", "2 total", due, none)
+    found = state["totals"]
+    shown = found.rows().unionByName(found.of(inputs["numbers"].selectExpr("value % 12 k"))).unionByName(made)
+    return {"totals": shown}, {} if found.files else {"totals": made}
+
+
+@pytest.mark.parametrize("rows", ["200000", "0"], ids=["in process", "in Spark"])
+def test_rows_that_expire_by_themselves_are_seen_no_more_and_swept_a_few_buckets_at_a_time(
+    summing: Summing, monkeypatch: pytest.MonkeyPatch, rows: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, rows)
+    state = KeyedState(EXPIRING, key=["k"], buckets=32, expires="due", self_expiring=True)
+    summing.change(state={"totals": state}, transform=leaving, keep_state=100)
+    summing.run()
+    assert set(summing.state(1)) == set(range(12))
+    swept: list[int] = []
+    while summing.version(epoch := len(swept) + 1).rows > 6:
+        assert epoch < 8, "the space is never freed"
+        summing.run()
+        last = summing.runtime().ledger.last_epoch("summing")
+        assert last is not None and last.summary["outputs"]["totals"]["rows"] == 2 * 6, "somebody saw what has expired"
+        before, after = (
+            {(file.bucket, file.epoch) for file in summing.version(number).files} for number in (epoch, epoch + 1)
+        )
+        swept.append(len({bucket for bucket, _ in before ^ after}))
+    assert len(swept) > 1 and max(swept) == 2, "more than its share was written anew"
+    assert set(summing.state(len(swept) + 1)) == {1, 3, 5, 7, 9, 11}
+    summing.run()
+    assert summing.version(len(swept) + 2).files == summing.version(len(swept) + 1).files
 
 
 def test_a_driver_with_other_code_than_the_task_seals_nothing(summing: Summing) -> None:

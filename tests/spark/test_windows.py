@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from lockstep import Pipeline, Windows, files, run_epoch
+from lockstep import Pipeline, Sessions, Windows, files, run_epoch
 from lockstep.compute import windows as folding
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._lateness import Bounds
@@ -27,6 +27,7 @@ from lockstep.crash import CrashInjected
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink
+from lockstep.sinks.base import Sink
 from lockstep.sources import FileSource
 from lockstep.window_definition import Aggregate, Function
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
@@ -314,7 +315,7 @@ def test_a_transform_that_keeps_the_late_rows_to_itself_is_refused(session: Spar
 class Landing:
     """A pipeline that folds the files of a folder, with its ledger and its sinks."""
 
-    def __init__(self, windows: Windows, spark: str, ledger: str, folder: Path) -> None:
+    def __init__(self, windows: Windows | Sessions, spark: str, ledger: str, folder: Path, *more: Sink) -> None:
         def transform(inputs: Any, state: Any) -> Any:
             found = windows.fold(inputs["events"], state, where="value >= 0 OR value IS NULL")
             return {"windows": found.results, "late": found.late}, found.state
@@ -322,12 +323,13 @@ class Landing:
         (folder / "landing").mkdir()
         self.folder, self.ledger, self.staging = folder, ledger, str(folder / "staging")
         self.spark = spark
+        self.connections: dict[str, str] = {}
         schema = "key STRING, value INT, at TIMESTAMP"
         self.pipeline = Pipeline(
             "folding",
             {"events": FileSource(str(folder / "landing"), schema=schema)},
             transform,
-            [FileSink(name, output=name, path=str(folder / name)) for name in ("windows", "late")],
+            [*(FileSink(name, output=name, path=str(folder / name)) for name in ("windows", "late")), *more],
             state=windows.state(),
             version="test",
         )
@@ -337,10 +339,10 @@ class Landing:
         number = len(list((self.folder / "landing").iterdir()))
         (self.folder / "landing" / f"{number}.csv").write_text("key,value,at\n" + "".join(lines))
 
-    def run(self, name: str) -> dict[str, int]:
+    def run(self, name: str, **restating: Any) -> dict[str, int]:
         """The balance of the epoch, as the ledger keeps it."""
-        places: dict[str, Any] = {"ledger": self.ledger, "staging": self.staging, "connections": {}}
-        report = run_epoch(self.pipeline, spark=self.spark, run_id=name, **places)
+        places: dict[str, Any] = {"ledger": self.ledger, "staging": self.staging, "connections": self.connections}
+        report = run_epoch(self.pipeline, spark=self.spark, run_id=name, **places, **restating)
         with closing(Ledger(self.ledger)) as ledger:
             summary: Any = ledger.epoch("folding", report.epoch).summary
         found: dict[str, int] = summary["balances"]["windows"]

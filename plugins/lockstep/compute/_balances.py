@@ -80,6 +80,7 @@ class Balance:
     `written` adds `terms`, which with `left_out` must make "in", and details. `absent`: of these there may be none.
     `key`: the term, of what was read and of what was written, by which the same number of rows are the same rows.
     `hint`: what to do about it. `audited`: what is at fault is sealed, and an audit holds the epoch for it.
+    `takes_back`: its results may say of a key that it goes.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Balance:
     key: str | None = None
     hint: str = _DETERMINISTIC
     audited: bool = False
+    takes_back: bool = False
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
         """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from lockstep.compute._balances import CountedFrame
 from lockstep.compute._watermarks import BEGINNING, FIRST, LAST, Watermark
 from lockstep.compute._window_columns import merged_aggregates
-from lockstep.window_definition import END, MISSED, START, WindowDefinition, micros
+from lockstep.window_definition import END, MISSED, START, SteppedDefinition, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,6 +25,7 @@ PASSES, AT, PANE = "_window_passes", "_window_at", "_window_pane"
 _START, _BACK = "_window_start", "_window_back"  # of a part: its window's start, and how far before its pane's that is
 #: Of a pane, where the watermark is one of partitions: which one its rows are of, and their greatest event time.
 PARTITION, SEEN = "_window_partition", "_window_seen"
+BEGAN = "_window_began"  #: of a pane of sessions: its rows' least event time; SEEN is the greatest
 ROWS = "_window_rows"  #: of a part of a window: the rows of which it is the newest window
 
 
@@ -41,7 +42,7 @@ class Bounds:
     step: int
 
     @classmethod
-    def of(cls, windows: WindowDefinition, before: Watermark) -> Bounds:
+    def of(cls, windows: SteppedDefinition, before: Watermark) -> Bounds:
         forgotten = before.forgetting(windows).forgotten
         return cls(before.bound, forgotten, micros(windows.size), micros(windows.step))
 
@@ -65,17 +66,11 @@ class Bounds:
         """What is counted of rows as they are read; corrected and partly_late are parts of folded."""
         late = f"{self.newest} <= {self.forgotten}L"
         last = self.last_by(self.closed)
-        null = " OR ".join(f"`{column}` IS NULL" for column in windows.key)
         return {
-            "in": "count(1)",
-            "filtered": _rows_with(f"NOT {PASSES}"),
-            "corrected": _rows_with(f"{last} > {self.forgotten}L AND {last} >= {self.oldest}"),
-            "partly_late": _rows_with(f"{self.oldest} <= {self.forgotten}L AND NOT {late}"),
-            "missed": _rows_with(f"{self.oldest} <= {self.forgotten}L"),
-            "untimed": _rows_with(f"{PASSES} AND {AT} IS NULL"),
-            "unkeepable": _rows_with(f"{PASSES} AND NOT ({keepable(windows)})"),
-            "keyless": _rows_with(f"{PASSES} AND ({null})"),
-            "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
+            **counts_of_any(windows),
+            "corrected": rows_with(f"{last} > {self.forgotten}L AND {last} >= {self.oldest}"),
+            "partly_late": rows_with(f"{self.oldest} <= {self.forgotten}L AND NOT {late}"),
+            "missed": rows_with(f"{self.oldest} <= {self.forgotten}L"),
         }
 
     def expand(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
@@ -100,13 +95,27 @@ class Bounds:
         missed = [F.expr(self.missed_windows()).cast("int").alias(MISSED)] if panes > 1 else []
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
         found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
-        return CountedFrame.of(found, late=_rows_with(f"{MISSED} = {panes}" if missed else "true"))
+        return CountedFrame.of(found, late=rows_with(f"{MISSED} = {panes}" if missed else "true"))
+
+
+def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
+    """What is counted of rows as they are read, whatever kind of windows they are folded into."""
+    null = " OR ".join(f"`{column}` IS NULL" for column in windows.key)
+    return {
+        "in": "count(1)",
+        "filtered": rows_with(f"NOT {PASSES}"),
+        "untimed": rows_with(f"{PASSES} AND {AT} IS NULL"),
+        "unkeepable": rows_with(f"{PASSES} AND NOT ({keepable(windows)})"),
+        "keyless": rows_with(f"{PASSES} AND ({null})"),
+        "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
+    }
 
 
 def keepable(windows: WindowDefinition) -> str:
     """SQL for whether a row's event time is of the years 1 to 9999, and its windows are forgotten by their end."""
-    return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.size + windows.lateness)}L"
+    return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.span + windows.lateness)}L"
 
 
-def _rows_with(condition: str) -> str:
+def rows_with(condition: str) -> str:
+    """SQL that counts the rows of which the condition is true."""
     return f"count(CASE WHEN {condition} THEN 1 END)"

@@ -24,13 +24,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from lockstep.compute._balances import CountedFrame
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._key_hash import buckets_of, can_hash
 from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
-from lockstep.errors import InvalidPipeline, SparkRefused, StageFailed, StateRejected
+from lockstep.errors import InvalidPipeline, SparkRefused, StateRejected
 from lockstep.keyed_state import DELETED
 from lockstep.spark.session import require_ansi
 from lockstep.wal.state_staging import BUCKET, WrittenState
@@ -48,17 +49,22 @@ class StateWriter:
         self._before, self._declared, self._schema, self._name = before, before.declared, before.schema, before.name
 
     def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
-        """Write the buckets that `changes` touches to `folder`, whole; what became of this state.
+        """Write the buckets that `changes` touches, or of which rows have expired, to `folder`, whole; what became of
+        this state.
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
         require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
         moves = self._before.moves
-        if changes is None and not moves:
+        due = self._before.due_buckets()
+        if changes is None and not moves and not due:
             return self._result(frozenset(), 0)
-        if changes is not None and (written := self._write_few(changes, folder)) is not None:
+        if changes is None and due:
+            changes = remember(self._before.read_files([]), arrow_schema(self._schema).empty_table())
+        if changes is not None and (written := self._write_few(changes, folder, due)) is not None:
             return written
         kept, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
+        touched |= due
         if moves:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
@@ -69,29 +75,29 @@ class StateWriter:
         else:
             old = self._before.read_files(self._before.files if moves else [])
         standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
-        counted = ObservedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        counted = CountedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
-        observed = ObservedFrame.of(standing.unionByName(changed), rows="count(1)")
-        cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.key, self._declared.buckets))
+        observed = CountedFrame.of(standing.unionByName(changed), rows="count(1)")
+        cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.found_by, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
-        found = _require_counts(self._name, counted)
+        found = counted.counts()
         if (found["most"] or 0) > 1 or found["nulls"]:
             self._refuse(kept)
-        if hashed and _require_counts(self._name, hashed)["strange"]:
+        if hashed and hashed.counts()["strange"]:
             raise self._hashed_otherwise()
-        return self._result(touched, _require_counts(self._name, observed)["rows"])
+        return self._result(touched, observed.counts()["rows"])
 
-    def _hashed_alike(self, buckets: Collection[int]) -> ObservedFrame | None:
+    def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
         """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
         files = [one for one in self._before.files if one[0].bucket in buckets]
         if not files:
             return None
-        here = bucket_sql(self._declared.key, self._declared.buckets)
+        here = bucket_sql(self._declared.found_by, self._declared.buckets)
         there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
-        return ObservedFrame.of(frame, strange=f"count_if({TIMES})")
+        return CountedFrame.of(frame, strange=f"count_if({TIMES})")
 
     def collect(self, changes: DataFrame) -> None:
         """Have this process hold the rows of changes that are an output as well, if they are few: one job for both."""
@@ -111,9 +117,9 @@ class StateWriter:
         known = all(can_hash(arrow.field(name).type) for name in self._declared.key)
         return self._before.store is not None and most_rows() > 0 and known
 
-    def _write_few(self, changes: DataFrame, folder: str) -> WrittenState | None:
+    def _write_few(self, changes: DataFrame, folder: str, due: frozenset[int]) -> WrittenState | None:
         """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
-        store, key = self._before.store, self._declared.key
+        store = self._before.store
         if store is None or not self._hashes():
             return None
         table = rows_in(changes)
@@ -125,8 +131,8 @@ class StateWriter:
             table = table.append_column(DELETED, pa.array([False] * len(table), pa.bool_()))
         self._require_one_each(table)
         moves = self._before.moves
-        changed = dict(_cut(table, buckets_of(table, key, self._declared.buckets)))
-        touched = frozenset(range(self._declared.buckets) if moves else changed)
+        changed = dict(_cut(table, self._buckets(table)))
+        touched = frozenset(range(self._declared.buckets) if moves else {*changed, *due})
         if not touched:
             return self._result(frozenset(), 0)
         old = self._old(touched)
@@ -152,7 +158,7 @@ class StateWriter:
         if not self._before.moves:
             return self._before.few_by_bucket(touched)
         old = self._before.few()
-        return None if old is None else dict(_cut(old, buckets_of(old, self._declared.key, self._declared.buckets)))
+        return None if old is None else dict(_cut(old, self._buckets(old)))
 
     def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
         """The rows of one bucket, once `changed` have taken their keys' places. Raises `SparkRefused`."""
@@ -160,9 +166,12 @@ class StateWriter:
         new = changed.filter(pc.invert(changed[DELETED])).select(self._schema.names)
         if old is None:
             return new
-        if not self._before.moves and set(map(int, np.unique(buckets_of(old, key, self._declared.buckets)))) - {bucket}:
+        if not self._before.moves and set(map(int, np.unique(self._buckets(old)))) - {bucket}:
             raise self._hashed_otherwise()
         return pa.concat_tables([old.filter(pc.invert(among(old, changed, key))), new])
+
+    def _buckets(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return buckets_of(table, self._declared.found_by, self._declared.buckets)
 
     def _require_one_each(self, table: pa.Table) -> None:
         """Raises `StateRejected` for two rows of a key, or a null in one."""
@@ -199,13 +208,13 @@ class StateWriter:
 
     def _checkpoint(self, typed: DataFrame) -> tuple[DataFrame, frozenset[int]]:
         """Typed changes, computed once; and the buckets that they touch."""
-        bucket = bucket_sql(self._declared.key, self._declared.buckets)
+        bucket = bucket_sql(self._declared.found_by, self._declared.buckets)
         observed = ObservedFrame.of(typed, buckets=f"collect_set({bucket})")
         kept = observed.checkpoint()
         touched: Any = observed.counts().get("buckets")
         if touched is None:  # Spark didn't say
-            rows = kept.select(bucket_of(self._declared.key, self._declared.buckets).alias(BUCKET)).distinct().collect()
-            touched = [row[BUCKET] for row in rows]
+            found = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)
+            touched = [row[BUCKET] for row in kept.select(found).distinct().collect()]
         return kept, frozenset(touched)
 
     def _by_key(self, kept: DataFrame) -> DataFrame:
@@ -246,6 +255,8 @@ class StateWriter:
             rewritten,
             frozenset(self._before.read),
             rows,
+            tuple(declared.found_by),
+            declared.self_expiring,
         )
 
 
@@ -275,10 +286,3 @@ def _loses(found: DataType, declared: DataType) -> bool:
             return found.scale > declared.scale
         case _:
             return found.simpleString() != declared.simpleString()
-
-
-def _require_counts(name: str, observed: ObservedFrame) -> dict[str, int]:
-    """What was counted while the state was written. Raises `StageFailed` if Spark doesn't say: nothing is assumed."""
-    if not (counts := observed.counts()):
-        raise StageFailed(f"Spark wrote state {name} and didn't say what it counted")
-    return counts

@@ -155,7 +155,8 @@ def _made(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Merg
     closed, gone = pc.less_equal(merged[END], after.bound), pc.less_equal(merged[END], after.forgotten)
     emits = fresh
     if windows.emit == "final":
-        emits = pc.and_(closed, pc.or_(fresh, pc.equal(emitted, 0)))
+        none = pc.equal(emitted, 0)  # what was emitted once may be open again only if it is a session
+        emits = pc.and_(pc.or_(closed, pc.invert(none)), pc.or_(fresh, none))
     return Merged(
         _results(windows, merged, emits, emitted, gone),
         _changes(windows, merged, emits, emitted, gone),
@@ -165,20 +166,24 @@ def _made(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Merg
 def _results(
     windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, gone: pa.Array
 ) -> pa.Table:
-    shown = pa.table(
-        {
-            **{name: merged[name] for name in windows.key},
-            START: merged[START].cast(_TIME),
-            END: merged[END].cast(_TIME),
-            **{name: merged[name] for name in _columns(windows)},
-            REVISION: emitted.cast(pa.int32()),
-            ROWS: pc.if_else(gone, merged[ROWS], 0),
-        }
-    ).filter(emits)
+    told = merged.append_column(REVISION, emitted.cast(pa.int32()))
+    told = told.set_column(told.schema.get_field_index(ROWS), ROWS, pc.if_else(gone, merged[ROWS], 0))
+    return shown(windows, told.filter(emits))
+
+
+def shown(windows: WindowDefinition, told: pa.Table) -> pa.Table:
+    """Windows as results show them, from the columns of the state, REVISION and ROWS."""
     types = {field.name: field.type for field in arrow_schema(struct_of(windows.schema))}
-    finals = {one.name: _final(one, shown, types[one.name]) for one in windows.aggregate_columns()}
-    columns = [*windows.key, START, END, *finals, REVISION, ROWS]
-    return pa.table({name: finals[name] if name in finals else shown[name] for name in columns})
+    return pa.table(
+        {
+            **{name: told[name] for name in windows.key},
+            START: told[START].cast(_TIME),
+            END: told[END].cast(_TIME),
+            **{one.name: _final(one, told, types[one.name]) for one in windows.aggregate_columns()},
+            REVISION: told[REVISION],
+            ROWS: told[ROWS],
+        }
+    )
 
 
 def _changes(
@@ -203,11 +208,11 @@ def _changes(
     ).filter(known)
 
 
-def _final(one: Aggregate, shown: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+def _final(one: Aggregate, told: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
     """What a result shows, from what the state keeps; `_window_columns.final_aggregate` says it to Spark."""
     if one.function is not Function.AVG:
-        return shown[one.name]
-    total, count = (shown[name] for name in one.state_columns())
+        return told[one.name]
+    total, count = (told[name] for name in one.state_columns())
     count = pc.if_else(pc.equal(count, 0), None, count)
     if at.is_floating(kind):
         return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False)).cast(kind)

@@ -29,6 +29,7 @@ from lockstep.compute._local_rows import ROOM, collect_plain, most_rows, note_wr
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
+from lockstep.compute._taking_back import require_deletes
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
 from lockstep.compute.state import StateRows, states_of
@@ -138,7 +139,7 @@ def stage_epoch(
         ExitStack() as held,
     ):
         files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
-        states = states_of(spark, pipeline.state, request.state, files if request.state else None)
+        states = states_of(spark, pipeline.state, request.state, files if request.state else None, request.timestamp)
         balances, quarantining = Balances(), Quarantining.of(request.quarantine)
         plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances, quarantining)
         here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
@@ -376,6 +377,7 @@ def _transform(
     else:
         outputs = require_frames(pipeline, "output", call_transform(pipeline, frames))
     require_outputs(pipeline, request.epoch, request.outputs, outputs)
+    require_deletes(pipeline, outputs, balances)
     marked = quarantining.mark(outputs)
     counted = conserved(pipeline, marked, balances, request.conserved, quarantining.offends)
     return _Frames(quarantining.keep(counted), changes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
@@ -34,6 +35,7 @@ _COLUMN = re.compile(r"[A-Za-z_]\w*")
 _SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
 _SENT = 20_000  #: rows of a state that are sooner sent to Spark than read by it
 _SENT_BYTES = 8 << 20  #: of Arrow that may be sent there
+_SWEPT = 16  #: an epoch sweeps one bucket in so many of what has expired
 _FEW = 32  #: files of such a state: to open each of many costs more than to ask
 
 
@@ -52,11 +54,13 @@ class StateRows:
         before: StateVersion | None = None,
         uris: tuple[str, ...] = (),
         store: JobFiles | None = None,
+        now: datetime | None = None,
     ) -> None:
         require_ansi(spark, f"state {name}")
         self.spark, self.name, self.declared = spark, name, declared
         self.schema = _schema_of(name, declared)
         self._before = _require_readable(name, declared, self.schema, before)
+        self._expired_by = now if declared.self_expiring else None  #: whatever expires by then nobody sees
         #: of the version before, each with its URI
         self.files = list(zip(before.files, uris, strict=True)) if before else []
         self._frame: DataFrame | None = None
@@ -80,7 +84,8 @@ class StateRows:
         return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
-        """The rows whose key is among `keys`, a frame with at least the key's columns; repeated ones do no harm.
+        """The rows whose key is among `keys`, a frame with at least the key's columns (where the state is declared with
+        `found_by`: with those); repeated ones do no harm.
 
         Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
         Where `keys` is an aggregation with few rows it is computed at once, for all that reads it.
@@ -90,24 +95,24 @@ class StateRows:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
         # as they are declared: another type has another hash
-        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.key))
+        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
         found = self._holding(wanted)
         if found is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
-            found = wanted.distinct().join(F.broadcast(found), list(self.declared.key))
+            found = wanted.distinct().join(F.broadcast(found), list(self.declared.found_by))
             return found.select(*self.schema.names)
-        return found.join(wanted, list(self.declared.key), "left_semi").select(*self.schema.names)
+        return found.join(wanted, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
     def _holding(self, wanted: DataFrame) -> DataFrame:
         """Every row whose key is wanted, and others."""
         if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW):
             return self.rows()
-        numbers = wanted.select(bucket_of(self.declared.key, self._before.buckets).alias(BUCKET)).distinct().collect()
-        buckets = {row[BUCKET] for row in numbers}
+        number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
+        buckets = {row[BUCKET] for row in wanted.select(number).distinct().collect()}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
     def _matching(self, held: pa.Table) -> pa.Table | None:
         """The rows whose key is among those of `held`; None where Spark has to find them."""
-        key, schema = self.declared.key, arrow_schema(self.schema)
+        key, schema = self.declared.found_by, arrow_schema(self.schema)
         found = {name: held[name].type for name in key if name in held.column_names}
         if found != {name: schema.field(name).type for name in key} or not all(map(can_hash, found.values())):
             return None
@@ -156,7 +161,27 @@ class StateRows:
         found: dict[int, list[pa.Table]] = {}
         for file, _ in wanted:
             found.setdefault(file.bucket, []).append(self._tables[file])
-        return {bucket: pa.concat_tables(tables) for bucket, tables in found.items()}
+        return {bucket: self._standing(pa.concat_tables(tables)) for bucket, tables in found.items()}
+
+    def _standing(self, table: pa.Table) -> pa.Table:
+        """The rows that haven't expired."""
+        if self._expired_by is None:
+            return table
+        gone = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
+        return table.filter(pc.invert(pc.fill_null(gone, False)))
+
+    def due_buckets(self) -> frozenset[int]:
+        """Those that this epoch should write anew because rows of them have expired, and for nothing else: the ones
+        that wait longest, one in `_SWEPT` of all."""
+        bound, column = self._expired_by, self.declared.expires
+        if bound is None or column is None or self._before is None or self.moves:
+            return frozenset()
+        waiting: dict[int, str] = {}
+        for file, _ in self.files:
+            if file.earliest is not None and not _is_later(file, column, self._before, bound):
+                waiting[file.bucket] = min(file.earliest, waiting.get(file.bucket, file.earliest))
+        most = -(-self._before.buckets // _SWEPT)
+        return frozenset(sorted(waiting, key=lambda bucket: (datetime.fromisoformat(waiting[bucket]), bucket))[:most])
 
     def until(self, bound: datetime) -> DataFrame:
         """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
@@ -172,7 +197,8 @@ class StateRows:
     def moves(self) -> bool:
         """Whether the next version is written anew, all of it: it is cut, or looked through, otherwise than before."""
         before, declared = self._before, self.declared
-        return before is not None and (before.buckets, before.expires) != (declared.buckets, declared.expires)
+        cut = (declared.buckets, declared.expires, declared.found_by)
+        return before is not None and (before.buckets, before.expires, before.found_by) != cut
 
     def read_files(self, files: list[tuple[StateFile, str]]) -> DataFrame:
         """The rows of some files, noted as read."""
@@ -181,11 +207,14 @@ class StateRows:
         if not files:
             return self.spark.createDataFrame([], self.schema)
         self.read.update(file.bucket for file, _ in files)
-        return self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
+        frame = self.spark.read.schema(self.schema).parquet(*(_literal(uri) for _, uri in files))
+        if self._expired_by is None:
+            return frame
+        return frame.where(F.coalesce(F.col(str(self.declared.expires)) > F.lit(self._expired_by), F.lit(True)))
 
     def _require_columns(self, frame: DataFrame) -> None:
-        if missing := [column for column in self.declared.key if column not in frame.columns]:
-            raise InvalidPipeline(f"state {self.name}: the frame lacks its key's columns {missing}")
+        if missing := [column for column in self.declared.found_by if column not in frame.columns]:
+            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
 
 
 def states_of(
@@ -193,12 +222,15 @@ def states_of(
     declared: Mapping[str, KeyedState],
     request: StateRequest | None,
     store: JobFiles | None = None,
+    now: datetime | None = None,
 ) -> dict[str, StateRows]:
-    """The states that a transform gets, by name. `store`: by which this process reads their files."""
+    """The states that a transform gets, by name. `store`: by which this process reads their files. `now`: when the
+    epoch was planned."""
     before = request.before if request else {}
     uris = request.uris if request else {}
     return {
-        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store) for name, one in declared.items()
+        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store, now)
+        for name, one in declared.items()
     }
 
 

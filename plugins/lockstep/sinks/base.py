@@ -141,6 +141,10 @@ class Sink(ABC):
         """Whether a vote makes other epochs with the same keys wait until it is published or taken back."""
         return False
 
+    def lacks_deletes(self, output: str) -> bool:
+        """Whether it keeps one row a key of this output, and no row can say that its key goes."""
+        return False
+
     @abstractmethod
     def open(self, context: SinkContext) -> OpenSink:
         """Connect. What is returned is closed by whoever asked for it; an error leaves nothing open."""

@@ -150,7 +150,10 @@ def sealed_state(
     """The versions that this execution made, durable and checked."""
     if before is None:
         return None
-    said = {name: KeyedState(one.schema, one.key, one.buckets, one.expires) for name, one in written.items()}
+    said = {
+        name: KeyedState(one.schema, one.key, one.buckets, one.expires, one.found_by, one.self_expiring)
+        for name, one in written.items()
+    }
     if said != dict(runtime.defined.state):
         raise PlanMismatch(
             f"{epoch}: the Spark job wrote the state {sorted(said)}, the task's pipeline declares "

@@ -21,7 +21,7 @@ from lockstep.wal._storage import Storage
 from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging, storage_at
-from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
+from lockstep.wal.state_manifest import StateVersion, finding, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState
 
 REQUEST = "_request.json"
@@ -45,7 +45,7 @@ class StateRequest:
     def to_json(self) -> Json:
         return {
             "folder": self.folder,
-            "declared": {name: asdict(one) for name, one in self.declared.items()},
+            "declared": {name: _declared(one) for name, one in self.declared.items()},
             "before": {name: version_to_json(version) for name, version in self.before.items()},
             "uris": {name: list(uris) for name, uris in self.uris.items()},
         }
@@ -58,6 +58,14 @@ class StateRequest:
             {name: version_of(version) for name, version in value["before"].items()},
             {name: tuple(uris) for name, uris in value["uris"].items()},
         )
+
+
+def _declared(one: KeyedState) -> Json:
+    told = asdict(one)
+    found_by = finding(told["key"], told.pop("found_by"))
+    if not one.self_expiring:
+        del told["self_expiring"]
+    return {**told, **found_by}
 
 
 @dataclass(frozen=True)

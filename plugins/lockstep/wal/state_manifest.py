@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from lockstep.epoch import Json
@@ -35,13 +35,18 @@ class StateFile:
 
 @dataclass(frozen=True)
 class StateVersion:
-    """One declared state as an epoch left it. `schema`: Spark DDL; `buckets`: how many its keys are hashed into."""
+    """One declared state as an epoch left it. `schema`: Spark DDL; `buckets`: how many its keys are hashed into, by
+    the columns `found_by` of the key, all of it unless said."""
 
     schema: str
     key: tuple[str, ...]
     buckets: int
     expires: str | None
     files: tuple[StateFile, ...]
+    found_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found_by", self.found_by or self.key)
 
     @property
     def rows(self) -> int:
@@ -105,6 +110,7 @@ def version_to_json(version: StateVersion) -> Json:
         "buckets": version.buckets,
         "expires": version.expires,
         "files": [asdict(file) for file in version.files],
+        **finding(version.key, version.found_by),
     }
 
 
@@ -115,7 +121,13 @@ def version_of(value: Json) -> StateVersion:
         number(value["buckets"]),
         _optional(value["expires"]),
         tuple(_file_of(file) for file in value["files"]),
+        tuple(map(text, value.get("found_by", ()))),
     )
+
+
+def finding(key: Sequence[str], found_by: Sequence[str]) -> Json:
+    """What JSON says of `found_by`: nothing where it is the key, as older versions had it."""
+    return {"found_by": list(found_by)} if tuple(found_by) != tuple(key) else {}
 
 
 def _file_of(value: Json) -> StateFile:

@@ -25,7 +25,7 @@ from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors
 from lockstep.wal.found_files import SealedFile
 from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import list_files, seal_files, sync_folders
-from lockstep.wal.state_manifest import StateFile, StateVersion
+from lockstep.wal.state_manifest import StateFile, StateVersion, finding
 
 STATE = "state"
 BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders
@@ -49,6 +49,11 @@ class WrittenState:
     rewritten: frozenset[int]
     read: frozenset[int]
     rows: int
+    found_by: tuple[str, ...] = ()
+    self_expiring: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found_by", self.found_by or self.key)
 
     def to_json(self) -> Json:
         return {
@@ -59,6 +64,8 @@ class WrittenState:
             "rewritten": sorted(self.rewritten),
             "read": sorted(self.read),
             "rows": self.rows,
+            **finding(self.key, self.found_by),
+            **({"self_expiring": True} if self.self_expiring else {}),
         }
 
     @classmethod
@@ -71,6 +78,8 @@ class WrittenState:
             frozenset(value["rewritten"]),
             frozenset(value["read"]),
             value["rows"],
+            tuple(value.get("found_by", ())),
+            value.get("self_expiring", False),
         )
 
 
@@ -132,15 +141,15 @@ class StateStaging:
         _require_alike(name, [file for files in sealed.values() for file in files], wrote)
         if wrote.rewritten:
             sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in found])
-        carried = (
-            [] if before is None or (before.buckets, before.expires) != (wrote.buckets, wrote.expires) else before.files
-        )
+        cut = (wrote.buckets, wrote.expires, wrote.found_by)
+        stays = before is not None and (before.buckets, before.expires, before.found_by) == cut
+        carried = before.files if before is not None and stays else ()
         kept = [file for file in carried if file.bucket not in wrote.rewritten]
         if copies:
             kept = self._copied(of, name, kept)
         new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
         files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
-        return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files)
+        return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files, wrote.found_by)
 
     def _copied(self, of: StateExecution, name: str, files: Iterable[StateFile]) -> list[StateFile]:
         def copied(file: StateFile) -> StateFile:

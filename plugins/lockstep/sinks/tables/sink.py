@@ -143,6 +143,9 @@ class TableSink(Sink):
     def writes_to(self) -> frozenset[str]:
         return frozenset(f"table {table} of connection {self.connection}" for table in self.tables.values())
 
+    def lacks_deletes(self, output: str) -> bool:
+        return self.upserts is not None and self.upserts.deleted is None
+
     @property
     def holds_keys(self) -> bool:
         """A prepared upsert makes others wait that have a key of its rows."""

@@ -1,0 +1,220 @@
+"""What folding into windows is, whatever kind they are of: rows read once as panes, and what a transform returns of it.
+
+A pane holds rows that are in the same windows, so that they are added up once: Li et al., "No pane, no gain", SIGMOD
+Record 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from lockstep.compute._balances import Balance, CountedFrame, Part, register
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._lateness import AT, BEGAN, PANE, PARTITION, PASSES, ROWS, SEEN, keepable
+from lockstep.compute._local_rows import LocalFrame, arrow_schema, collect_few, frame_of, remember
+from lockstep.compute._reading_once import note_read, require_kept
+from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
+from lockstep.compute._window_columns import partial_aggregates, require_types
+from lockstep.compute._window_merging import can_merge, folded_changes, folded_results, greatest_times
+from lockstep.errors import BadRecords, InvalidPipeline
+from lockstep.keyed_state import DELETED
+from lockstep.window_definition import MISSED, WindowDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from lockstep.compute.state import StateRows
+
+_FOLDED_RESULTS = f"coalesce(sum({ROWS}), 0L)"
+_FOLDED_CHANGES = f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What a transform returns of a fold: `results` and `late` as outputs, `state` as changes of state.
+
+    `results`: key, window_start, window_end, the aggregates, revision (INT: how often the window was emitted before);
+    of sessions absorbed (BOOLEAN). `late`: rows as they came, of windows that were forgotten already; of sliding
+    windows with `windows_missed` (INT): a row that missed some stands there, too. `watermark`: at the epoch's end;
+    None before the first event.
+    """
+
+    results: DataFrame
+    late: DataFrame
+    state: Mapping[str, DataFrame]
+    watermark: datetime | None
+    balance: Balance
+
+
+@dataclass(frozen=True)
+class Read:
+    """One epoch's rows, read and counted. `panes`: one row a key and pane; `found`: these in this process, if few."""
+
+    windows: WindowDefinition
+    kept: StateRows
+    schema: StructType  #: of the rows as they came
+    rows: DataFrame
+    panes: DataFrame
+    found: pa.Table | None
+    counts: dict[str, int]
+    missed: int  #: rows that may be late
+    before: Watermark
+    after: Watermark
+
+    def folded(
+        self, results: CountedFrame, missed: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
+    ) -> Folded:
+        """What the transform gets, with its balance. `takes_back`: the results may say of a key that it goes."""
+        written = [Part("results", results), Part("late", missed), Part("state", changes)]
+        balance = Balance(
+            name=self.windows.name,
+            read=self.counts,
+            written=written,
+            terms=("folded", "late"),
+            takes_back=takes_back,
+        )
+        return Folded(results.shown, missed.shown, self._state(changes.shown), self.after.at, register(balance))
+
+    def _state(self, changes: DataFrame) -> dict[str, DataFrame]:
+        """The changes of both states."""
+        if self.after == self.before:
+            return {self.windows.name: changes}
+        table = self.after.table(self.windows)
+        marks = remember(frame_of(changes.sparkSession, table), table)
+        return {self.windows.name: changes, self.windows.watermark_name: marks}
+
+
+def read_marks(windows: WindowDefinition, state: Mapping[str, StateRows]) -> Watermark:
+    """The watermark that the epoch begins with. Raises `InvalidPipeline`, `PlanMismatch`."""
+    for name, declared in windows.state().items():
+        if name not in state or state[name].declared != declared:
+            raise InvalidPipeline(
+                f"windows {windows.name}: the pipeline doesn't declare their state {name}: say state=windows.state() "
+                "with these very windows"
+            )
+    return Watermark.read(windows, state[windows.watermark_name])
+
+
+def read_rows(
+    windows: WindowDefinition,
+    frame: DataFrame,
+    state: Mapping[str, StateRows],
+    where: str | None,
+    before: Watermark,
+    pane: str,
+    counts: Mapping[str, str],
+    panes_of: Callable[[WindowDefinition, DataFrame], DataFrame],
+) -> Read:
+    """Read the rows of `frame`, by one job. `pane`: SQL for a row's pane; `counts`: what to count of the rows.
+
+    Raises `BadRecords` for rows that can't be in any window, `InvalidPipeline`.
+    """
+    kept = state[windows.name]
+    schema = require_types(windows, frame, where)
+    _require_free(windows, schema)
+    rows = _with_event_time(windows, frame, where, pane)
+    read = CountedFrame.of(rows, **counts)
+    panes = panes_of(windows, read.frame)
+    found = collect_few(panes) if can_merge(windows) else None
+    if found is None:
+        require_kept("the panes are too many for this process")
+        panes = checkpointed(panes)
+    else:
+        note_read(panes)
+    told = _require_sound(windows, read)
+    after = before.advance(windows, _greatest(windows, panes, found, told.pop("greatest")))
+    return Read(windows, kept, schema, rows, panes, found, told, told.pop("missed"), before, after)
+
+
+def add_up(windows: WindowDefinition, rows: DataFrame, *more: Column) -> DataFrame:
+    """One row a key and pane, and, where the watermark is one of partitions, a partition."""
+    columns = [column for one in windows.aggregate_columns() for column in partial_aggregates(one)]
+    columns += [F.count(F.lit(1)).alias(ROWS), *more]
+    key: list[Column | str] = [*windows.key, PANE]
+    if windows.partition is not None:
+        key.append(partition_name(windows.partition).alias(PARTITION))
+        columns.append(F.max(AT).alias(SEEN))
+    return rows.where(PASSES).groupBy(*key).agg(*columns)
+
+
+def count_local(spark: SparkSession, results: pa.Table, changes: pa.Table) -> tuple[CountedFrame, CountedFrame]:
+    """Results and changes that this process has, each with the number of rows that were folded."""
+    return (
+        LocalFrame.over(spark, results, ROWS, folded_results, folded=_FOLDED_RESULTS),
+        LocalFrame.over(spark, changes, ROWS, folded_changes, folded=_FOLDED_CHANGES),
+    )
+
+
+def count_frames(results: DataFrame, changes: DataFrame) -> tuple[CountedFrame, CountedFrame]:
+    """The same of those that Spark makes."""
+    return (
+        CountedFrame.of(results, ROWS, folded=_FOLDED_RESULTS),
+        CountedFrame.of(changes, ROWS, folded=_FOLDED_CHANGES),
+    )
+
+
+def none_late(read: Read, *more: pa.Field) -> CountedFrame | None:
+    """The late rows where there are none: no job has to find that out. None for types that Arrow doesn't have."""
+    try:
+        table = arrow_schema(read.schema).empty_table()
+    except PySparkException:
+        return None
+    for field in more:
+        table = table.append_column(field, pa.array([], field.type))
+    return LocalFrame.over(read.rows.sparkSession, table, None, lambda rows: {"late": len(rows)}, late="count(1)")
+
+
+def checkpointed(frame: DataFrame) -> DataFrame:
+    """Computed now, once."""
+    return ObservedFrame.of(frame, rows="count(1)").checkpoint()
+
+
+def _require_free(windows: WindowDefinition, schema: StructType) -> None:
+    if taken := {PASSES, AT, PANE, PARTITION, SEEN, BEGAN, ROWS, MISSED} & set(schema.names):
+        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
+
+
+def _with_event_time(windows: WindowDefinition, frame: DataFrame, where: str | None, pane: str) -> DataFrame:
+    """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
+    passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
+    at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
+    found = F.expr(f"CASE WHEN {keepable(windows)} THEN {pane} END")  # else it might overflow before it is refused
+    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, found)
+
+
+def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, int]:
+    counts = read.counts()
+    untimed, keyless, unkeepable = counts.pop("untimed"), counts.pop("keyless"), counts.pop("unkeepable")
+    if untimed or keyless:
+        raise BadRecords(
+            f"windows {windows.name}: {untimed} rows have no event time ({windows.time}), {keyless} a null in their "
+            f"key {list(windows.key)}: leave them out by where=, which counts them, or give them values"
+        )
+    if unkeepable:
+        last = datetime.max - windows.span - windows.lateness
+        raise BadRecords(
+            f"windows {windows.name}: {unkeepable} rows have an event time ({windows.time}) that lies outside "
+            f"{datetime.min} to {last} UTC: their windows' ends plus lateness must be within the years 1 to 9999: "
+            "leave them out by where=, which counts them"
+        )
+    return counts
+
+
+def _greatest(windows: WindowDefinition, panes: DataFrame, found: pa.Table | None, greatest: int) -> dict[str, int]:
+    """The greatest event time of each partition that had rows."""
+    if greatest == BEGINNING:
+        return {}
+    if windows.partition is None:
+        return {WHOLE: greatest}
+    if found is not None:
+        return greatest_times(found)
+    times = panes.groupBy(PARTITION).agg(F.max(SEEN).alias(SEEN))
+    return {row[PARTITION]: row[SEEN] for row in times.collect()}

@@ -1,0 +1,195 @@
+"""One epoch's fold into sessions: rows into panes, panes and the sessions before into those that they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from lockstep.compute._balances import CountedFrame
+from lockstep.compute._folding import (
+    Folded,
+    Read,
+    add_up,
+    checkpointed,
+    count_frames,
+    count_local,
+    none_late,
+    read_marks,
+    read_rows,
+)
+from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._key_hash import buckets_of
+from lockstep.compute._lateness import AT, BEGAN, ROWS, SEEN, rows_with
+from lockstep.compute._local_rows import frame_of
+from lockstep.compute._reading_once import require_kept
+from lockstep.compute._session_bounds import SessionBounds
+from lockstep.compute._session_joining import SINCE, join, merge_sessions
+from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of, shown
+from lockstep.compute._window_merging import Unsure
+from lockstep.compute.state import quoted
+from lockstep.keyed_state import DELETED
+from lockstep.session_definition import ABSORBED, SessionDefinition
+from lockstep.window_definition import DUE, EMITTED, END, REVISION, START, WindowDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lockstep.compute._watermarks import Watermark
+    from lockstep.compute.state import StateRows
+
+_KEY = "_window_key"
+#: of a piece: where it began itself; where those before it came to; whether it was closed when the epoch began
+_OWN, _REACH, _CLOSED = "_window_own", "_window_reach", "_window_closed"
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """`late`: rows, or those that may be; `since`: SINCE of the keys that have one, None if none of them has."""
+
+    results: CountedFrame
+    changes: CountedFrame
+    late: int
+    since: DataFrame | None
+    corrected: int
+
+
+def fold(windows: SessionDefinition, frame: DataFrame, state: Mapping[str, StateRows], where: str | None) -> Folded:
+    """See `Sessions.fold`."""
+    before = read_marks(windows, state)
+    bounds = SessionBounds.of(windows, before)
+    read = read_rows(windows, frame, state, where, before, bounds.pane, bounds.counts(windows), _panes)
+    found = _Fold(windows, read, bounds).merged()
+    if found.late:
+        require_kept("rows are late, and shown")
+    read.counts["corrected"] = found.corrected
+    missed = None if found.late or read.found is None else none_late(read)
+    missed = missed or _late(windows, bounds, read, found)
+    return read.folded(found.results, missed, found.changes, takes_back=windows.takes_back)
+
+
+def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
+    times = [F.min(AT).alias(BEGAN), *([F.max(AT).alias(SEEN)] if windows.partition is None else [])]
+    return add_up(windows, rows, *times)
+
+
+def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, found: _Merged) -> CountedFrame:
+    """The rows that are older than what was forgotten, and in no session that is kept."""
+    rows = read.rows.where(bounds.doubtful if found.late else "false")
+    if found.since is not None:
+        whose = [f"{_KEY}{number}" for number in range(len(windows.key))]
+        same = " AND ".join(f"{quoted(name)} = {other}" for name, other in zip(windows.key, whose, strict=True))
+        rows = rows.join(found.since.toDF(*whose, SINCE), F.expr(same), "left")
+        rows = rows.where(f"{SINCE} IS NULL OR {AT} < {SINCE}")
+    return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
+
+
+class _Fold:
+    """One epoch's fold, once its rows have become panes."""
+
+    def __init__(self, windows: SessionDefinition, read: Read, bounds: SessionBounds) -> None:
+        self.windows, self.read, self.bounds, self.kept, self.after = windows, read, bounds, read.kept, read.after
+
+    def merged(self) -> _Merged:
+        """By this process where the panes and the state allow it."""
+        panes = self.read.panes
+        if self.read.found is not None:
+            with suppress(Unsure):
+                return self._merged_here(self.read.found)
+            panes = frame_of(self.kept.spark, self.read.found)
+        return self._merged_by_spark(panes)
+
+    def _merged_here(self, panes: pa.Table) -> _Merged:
+        """Raises `Unsure`."""
+        declared, spark = self.kept.declared, self.kept.spark
+        touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
+        old = self.kept.few(None if self.kept.moves else touched, self.after.at)
+        if old is None:
+            raise Unsure("the sessions before are too many")
+        joined = join(self.windows, self.bounds, panes, old)
+        found = merge_sessions(self.windows, joined, self.after)
+        since = frame_of(spark, joined.since) if joined.late and len(joined.since) else None
+        return _Merged(*count_local(spark, found.results, found.changes), joined.late, since, joined.corrected)
+
+    def _merged_by_spark(self, panes: DataFrame) -> _Merged:
+        windows, bounds, after = self.windows, self.bounds, self.after
+        old = self.kept.of(panes.select(*windows.key))
+        if after.at is not None:
+            old = old.unionByName(self.kept.until(after.at)).dropDuplicates([*windows.key, START])
+        pieces = checkpointed(_pieces(windows, bounds, panes, old))
+        merged, corrected = _counted(windows, bounds, pieces, after)
+        absorbed = _absorbed(bounds, pieces)
+        taken_back = absorbed.where(f"{EMITTED} > 0").withColumn(REVISION, F.col(EMITTED))
+        results, changes = results_of(windows, merged, after), changes_of(windows, merged, after)
+        counted = count_frames(
+            _told(results, False).unionByName(_told(shown(windows, taken_back, F.lit(0)), True)),
+            changes.unionByName(absorbed.withColumn(DELETED, F.lit(True)).select(*changes.columns)),
+        )
+        kept = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")
+        since = kept.groupBy(*windows.key).agg(F.min(_OWN).alias(SINCE))
+        return _Merged(*counted, self.read.missed, since, corrected)
+
+
+def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame, old: DataFrame) -> DataFrame:
+    """Panes that aren't late and the sessions before, each with the start of the session that it is part of now."""
+    state = [column for one in windows.aggregate_columns() for column in one.state_columns()]
+    columns = [*windows.key, *state, EMITTED, DUE, ROWS, _OWN, SEEN, FRESH]
+    nothing = {EMITTED: F.lit(None).cast("int"), DUE: F.lit(None).cast("timestamp")}
+    fresh = panes.withColumns({**nothing, _OWN: F.col(BEGAN), FRESH: F.lit(True)})
+    last, none = F.unix_micros(END) - bounds.gap, F.lit(0).cast("long")
+    before = old.withColumns({_OWN: F.unix_micros(START), SEEN: last, ROWS: none, FRESH: F.lit(False)})
+    pieces = before.select(*columns).unionByName(fresh.select(*columns))
+
+    whose = f"PARTITION BY {', '.join(map(quoted, windows.key))}"
+    kept = f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L"
+    pieces = pieces.withColumn(SINCE, F.expr(f"min(CASE WHEN {kept} THEN {_OWN} END) OVER ({whose})"))
+    late = f"{FRESH} AND {_OWN} < {bounds.forgotten}L AND ({SINCE} IS NULL OR {_OWN} < {SINCE})"
+    until = f"{whose} ORDER BY {_OWN} ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    pieces = pieces.where(f"NOT ({late})").withColumn(_REACH, F.expr(f"max({SEEN}) OVER ({until} 1 PRECEDING)"))
+    begins = f"CASE WHEN {_REACH} IS NULL OR {_OWN} - {_REACH} >= {bounds.gap}L THEN {_OWN} END"
+    start = F.timestamp_micros(F.expr(f"max({begins}) OVER ({until} CURRENT ROW)"))
+    closed = F.expr(f"NOT {FRESH} AND {_end(bounds)} <= {bounds.closed}L")
+    end = F.timestamp_micros(F.expr(_end(bounds)))
+    return pieces.withColumns({START: start, END: end, _CLOSED: closed}).drop(SINCE, _REACH)
+
+
+def _merged(windows: SessionDefinition, pieces: DataFrame, after: Watermark) -> DataFrame:
+    """Each session that this epoch touches or that falls due, with what the epoch before left of it."""
+    told, more = pieces.drop(_OWN, SEEN), [F.max(name).alias(name) for name in (_CLOSED, DUE)]
+    merged = combined(windows, told.where(f"NOT {FRESH}"), told.where(FRESH), *more)
+    return merged.where(f"{FRESH} OR unix_micros({DUE}) <= {after.bound}L").drop(DUE)
+
+
+def _counted(
+    windows: SessionDefinition, bounds: SessionBounds, pieces: DataFrame, after: Watermark
+) -> tuple[DataFrame, int]:
+    """`_merged`, computed, and how many rows correct a session."""
+    closed = f"{_CLOSED} OR unix_micros({END}) <= {bounds.closed}L"
+    counting = f"coalesce(sum(CASE WHEN {closed} THEN {ROWS} END), 0L)"
+    observed = ObservedFrame.of(_merged(windows, pieces, after), corrected=counting)
+    merged = observed.checkpoint()
+    corrected = observed.counts().get("corrected")
+    if corrected is None:  # Spark didn't say
+        corrected = merged.agg(F.expr(counting)).collect()[0][0]
+    return merged.drop(_CLOSED), corrected
+
+
+def _absorbed(bounds: SessionBounds, pieces: DataFrame) -> DataFrame:
+    """The sessions before that begin otherwise now, as they were."""
+    moved = pieces.where(f"NOT {FRESH} AND {_OWN} <> unix_micros({START})")
+    return moved.withColumn(START, F.timestamp_micros(_OWN))
+
+
+def _told(results: DataFrame, absorbed: bool) -> DataFrame:
+    """Results with the column that says whether their sessions are part of others now."""
+    columns = [name for name in results.columns if name != ROWS]
+    return results.select(*columns, F.lit(absorbed).alias(ABSORBED), F.col(ROWS).cast("long").alias(ROWS))
+
+
+def _end(bounds: SessionBounds) -> str:
+    return f"({SEEN} + {bounds.gap}L)"
