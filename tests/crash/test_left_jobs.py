@@ -371,7 +371,7 @@ def test_a_try_that_dies_while_it_seals_is_followed_by_one_that_stages_anew(
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     points = [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST, CrashPoint.STAGE_BEFORE_SEAL]
     for number, point in enumerate(points, 1):
-        with subtests.test(point):
+        with subtests.test(point.value):
             handle, _ = leave(world, day, cluster, number)
             cluster.work(handle)
             monkeypatch.setenv("LOCKSTEP_CRASH", f"{point}:raise")
