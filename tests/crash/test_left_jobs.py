@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,6 +20,23 @@ from lockstep.runtime import Runtime
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.request import JOB, has_ended, read_request, stands, write_error
 from tests.crash.world import Numbers, OpenNumbers, World, write_others, write_parquet
+
+
+@contextmanager
+def meanwhile_at(place: CrashPoint, act: Callable[[], object]) -> Iterator[None]:
+    """Another process comes along, once, where this one has come to the place."""
+    struck: list[CrashPoint] = []
+
+    def strike(point: CrashPoint) -> None:
+        if point is place and not struck:
+            struck.append(point)
+            act()
+
+    forget = crash.observe(strike)
+    try:
+        yield
+    finally:
+        forget()
 
 
 @dataclass
@@ -155,19 +173,9 @@ def test_of_two_processes_of_one_try_that_seal_at_once_one_does(
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     handle, token = leave(world, day, cluster)
     cluster.work(handle)
-    struck: list[CrashPoint] = []
     meanwhile: list[Epoch] = []
-
-    def strike(point: CrashPoint) -> None:
-        if point is CrashPoint.STAGE_BEFORE_MANIFEST and not struck:
-            struck.append(point)
-            meanwhile.append(look(world, day, cluster))
-
-    forget = crash.observe(strike)
-    try:
+    with meanwhile_at(CrashPoint.STAGE_BEFORE_MANIFEST, lambda: meanwhile.append(look(world, day, cluster))):
         found = look(world, day, cluster)
-    finally:
-        forget()
     assert found.wal == meanwhile[0].wal and str(found.wal).endswith(f"/{token}")
     assert list(cluster.requests) == [handle]
     finish(world, day)
@@ -179,21 +187,15 @@ def test_a_process_that_meets_another_one_of_its_try_dead_at_the_seal_stages_ane
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     handle, token = leave(world, day, cluster)
     cluster.work(handle)
-    struck: list[CrashPoint] = []
 
-    def strike(point: CrashPoint) -> None:
-        if point is CrashPoint.STAGE_BEFORE_MANIFEST and not struck:
-            struck.append(point)
-            with monkeypatch.context() as patch, pytest.raises(CrashInjected):
-                patch.setenv("LOCKSTEP_CRASH", f"{CrashPoint.STAGE_AFTER_MANIFEST}:raise")
-                look(world, day, cluster)
-
-    forget = crash.observe(strike)
-    try:
-        with pytest.raises(JobAtWork, match=f"another process of this try seals execution {token}, or died") as met:
+    def die() -> None:
+        with monkeypatch.context() as patch, pytest.raises(CrashInjected):
+            patch.setenv("LOCKSTEP_CRASH", f"{CrashPoint.STAGE_AFTER_MANIFEST}:raise")
             look(world, day, cluster)
-    finally:
-        forget()
+
+    told = f"another process of this try seals execution {token}, or died"
+    with meanwhile_at(CrashPoint.STAGE_BEFORE_MANIFEST, die), pytest.raises(JobAtWork, match=told) as met:
+        look(world, day, cluster)
     assert met.value.places == (), "where the triggerer would see its end at once"
     leave(world, day, cluster)
     cluster.work(list(cluster.requests)[-1])
@@ -206,17 +208,8 @@ def test_a_process_that_was_stopped_cancels_no_job_of_a_younger_try(
 ) -> None:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     younger: list[str] = []
-
-    def strike(point: CrashPoint) -> None:
-        if point is CrashPoint.STAGE_AFTER_TOKEN and not younger:
-            younger.append("")
-            younger[0], _ = leave(world, day, cluster, 2)
-
-    forget = crash.observe(strike)
-    try:
+    with meanwhile_at(CrashPoint.STAGE_AFTER_TOKEN, lambda: younger.append(leave(world, day, cluster, 2)[0])):
         leave(world, day, cluster, 1)
-    finally:
-        forget()
     assert cluster.cancelled == []
     cluster.work(younger[0])
     look(world, day, cluster, 2)
@@ -322,17 +315,13 @@ def test_an_attempt_that_is_void_is_found_out_while_its_job_is_at_work_and_its_f
     handle, _ = leave(world, day, cluster)
     found: list[bool] = []
 
-    def strike(point: CrashPoint) -> None:
-        if point is CrashPoint.ABORT_AFTER_RAISE:
-            found.append(stands(cluster.requests[handle]))
-            with pytest.raises(Fenced):
-                look(world, day, cluster)
+    def find_out() -> None:
+        found.append(stands(cluster.requests[handle]))
+        with pytest.raises(Fenced):
+            look(world, day, cluster)
 
-    forget = crash.observe(strike)
-    try:
+    with meanwhile_at(CrashPoint.ABORT_AFTER_RAISE, find_out):
         world.run_task("abort", _run(day), day)
-    finally:
-        forget()
     assert found == [True]
 
 
