@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -247,6 +248,32 @@ def test_values_come_out_exactly(shop: Shop) -> None:
     for name, (_, values) in TYPES.items():
         expected = [Decimal(value) if name == "n" else value for _, value in values]
         assert [row[name] for row in rows if row[name] is not None] == expected, name
+
+
+@pytest.mark.parametrize("what", ["a date", "a function"])
+def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
+    shop: Shop, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if what == "a date":
+        shop.run(
+            "SET sql_mode = ''", "ALTER TABLE events ADD odd date", "INSERT INTO events (odd) VALUES ('2013-00-07')"
+        )
+        source, value, told = shop.source(), "2013-00-07", "column odd has one that date32"
+    else:
+        shop.run(
+            "CREATE FUNCTION judge(t text) RETURNS int DETERMINISTIC BEGIN "
+            "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no Jane Roe here'; RETURN 0; END",
+            "CREATE VIEW leaking AS SELECT id, judge('x') AS n FROM events",
+            "INSERT INTO events () VALUES ()",
+        )
+        source, value, told = shop.source("leaking", columns=("id", "n")), "Jane Roe", "by its error 1644"
+    position = source.latest(None, None)
+    with pytest.raises(RuntimeError, match=f"{told}.*LOCKSTEP_SHOW_ROWS=1") as failure:
+        rows_of(source, position)
+    assert value not in "".join(traceback.format_exception(failure.value))
+    monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
+    with pytest.raises(RuntimeError, match=value):
+        rows_of(source, position)
 
 
 def test_a_date_that_is_none_stops_the_epoch(shop: Shop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import traceback
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -17,6 +18,7 @@ import pytest
 from lockstep.epoch import Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused, SourceUnavailable
 from lockstep.sources import PostgresTableSource, SourceContext
+from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.sources.tables.source import OpenTableSource
 from stack.postgres import PostgresServer
 from tests.sources.reading import rows_of
@@ -488,6 +490,47 @@ def test_values_come_out_exactly(shop: str) -> None:
     assert sum(value is None for row in rows for value in row.values()) == len(rows) * len(TYPES) - len(rows) + 1
     with source.session() as session:
         assert session.schema() == pa.schema([(name, dtype) for name, (_, _, dtype) in TYPES.items()])
+
+
+def leaking(dsn: str, what: str) -> OpenTableSource:
+    """A source over a row with `Jane Roe` in it, which can't be read."""
+    run(dsn, "INSERT INTO events (name) VALUES ('Jane Roe')")
+    if what == "a cast":
+        run(dsn, "CREATE VIEW leaking AS SELECT id, xid, name::int AS n FROM events")
+    else:
+        run(
+            dsn,
+            "CREATE FUNCTION judge(t text) RETURNS int LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'no % here', t USING ERRCODE = '42501'; END $$; "
+            "CREATE VIEW leaking AS SELECT id, xid, judge(name) AS n FROM events",
+        )
+    return source_of(dsn, "leaking", order_by="id", settle=timedelta(0), columns=("id", "n"))
+
+
+@pytest.mark.parametrize(("what", "code"), [("a cast", "22P02"), ("a function", "42501")])
+def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
+    shop: str, what: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = leaking(shop, what)
+    position = source.latest(None, None)
+    with pytest.raises(RuntimeError, match=f"SQLSTATE {code} .LOCKSTEP_SHOW_ROWS=1") as failure:
+        rows_of(source, position)
+    assert "Jane Roe" not in "".join(traceback.format_exception(failure.value))
+    monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
+    with pytest.raises(RuntimeError, match="Jane Roe"):
+        rows_of(source, position)
+
+
+def test_text_that_is_no_value_of_its_column_is_told_by_column_and_type(
+    shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT 1, 'Jane Roe'"
+    schema = pa.schema([("id", pa.int64()), ("born", pa.int64())])
+    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE: column born has one that int64 can't hold") as failure:
+        list(CopyOut(shop, "test", schema)(query))
+    assert "Jane Roe" not in "".join(traceback.format_exception(failure.value))
+    with pytest.raises(RuntimeError, match="Jane Roe"):
+        list(CopyOut(shop, "test", schema, shown=True)(query))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -125,6 +126,21 @@ def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
     execute(shop, "DELETE FROM events WHERE id = 7")
     with pytest.raises(SourceChanged, match="had 1000 rows"):
         stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
+
+
+def test_a_value_that_cant_be_read_is_not_in_the_failures_message(
+    session: SparkSession, shop: str, tmp_path: Path
+) -> None:
+    execute(
+        shop,
+        "CREATE TABLE people (id int PRIMARY KEY, name text); INSERT INTO people VALUES (1, 'Jane Roe'); "
+        "CREATE VIEW numbered AS SELECT id, name::int AS n FROM people",
+    )
+    source = PostgresTableSource("numbered", connection="shop", order_by="id", settle=timedelta(0))
+    found = opened(source, shop).latest(None, None)
+    with pytest.raises(BadRecords, match=r"UNREADABLE_VALUE: reading from Postgres: .* SQLSTATE 22P02") as failure:
+        stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
+    assert "Jane" not in "".join(traceback.format_exception(failure.value))
 
 
 def test_a_mariadb_table_is_staged_exactly(

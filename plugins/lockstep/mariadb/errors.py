@@ -18,12 +18,12 @@ _DENIED = frozenset(
 )
 _PASSING = LOCKED | _LOGIN | {1040, 1041, 1129, 1203, 1226, 1290, 1317, 1836}
 #: numbers of what is about a row's content; 1642 to 1644 are a person's own words, raised by a trigger
-_OF_ROWS = frozenset(
+OF_ROWS = frozenset(
     {1048, 1062, 1136, 1169, 1210, 1216, 1217, 1263, 1264, 1265, 1292, 1300, 1364}
     | {1365, 1366, 1367, 1406, 1411, 1441, 1451, 1452, 1525, 1526, 1557, 1586}
     | {1642, 1643, 1644, 1690, 1748, 1761, 1859, 3819, 4025}
 )
-_SERVERS = 4999  #: the server's own numbers end below
+SERVERS = 4999  #: the server's own numbers end below
 #: without a number of their own, in the texts of several: the operating system has no room
 _NO_ROOM = ("No space left on device", "error 28")
 
@@ -36,7 +36,7 @@ def code_of(error: BaseException) -> int:
 
 def quotes_row(error: BaseException) -> bool:
     """Whether the error's text may have values of a row: the server's own, or one of a trigger's own number."""
-    return code_of(error) in _OF_ROWS or code_of(error) > _SERVERS
+    return code_of(error) in OF_ROWS or code_of(error) > SERVERS
 
 
 def is_lost(error: BaseException) -> bool:

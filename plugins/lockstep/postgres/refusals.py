@@ -10,7 +10,7 @@ from psycopg2 import errorcodes
 from lockstep.disclosure import rows_shown, with_hint
 
 # classes of what has nothing to do with a row's content: connection, state, locks, resources, names, rights, the server
-_ROWLESS = ("08", "0A", "25", "28", "2B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "F0", "XX")
+ROWLESS = ("08", "0A", "25", "28", "2B", "3D", "3F", "40", "42", "53", "54", "55", "57", "58", "F0", "XX")
 _CONSTRAINT = "23"  #: its first line has names only; values stand in the detail
 _DATA = "22"  #: its first line quotes values, in the way of the server's language
 _PLACE = re.compile(r"^COPY [^\n]*?, line (?P<line>[0-9]+)(?:, column (?P<column>[^:\n]+))?", re.MULTILINE)
@@ -20,7 +20,7 @@ _QUOTE = re.compile(r"\s*[:\"'«»„“].*", re.DOTALL)
 
 def quotes_row(error: psycopg2.Error) -> bool:
     """Whether the error's text may have values of a row."""
-    return error.pgcode is not None and (_is_raised(error) or not error.pgcode.startswith(_ROWLESS))
+    return error.pgcode is not None and (_is_raised(error) or not error.pgcode.startswith(ROWLESS))
 
 
 def describe(error: psycopg2.Error) -> str:

@@ -29,13 +29,20 @@ _CONVERSIONS = {kind: convert for kind, convert in conversions.items() if kind n
 
 @dataclass(frozen=True)
 class SelectOut:
-    """Runs one query at a time. `arguments`: of the driver's connect, the password among them."""
+    """Runs one query at a time. `arguments`: of the driver's connect, the password among them. `shown`: errors may quote
+    values; else `hint` is told in their place. `of_rows`: numbers of the server's errors that quote some; above
+    `servers` they are somebody's own."""
 
     arguments: Mapping[str, Any] = field(repr=False)
     schema: pa.Schema
+    shown: bool = field(default=False, repr=False)
+    hint: str = field(default="", repr=False)
+    of_rows: frozenset[int] = field(default=frozenset(), repr=False)
+    servers: int = field(default=0, repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text."""
+        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text, and without
+        values of rows unless they may be shown."""
         try:
             connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
             try:
@@ -47,24 +54,31 @@ class SelectOut:
             finally:
                 connection.close()
         except (pymysql.MySQLError, OSError) as error:
-            text = str(error).replace(self.arguments.get("password") or "\0", "***")
-            raise RuntimeError(f"reading from MariaDB: {text}") from None
+            raise RuntimeError(f"reading from MariaDB: {self._refused(error)}") from None
+
+    def _refused(self, error: Exception) -> str:
+        code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+        if not self.shown and isinstance(code, int) and (code in self.of_rows or code > self.servers):
+            return f"the server can't give a row, by its error {code} {self.hint}".rstrip()
+        return str(error).replace(self.arguments.get("password") or "\0", "***")
 
     def _batch(self, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
         columns = zip(zip(*rows, strict=True), self.schema, strict=True)
-        return pa.RecordBatch.from_arrays([_array(values, column) for values, column in columns], schema=self.schema)
+        return pa.RecordBatch.from_arrays([self._array(*column) for column in columns], schema=self.schema)
+
+    def _array(self, values: Sequence[Any], column: pa.Field) -> pa.Array:
+        try:
+            return _array(values, column)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            why = f"UNREADABLE_VALUE: column {column.name} has one that {column.type} can't hold"
+            raise RuntimeError(f"{why}: {error}" if self.shown else f"{why} {self.hint}".rstrip()) from None
 
 
 def _array(values: Sequence[Any], column: pa.Field) -> pa.Array:
-    try:
-        if pa.types.is_timestamp(column.type):
-            return pa.array(values, pa.string()).cast(pa.timestamp("us")).view(column.type)
-        if pa.types.is_date32(column.type):
-            return pa.array(values, pa.string()).cast(column.type)
-        if pa.types.is_decimal(column.type):  # text, but for an unsigned integer
-            return pa.array([value if value is None else str(value) for value in values]).cast(column.type)
-        return pa.array(values, column.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise RuntimeError(
-            f"UNREADABLE_VALUE: column {column.name} has one that {column.type} can't hold: {error}"
-        ) from None
+    if pa.types.is_timestamp(column.type):
+        return pa.array(values, pa.string()).cast(pa.timestamp("us")).view(column.type)
+    if pa.types.is_date32(column.type):
+        return pa.array(values, pa.string()).cast(column.type)
+    if pa.types.is_decimal(column.type):  # text, but for an unsigned integer
+        return pa.array([value if value is None else str(value) for value in values]).cast(column.type)
+    return pa.array(values, column.type)

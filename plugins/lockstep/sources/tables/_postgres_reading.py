@@ -6,6 +6,7 @@ to the workers by value: it imports nothing of Lockstep.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from tempfile import SpooledTemporaryFile
@@ -17,6 +18,7 @@ from pyarrow import csv
 
 _IN_MEMORY = 64 << 20  #: bytes of CSV that are not worth a file
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
+_COLUMN = re.compile(r"CSV column #(\d+)")
 
 # for every session that reads or compares values: their text must not depend on the server's settings, and reading may
 # take longer than a role's limits; transaction_timeout came with Postgres 17
@@ -30,14 +32,19 @@ SETTINGS = """
 
 @dataclass(frozen=True)
 class CopyOut:
-    """Runs one query at a time. `dsn`: complete, with the password."""
+    """Runs one query at a time. `dsn`: complete, with the password. `shown`: errors may quote values; else `hint` is
+    told in their place. `rowless`: classes of the server's errors that quote none."""
 
     dsn: str = field(repr=False)
     application: str
     schema: pa.Schema
+    shown: bool = field(default=False, repr=False)
+    hint: str = field(default="", repr=False)
+    rowless: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text."""
+        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text, and without
+        values of rows unless they may be shown."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             self._copy(query, file)
             if file.tell() == 0:
@@ -47,7 +54,7 @@ class CopyOut:
                 for batch in csv.open_csv(file, **self._options()):
                     yield self._finished(batch)
             except (pa.ArrowInvalid, ValueError) as error:
-                raise RuntimeError(f"UNREADABLE_VALUE: a row doesn't come out as {self.schema}: {error}") from error
+                raise RuntimeError(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
 
     def _copy(self, query: str, file: Any) -> None:
         try:
@@ -59,13 +66,25 @@ class CopyOut:
             finally:
                 connection.close()
         except psycopg2.Error as error:
-            secrets = psycopg2.extensions.parse_dsn(self.dsn)
-            text = str(error)
-            for name in ("password", "sslpassword"):
-                text = text.replace(secrets.get(name) or "\0", "***")
             unreadable = (error.pgcode or "").startswith(("22", "0A"))  # 0A: infinity has no microseconds
             sign = "UNREADABLE_VALUE: " if unreadable else ""
-            raise RuntimeError(f"{sign}reading from Postgres: {text.strip()}") from None
+            raise RuntimeError(f"{sign}reading from Postgres: {self._refused(error)}") from None
+
+    def _unreadable(self, told: str) -> str:
+        found = _COLUMN.search(told)
+        column = self.schema.field(int(found[1])) if found else None
+        where = f"column {column.name} has one that {column.type} can't hold" if column else "a row doesn't come out"
+        return f"{where}: {told}" if self.shown else f"{where} {self.hint}".rstrip()
+
+    def _refused(self, error: psycopg2.Error) -> str:
+        code, text = error.pgcode, str(error)
+        raised = "RAISE" in (error.diag.context or "")  # in a person's own words, whatever its class is
+        if not self.shown and code is not None and (raised or not code.startswith(self.rowless)):
+            return f"the server can't give a row, by SQLSTATE {code} {self.hint}".rstrip()
+        secrets = psycopg2.extensions.parse_dsn(self.dsn)
+        for name in ("password", "sslpassword"):
+            text = text.replace(secrets.get(name) or "\0", "***")
+        return text.strip()
 
     def _options(self) -> dict[str, Any]:
         names = [str(index) for index in range(len(self.schema))]

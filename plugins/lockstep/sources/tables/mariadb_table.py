@@ -15,10 +15,11 @@ import pyarrow as pa
 import pymysql
 
 from lockstep.dataset import Dataset
+from lockstep.disclosure import HINT, rows_shown
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
 from lockstep.mariadb.connection import dial
 from lockstep.mariadb.dsn import dataset_of, scrub_login
-from lockstep.mariadb.errors import classify
+from lockstep.mariadb.errors import OF_ROWS, SERVERS, classify
 from lockstep.mariadb.refusals import describe
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
@@ -250,7 +251,8 @@ class _Session:
         return f"SELECT {selected} FROM {self._table} WHERE {self._within(span)}"  # noqa: S608
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        return SelectOut(self.arguments, schema)
+        shown = rows_shown()
+        return SelectOut(self.arguments, schema, shown=shown, hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
 
     def _rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:

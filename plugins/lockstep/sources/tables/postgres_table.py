@@ -16,8 +16,10 @@ from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
 from lockstep.dataset import Dataset
+from lockstep.disclosure import HINT, rows_shown
 from lockstep.errors import SourceRefused
 from lockstep.postgres.dsn import complete_dsn, dataset_of
+from lockstep.postgres.refusals import ROWLESS
 from lockstep.relation import Relation
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
@@ -226,7 +228,8 @@ class _Session:
         return statement.format(selected, self._relation[0], within).as_string(self.connection)
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        return CopyOut(complete_dsn(self.connection), self.application[:63], schema)
+        dsn, application = complete_dsn(self.connection), self.application[:63]
+        return CopyOut(dsn, application, schema, shown=rows_shown(), hint=HINT, rowless=ROWLESS)
 
     def _rows(self, query: str | sql.Composable, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
