@@ -29,8 +29,8 @@ _CONVERSIONS = {kind: convert for kind, convert in conversions.items() if kind n
 
 @dataclass(frozen=True)
 class SelectOut:
-    """Runs one query at a time. `arguments`: of the driver's connect, the password among them. `shown`: errors may quote
-    values; else `hint` is told in their place. `of_rows`: numbers of the server's errors that quote some; above
+    """Runs one query at a time. `arguments`: of the driver's connect, the password among them. `shown`: errors may
+    quote values; else `hint` is told in their place. `of_rows`: numbers of the server's errors that quote some; above
     `servers` they are somebody's own."""
 
     arguments: Mapping[str, Any] = field(repr=False)
