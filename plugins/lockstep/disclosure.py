@@ -15,8 +15,8 @@ def rows_shown() -> bool:
 
 
 def with_hint(text: str) -> str:
-    """`text`, from which values were left out, and how to see them."""
-    return f"{text} {HINT}"
+    """`text`, from which values were left out, and how to see them, once."""
+    return text if HINT in text else f"{text} {HINT}"
 
 
 def describe_error(error: Exception) -> str:

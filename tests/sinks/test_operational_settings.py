@@ -36,6 +36,7 @@ from tests.sinks.kafka_target import KafkaUnderTest, committed
 from tests.sinks.kafka_watching import Interrupted, at, holds, records_in
 
 TOO_SHORT, SLOW, LONG = 4, 5, 60  #: seconds: a timeout, what sending takes where it is slow, a timeout
+OTHERS = {"on_restate": "refuse", "register": False}  #: settings in force that nobody speaks of here
 
 
 @pytest.fixture
@@ -184,13 +185,13 @@ def test_a_timeout_that_brokers_do_not_allow_is_named_when_the_epoch_is_sent(
 def test_a_persons_word_goes_before_the_definition_until_it_is_taken_back(feed_of: Callable[..., Feed]) -> None:
     feed = feed_of(transaction_timeout=7, shards=2)
     feed.decide(0)
-    assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": 7, "shards": 2}
+    assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 2}
     with feed.runtime() as runtime:
         override(runtime, "rows", ["transaction_timeout=9"], "first")
         override(runtime, "rows", ["shards=3"], "second")
-        assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": 9.0, "shards": 3}
+        assert in_force(feed) == {**OTHERS, "transaction_timeout": 9.0, "shards": 3}
         clear_override(runtime, "rows", "third")
-        assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": 7, "shards": 2}
+        assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 2}
         said = runtime.ledger.overrides("numbers")
     assert [one.reason for one in said] == ["third", "second", "first"]
     assert [one.settings for one in said][1] == {"transaction_timeout": 9.0, "shards": 3}
@@ -200,7 +201,7 @@ def test_a_persons_word_goes_before_the_definition_until_it_is_taken_back(feed_o
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("topic=other", "only on_restate, shards, transaction_timeout"),
+        ("topic=other", "only on_restate, register, shards, transaction_timeout"),
         ("shards", "that is no int"),
         ("shards=2.5", "that is no int"),
         ("shards=true", "that is no int"),
@@ -242,10 +243,10 @@ def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else
         older.setattr(KafkaSink, "operational", frozenset())
         feed.decide(0)
     assert frozen(feed)["shards"] == 3
-    assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": 7, "shards": 3}
+    assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 3}
     deployed = feed_of(transaction_timeout=LONG, shards=1)
     deployed.decide(1)
-    assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": LONG, "shards": 1}
+    assert in_force(feed) == {**OTHERS, "transaction_timeout": LONG, "shards": 1}
     assert recover_by_name(feed).finished == [1, 2]
     assert rows_in(target) == 2 * ROWS
 
@@ -329,7 +330,7 @@ def test_the_command_keeps_lists_and_takes_back_a_word(
     done = lockstep("rows", "transaction_timeout=900", "shards=2", "--reason", "a large one")
     assert done.exit_code == 0
     assert "rows: shards=2, transaction_timeout=900.0 (in force; " in done.output and "a large one" in done.output
-    assert in_force(feed) == {"on_restate": "refuse", "transaction_timeout": 900.0, "shards": 2}
+    assert in_force(feed) == {**OTHERS, "transaction_timeout": 900.0, "shards": 2}
     assert "as deployed (in force" in lockstep("rows", "--clear", "--reason", "it is out").output
     assert in_force(feed)["shards"] == 1
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Position
-from lockstep.errors import SourceChanged, SourceRefused, SourceUnavailable
+from lockstep.errors import BadRecords, SourceChanged, SourceRefused, SourceUnavailable, StageFailed
 from lockstep.sources import MariaDbTableSource, SourceContext
 from lockstep.sources.tables.source import OpenTableSource
 from stack.mariadb import MariaDbServer
@@ -268,16 +268,16 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
         )
         source, value, told = shop.source("leaking", columns=("id", "n")), "Jane Roe", "by its error 1644"
     position = source.latest(None, None)
-    with pytest.raises(RuntimeError, match=f"{told}.*LOCKSTEP_SHOW_ROWS=1") as failure:
+    with pytest.raises((BadRecords, StageFailed), match=f"{told}.*LOCKSTEP_SHOW_ROWS=1") as failure:
         rows_of(source, position)
     assert value not in "".join(traceback.format_exception(failure.value))
     monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
-    with pytest.raises(RuntimeError, match=value):
+    with pytest.raises((BadRecords, StageFailed), match=value):
         rows_of(source, position)
 
 
 def test_a_date_that_is_none_stops_the_epoch(shop: Shop) -> None:
     shop.run("SET sql_mode = ''", "ALTER TABLE events ADD odd date", "INSERT INTO events (odd) VALUES ('0000-00-00')")
     source = shop.source()
-    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE: column odd"):
+    with pytest.raises(BadRecords, match="UNREADABLE_VALUE: column odd"):
         rows_of(source, source.latest(None, None))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.epoch import Position
-from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused, SourceUnavailable
+from lockstep.errors import BadRecords, InvalidPipeline, SourceChanged, SourceRefused, SourceUnavailable, StageFailed
 from lockstep.sources import PostgresTableSource, SourceContext
 from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.sources.tables.source import OpenTableSource
@@ -513,11 +513,11 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
 ) -> None:
     source = leaking(shop, what)
     position = source.latest(None, None)
-    with pytest.raises(RuntimeError, match=f"SQLSTATE {code} .LOCKSTEP_SHOW_ROWS=1") as failure:
+    with pytest.raises((BadRecords, StageFailed), match=f"SQLSTATE {code} .LOCKSTEP_SHOW_ROWS=1") as failure:
         rows_of(source, position)
     assert "Jane Roe" not in "".join(traceback.format_exception(failure.value))
     monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
-    with pytest.raises(RuntimeError, match="Jane Roe"):
+    with pytest.raises((BadRecords, StageFailed), match="Jane Roe"):
         rows_of(source, position)
 
 
@@ -526,10 +526,10 @@ def test_text_that_is_no_value_of_its_column_is_told_by_column_and_type(
 ) -> None:
     query = "SELECT 1, 'Jane Roe'"
     schema = pa.schema([("id", pa.int64()), ("born", pa.int64())])
-    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE: column born has one that int64 can't hold") as failure:
+    with pytest.raises(BadRecords, match="UNREADABLE_VALUE: column born has one that int64 can't hold") as failure:
         list(CopyOut(shop, "test", schema)(query))
     assert "Jane Roe" not in "".join(traceback.format_exception(failure.value))
-    with pytest.raises(RuntimeError, match="Jane Roe"):
+    with pytest.raises((BadRecords, StageFailed), match="Jane Roe"):
         list(CopyOut(shop, "test", schema, shown=True)(query))
 
 
@@ -539,5 +539,5 @@ def test_text_that_is_no_value_of_its_column_is_told_by_column_and_type(
 def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, kind: str, value: str) -> None:
     run(shop, f"ALTER TABLE events ADD odd {kind}; INSERT INTO events (odd) VALUES ('{value}')")
     source = source_of(shop)
-    with pytest.raises(RuntimeError, match="UNREADABLE_VALUE"):
+    with pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
         rows_of(source, source.latest(None, None))

@@ -85,7 +85,7 @@ def test_a_question_without_answer_fails_the_execution_and_says_why(
     server.fails["/xx"] = 1000
     source = csv(tmp_path, ORDERS, schema=SCHEMA)
     failing = pipeline_of(source, lambda inputs: {"rows": priced(server.url, inputs["input"], retries=1)})
-    with pytest.raises(StageFailed, match=r"no answer after 2 tries: HTTPStatusError: .*503"):
+    with pytest.raises(StageFailed, match=r"no answer after 2 tries: HTTPStatusError 503"):
         stage(session, tmp_path, failing)
 
     def split(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:

@@ -161,7 +161,7 @@ def test_headers_are_read_as_the_options_say(tmp_path: Path, text: str, separato
     tasks = tasks_of([(str(path), 0, path.stat().st_size)])
     [batch] = reader_of(tasks, Header(("A", "b"), separator, quote))([_numbers([0])])
     assert batch.column(VALUE).to_pylist() == ["x"]
-    with pytest.raises(ValueError, match="CSV header does not conform"):
+    with pytest.raises(BadRecords, match="CSV header does not conform"):
         list(reader_of(tasks, Header(("b", "a"), separator, quote))([_numbers([0])]))
 
 

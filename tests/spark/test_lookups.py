@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.compute._lookups import Lookup
+from lockstep.errors import StageFailed
 from tests.spark.lookup_server import LookupServer, lookup_server
 
 ANSWERS = pa.schema([("price", pa.int64()), ("tags", pa.list_(pa.string()))])
@@ -74,8 +75,10 @@ def test_a_refused_question_is_asked_again(server: LookupServer) -> None:
 
 def test_one_that_fails_for_good_fails_the_task_or_leaves_a_null_and_the_reason(server: LookupServer) -> None:
     server.fails["/a"] = 100
-    with pytest.raises(RuntimeError, match=re.escape("no answer after 3 tries: HTTPStatusError")):
+    with pytest.raises(StageFailed, match=re.escape("no answer after 3 tries: HTTPStatusError 503")) as failure:
         asked(over_http(server.url), ["a", "b"])
+    assert server.url not in str(failure.value)
+    assert server.url in str(failure.value.__cause__)
     server.fails["/a"] = 100
     rows = asked(over_http(server.url), ["a", "b"], fails=False, error="why")
     assert [(row["price"], row["why"] is None) for row in rows] == [(None, False), (1, True)]
@@ -121,12 +124,12 @@ def test_a_batch_of_keys_is_one_question() -> None:
     names = ["x" * number for number in range(5)]
     assert [row["price"] for row in asked(lookup, list(names), batch=2, concurrency=1)] == [0, 1, 2, 3, 4]
     assert questions == [2, 2, 1]
-    with pytest.raises(RuntimeError, match=re.escape("2 keys were asked about, 0 answers came")):
+    with pytest.raises(StageFailed, match=re.escape("2 keys were asked about, 0 answers came")):
         asked(lambda keys: [], list(names), batch=2, retries=0)
 
 
 def test_an_answer_with_a_column_that_nobody_declared_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match=re.escape("an answer has ['cost']")):
+    with pytest.raises(StageFailed, match=re.escape("an answer has ['cost']")):
         asked(lambda key: {"cost": 1}, ["a"], retries=0)
 
 

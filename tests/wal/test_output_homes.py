@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -277,13 +278,15 @@ def test_a_file_that_was_written_anew_is_read_though_its_size_is_the_same(
 
 
 def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
-    staged_apart: Staged, table: Path, home: OutputHome, monkeypatch: pytest.MonkeyPatch
+    staged_apart: Staged, table: Path, home: OutputHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = write(table, marked(rows(25)), marked(rows(15, 25)))
 
     def digested(storage: Storage, path: str, *arguments: Any) -> DigestedFile:
         found = digest_file(storage, path, *arguments)
-        paths[0].write_bytes(paths[0].read_bytes())
+        again = tmp_path / uuid4().hex
+        again.write_bytes(paths[0].read_bytes())
+        again.replace(paths[0])  # at once: others read it meanwhile
         return found
 
     monkeypatch.setattr("lockstep.wal.sealing.digest_file", digested)

@@ -1,6 +1,6 @@
 """Questions asked of an outside system, many at a time, in Spark's Python workers.
 
-They get this module by value: it imports nothing of Lockstep, only pyarrow and tenacity.
+They get this module by value, and `lockstep.errors`: it imports nothing else of Lockstep, only pyarrow and tenacity.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 from tenacity import AsyncRetrying, stop_after_attempt, wait_random_exponential
+
+from lockstep.errors import StageFailed
 
 Key = dict[str, Any]  #: one row's values of the key columns
 Answer = Mapping[str, Any] | None  #: values of the new columns; those it lacks are null
@@ -110,7 +112,8 @@ class Lookup:
                 for start in range(0, len(keys), self.batch or 1):
                     tasks.create_task(one(start))
         except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None  # the others were cancelled, or say the same
+            first = group.exceptions[0]
+            raise first from first.__cause__  # the others were cancelled, or say the same
         return answers
 
     async def _persistent(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
@@ -122,20 +125,20 @@ class Lookup:
         try:
             return await tries(self._once, ask, group)
         except Exception as error:
-            failure = Failure(f"no answer after {self.retries + 1} tries: {self._describe(error)}")
+            tried = f"no answer after {self.retries + 1} tries"
             if self.fails:
-                raise RuntimeError(f"enrich by {self.name}: {failure.reason}") from error
-            return [failure] * len(group)
+                raise StageFailed(f"enrich by {self.name}: {tried}: {self._name_kind(error)}") from error
+            return [Failure(f"{tried}: {self._describe(error)}")] * len(group)
 
     async def _once(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
         question = group[0] if self.batch is None else group
         answer = await asyncio.wait_for(ask(question), self.timeout)
         answers = [answer] if self.batch is None else list(answer)
         if len(answers) != len(group):
-            raise ValueError(f"{len(group)} keys were asked about, {len(answers)} answers came")
+            raise StageFailed(f"{len(group)} keys were asked about, {len(answers)} answers came")
         for one in answers:
             if one is not None and (unknown := set(one) - set(self.answers.names)):
-                raise ValueError(f"an answer has {sorted(unknown)}, which the schema doesn't have")
+                raise StageFailed(f"an answer has {sorted(unknown)}, which the schema doesn't have")
         return answers
 
     def _join(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
@@ -149,9 +152,19 @@ class Lookup:
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], [*batch.schema.names, *names])
 
     def _describe(self, error: Exception) -> str:
+        """For the column `error`, which is data."""
+        if isinstance(error, TimeoutError | StageFailed):
+            return self._name_kind(error)
+        return f"{type(error).__name__}: {error}"
+
+    def _name_kind(self, error: Exception) -> str:
+        """For a message: an HTTP client's text has the URL, and that often the key."""
         if isinstance(error, TimeoutError):
             return f"nothing came within {self.timeout} s"
-        return f"{type(error).__name__}: {error}"
+        if isinstance(error, StageFailed):
+            return str(error)
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        return f"{type(error).__name__} {status}" if isinstance(status, int) else type(error).__name__
 
     @property
     def name(self) -> str:

@@ -2,19 +2,26 @@
 
 A message of Spark's ends in its SQLSTATE. Of class 22 ("data exception" in ISO/IEC 9075-2) and 23 it is about values,
 of KD000 it quotes a line, and of 38, 39 and P0001 a function or a query of a user's says what it likes. All others
-tell of files, memory, plans.
+tell of files, memory, plans. What Lockstep raises on a worker is of `lockstep.errors`, quotes none, and stays.
 """
 
 from __future__ import annotations
 
 import re
 
+from lockstep import errors
+
 #: [CONDITION] words about a value. SQLSTATE: 22018
 _CONDITION = re.compile(
     r"(\[[A-Z][A-Z0-9_.]+\]) ((?:(?!SQLSTATE: ).)*?)(SQLSTATE: (?:(?:22|23|38|39)[0-9A-Z]{3}|P0001|KD000))", re.DOTALL
 )
-#: The end of a trace of Python's: its last frame, then the error's kind and its text.
-_TRACE = re.compile(r'(\n *(File "[^\n]+)\n(?: [^\n]*\n)*)([A-Za-z_][\w.]*): (?:(?!\n\s*at |\n\n).)*', re.DOTALL)
+#: The end of a trace of Python's: its first frame, then the error's kind and its text.
+_TRACE = re.compile(
+    r'(?P<frames>\n *(?P<place>File "[^\n]+)\n(?: [^\n]*\n)*)(?P<kind>[A-Za-z_][\w.]*): '
+    r"(?P<words>(?:(?!\n\s*at |\n\n).)*)",
+    re.DOTALL,
+)
+_OURS = f"{errors.__name__}."
 #: Java's own words where no condition of Spark's stands before them.
 _JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not be parsed)")
 
@@ -22,12 +29,18 @@ _JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not
 def without_values(text: str) -> str:
     """A message of Spark's, with its stack traces or without. Conditions, SQLSTATEs, kinds, places stay."""
     told = _CONDITION.sub(_without_words, text)
-    told = _TRACE.sub(r"\1\3", told)
+    told = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", told)
     return _JAVA.sub(lambda found: f"{found[1] or found[2]}…", told)
 
 
 def _without_words(found: re.Match[str]) -> str:
-    """What a condition is named, and where in Python it came up."""
+    """What a condition is named, and what Lockstep says, or where in Python it came up."""
     condition, words, state = found.groups()
-    place = "".join(f"{trace[3]} ({trace[2]}). " for trace in _TRACE.finditer(words))
-    return f"{condition} {place}{state}"
+    traces = list(_TRACE.finditer(words))
+    ours = [trace["words"].strip() for trace in traces if _is_ours(trace)]
+    told = ours[-1:] or [f"{trace['kind']} ({trace['place']})." for trace in traces]
+    return " ".join([condition, *told, state])
+
+
+def _is_ours(trace: re.Match[str]) -> bool:
+    return trace["kind"].startswith(_OURS)

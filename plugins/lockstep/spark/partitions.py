@@ -11,6 +11,8 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from lockstep import errors
+
 Read = Callable[[Any], Iterator[pa.RecordBatch]]
 
 
@@ -36,7 +38,8 @@ def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], 
 
 
 def ship(found: object) -> None:
-    """Have Spark pickle what stands in `found`'s module by value, if that is a module of Lockstep."""
+    """Have Spark pickle what stands in `found`'s module by value, if that is a module of Lockstep, and its errors."""
     module = sys.modules[found.__module__]
     if module.__name__.startswith("lockstep."):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        for ours in (module, errors):
+            cloudpickle.register_pickle_by_value(ours)  # type: ignore[no-untyped-call]

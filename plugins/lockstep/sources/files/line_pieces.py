@@ -1,4 +1,4 @@
-"""Ranges of lines, read by Spark's Python workers. They get this module by value: it imports nothing of Lockstep."""
+"""Ranges of lines, read by Spark's Python workers. They get this module by value, with `lockstep.errors`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+
+from lockstep.errors import BadRecords, StageFailed
 
 #: Columns of what a worker gives Spark.
 VALUE, FILE = "value", "file"
@@ -86,7 +88,7 @@ def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:
         while place < piece.end:
             line = file.readline()
             if not line.endswith(b"\n"):
-                raise OSError(f"{piece.path} is shorter than was planned, or a line ends elsewhere")
+                raise StageFailed(f"{piece.path} is shorter than was planned, or a line ends elsewhere")
             text = line.rstrip(b"\r\n") if line.endswith(b"\r\n") else line[:-1]
             if place == 0:
                 text = text.removeprefix(_BOM)
@@ -115,7 +117,7 @@ def _require_header(line: bytes, header: Header, path: str) -> None:
     else:
         found = text.split(header.separator)
     if [name.lower() for name in found] != [name.lower() for name in header.columns]:
-        raise ValueError(
+        raise BadRecords(
             f"CSV header does not conform to the schema. Header: {', '.join(found)} "
             f"Schema: {', '.join(header.columns)} CSV file: {path}"
         )

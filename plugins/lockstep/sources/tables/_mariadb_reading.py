@@ -1,4 +1,4 @@
-"""Rows out of MariaDB on a Spark worker. This module goes there by value: it imports nothing of Lockstep."""
+"""Rows out of MariaDB on a Spark worker. This module goes there by value, with `lockstep.errors`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pymysql
 from pymysql.constants import FIELD_TYPE
 from pymysql.converters import conversions
 from pymysql.cursors import SSCursor
+
+from lockstep.errors import BadRecords, StageFailed
 
 _BATCH = 20_000  #: rows
 #: What the text of values must not depend on; one state of the database for all that a session asks; every row of it,
@@ -41,7 +43,7 @@ class SelectOut:
     servers: int = field(default=0, repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text, and without
+        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its text, and without
         values of rows unless they may be shown."""
         try:
             connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
@@ -54,7 +56,7 @@ class SelectOut:
             finally:
                 connection.close()
         except (pymysql.MySQLError, OSError) as error:
-            raise RuntimeError(f"reading from MariaDB: {self._refused(error)}") from None
+            raise StageFailed(f"reading from MariaDB: {self._refused(error)}") from None
 
     def _refused(self, error: Exception) -> str:
         code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
@@ -71,7 +73,7 @@ class SelectOut:
             return _array(values, column)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             why = f"UNREADABLE_VALUE: column {column.name} has one that {column.type} can't hold"
-            raise RuntimeError(f"{why}: {error}" if self.shown else f"{why} {self.hint}".rstrip()) from None
+            raise BadRecords(f"{why}: {error}" if self.shown else f"{why} {self.hint}".rstrip()) from None
 
 
 def _array(values: Sequence[Any], column: pa.Field) -> pa.Array:

@@ -1,7 +1,7 @@
 """Rows out of Postgres on a Spark worker: COPY sends CSV, pyarrow parses it, and nothing is lost on the way.
 
 Moments travel as whole microseconds since 1970, bytes in hex, floats with their shortest exact digits. This module goes
-to the workers by value: it imports nothing of Lockstep.
+to the workers by value, with `lockstep.errors`: it imports nothing else of Lockstep.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 import psycopg2
 import pyarrow as pa
 from pyarrow import csv
+
+from lockstep.errors import BadRecords, StageFailed
 
 _IN_MEMORY = 64 << 20  #: bytes of CSV that are not worth a file
 _BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
@@ -43,7 +45,7 @@ class CopyOut:
     rowless: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `RuntimeError` without the login in its text, and without
+        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its text, and without
         values of rows unless they may be shown."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             self._copy(query, file)
@@ -54,7 +56,7 @@ class CopyOut:
                 for batch in csv.open_csv(file, **self._options()):
                     yield self._finished(batch)
             except (pa.ArrowInvalid, ValueError) as error:
-                raise RuntimeError(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
+                raise BadRecords(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
 
     def _copy(self, query: str, file: Any) -> None:
         try:
@@ -67,8 +69,8 @@ class CopyOut:
                 connection.close()
         except psycopg2.Error as error:
             unreadable = (error.pgcode or "").startswith(("22", "0A"))  # 0A: infinity has no microseconds
-            sign = "UNREADABLE_VALUE: " if unreadable else ""
-            raise RuntimeError(f"{sign}reading from Postgres: {self._refused(error)}") from None
+            sign, failure = ("UNREADABLE_VALUE: ", BadRecords) if unreadable else ("", StageFailed)
+            raise failure(f"{sign}reading from Postgres: {self._refused(error)}") from None
 
     def _unreadable(self, told: str) -> str:
         found = _COLUMN.search(told)
