@@ -43,8 +43,8 @@ class SelectOut:
     servers: int = field(default=0, repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its text, and without
-        values of rows unless they may be shown."""
+        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its
+        text, and without values of rows unless they may be shown."""
         try:
             connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
             try:

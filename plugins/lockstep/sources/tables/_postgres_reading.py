@@ -45,8 +45,8 @@ class CopyOut:
     rowless: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its text, and without
-        values of rows unless they may be shown."""
+        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its
+        text, and without values of rows unless they may be shown."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             self._copy(query, file)
             if file.tell() == 0:
