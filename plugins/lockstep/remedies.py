@@ -11,6 +11,7 @@ NOTEBOOK = "run_epoch"  #: what stands for a DAG's id where there is no Airflow
 COMMAND = "lockstep restate"  #: and where a person restates
 RESTORE = "lockstep restore"  #: and where one goes back to an earlier generation
 COMMANDS = frozenset({COMMAND, RESTORE})  #: whose run is what was asked for: it may be given twice at a time
+MANIFEST_DIGITS = 12  #: of a manifest's hash, by which a person names one
 OF_NO_DAG = COMMANDS | {NOTEBOOK}
 
 
@@ -65,9 +66,9 @@ def verify(pipeline: str, epoch: int) -> str:
     return f"`lockstep verify {pipeline} {epoch}`"
 
 
-def release(pipeline: str, epoch: int) -> str:
-    """Lets an epoch go on that its audits hold."""
-    return f"`lockstep release {pipeline} {epoch} --reason 'I looked'`"
+def release(pipeline: str, epoch: int, manifest: str) -> str:
+    """Lets an epoch go on that its audits hold: with the rows of the manifest that has this hash, and no others."""
+    return f"`lockstep release {pipeline} {epoch} --manifest {manifest[:MANIFEST_DIGITS]} --reason 'I looked'`"
 
 
 def quarantine(pipeline: str, epoch: int, output: str) -> str:

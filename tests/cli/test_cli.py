@@ -189,14 +189,17 @@ def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_relea
         assert told.exit_code == 1 and sentence in told.output, command
     assert lockstep("recover", "--hold", 0).exit_code == 0
     held.require_nothing_shown(0)
-    done = lockstep("release", "numbers", 1, "--reason", "they are right")
+    manifest = (held.epoch_of(0).manifest_hash or "")[:12]
+    unseen = lockstep("release", "numbers", 1, "--reason", "they are right", columns=1000)
+    assert unseen.exit_code == 1 and f"{sentence} --manifest {manifest} --reason" in unseen.output
+    done = lockstep("release", "numbers", 1, "--manifest", manifest, "--reason", "they are right")
     assert done.exit_code == 0 and "epoch 1" in done.output and "its next run goes on with it" in done.output
     held.run(RUN, 0)
     held.require_exactly_once(0)
     told = lockstep("status", columns=500)
     assert told.exit_code == 0 and "released: epoch 1, released by" in told.output and "they are right" in told.output
     assert "because: released: they are right" in lockstep("status", "numbers", "--epoch", 1).output
-    again = lockstep("release", "numbers", 1, "--reason", "twice")
+    again = lockstep("release", "numbers", 1, "--manifest", manifest, "--reason", "twice")
     assert again.exit_code == 0
     verdict = json.loads(lockstep("status", "--json").stdout)[0]["epochs"][0]["verdict"]
     assert (verdict["outcome"], verdict["reason"]) == ("released", "they are right")

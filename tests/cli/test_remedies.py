@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 
 import psycopg2
 import pytest
 from typer.testing import CliRunner, Result
 
+from lockstep.audits import unique
 from lockstep.cli import app
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
+from lockstep.errors import EpochHeld, IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
 from tests.crash.world import World
 
 RUN = RunKey("orders", "manual__2026-01-01T00:00:00+00:00")
@@ -91,6 +93,16 @@ def test_a_target_that_changed_names_the_command_that_takes_a_persons_word(world
     assert resolved.exit_code == 0, resolved.output
     assert _pasted(resolved.output).exit_code == 0
     world.require_exactly_once(0)
+
+
+def test_a_held_epoch_names_the_command_that_releases_just_these_rows(world: World) -> None:
+    held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", "number"),)))
+    with pytest.raises(EpochHeld) as refused:
+        held.run_until(RUN, 0, "audit")
+    release, _, _ = re.findall("`(lockstep .*?)`", str(refused.value))
+    assert CliRunner().invoke(app, shlex.split(release)[1:]).exit_code == 0
+    held.run(RUN, 0)
+    held.require_exactly_once(0)
 
 
 def test_whoever_changes_an_epoch_is_told_what_comes_next(world: World) -> None:

@@ -124,6 +124,34 @@ def test_nothing_else_is_released(ledger: Ledger, staged: Epoch) -> None:
         ledger.release_epoch(FLIGHTS, staged.id, "why")
 
 
+@pytest.mark.parametrize("how", ["discarded", "replanned"])
+def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Ledger, staged: Epoch, how: str) -> None:
+    judged(ledger, staged, HELD)
+    if how == "discarded":
+        again = ledger.discard_seal(attempt_of(staged), "damaged")
+    else:
+        ledger.replan_epoch(FLIGHTS, staged.id, staged.plan, {}, "anew")
+        again = ledger.take_over(FLIGHTS, staged.id, RUN)
+    again = seal(ledger, again, "another", OTHER_HASH)
+    judged(ledger, again, [AuditResult("some", 2_000_000, True)])
+    now = rf"held by some \(2,000,000 rows\).*`lockstep release flights 1 --manifest {OTHER_HASH[:12]} "
+    for seen, why in (
+        (HASH, "staged anew since"),
+        (HASH[:12], "staged anew since"),
+        ("b", "anew"),
+        ("", "rows you saw"),
+    ):
+        with pytest.raises(IllegalTransition, match=f"can't release .*{why}: it is {now}"):
+            ledger.release_epoch(FLIGHTS, staged.id, "a strike", only=seen)
+    with pytest.raises(EpochHeld):
+        ledger.require_not_held(again)
+    for seen in (OTHER_HASH[:12], OTHER_HASH):
+        assert ledger.release_epoch(FLIGHTS, staged.id, "looked again", only=seen) == again
+    with pytest.raises(IllegalTransition, match=r"manifest bbbbbbbbbbbb is released by .*: looked again"):
+        ledger.release_epoch(FLIGHTS, staged.id, "a strike", only=HASH)
+    vote_all(ledger, again)
+
+
 def test_a_verdict_outlives_an_abort_and_counts_in_the_next_attempt(ledger: Ledger, staged: Epoch) -> None:
     judged(ledger, staged, HELD)
     ledger.raise_attempt(FLIGHTS, staged.id, Role.ABORT)

@@ -36,7 +36,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("replan",): ("numbers", "3", *REASON),
     ("redefine",): ("numbers", *REASON),
     ("void",): ("numbers", "3", *REASON),
-    ("release",): ("numbers", "3", *REASON),
+    ("release",): ("numbers", "3", "--manifest", "0" * 12, *REASON),
     ("forget",): ("numbers", *REASON),
     ("resolve",): ("numbers", "2", "warehouse", "not-applied", *REASON),
     ("restage",): ("numbers", "2", "--spark", "sc://127.0.0.1:1", *REASON),

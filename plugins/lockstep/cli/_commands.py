@@ -379,18 +379,21 @@ def void(
         _say(as_json, "voided", void_epoch(runtime, epoch, reason))
 
 
-@app.command(epilog="For instance: lockstep release flights 7 --reason 'a strike, the day is right'")
+@app.command(epilog="For instance: lockstep release flights 7 --manifest 0c9f6d6b2a41 --reason 'a strike, it is right'")
 def release(
     pipeline: PipelineArgument,
     epoch: EpochArgument,
     ledger: LedgerOption,
     staging: StagingOption,
     reason: ReasonOption,
+    manifest: Annotated[
+        str, typer.Option(help="Which rows were looked at: 12 digits of their manifest's hash, as `status` tells them.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Let an epoch go on that its audits hold, as it is."""
+    """Let an epoch go on that its audits hold, as it is; refused where it was staged anew since somebody looked."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
-        _say(as_json, "released", release_epoch(runtime, epoch, reason))
+        _say(as_json, "released", release_epoch(runtime, epoch, reason, manifest))
 
 
 @app.command(epilog="For instance: lockstep forget fligths --reason 'a typing error'")

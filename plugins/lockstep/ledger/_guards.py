@@ -157,6 +157,18 @@ def require_verdict(tx: Transaction, row: Row) -> None:
     require_not_held(row["pipeline"], row["id"], found)
 
 
+def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
+    """Raise `IllegalTransition` unless the verdict is of the WAL that a person names by its manifest's hash, of which
+    twelve digits will do: what is staged anew has rows that nobody has looked at."""
+    if len(manifest) >= remedies.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
+        return
+    named = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
+    now = f"manifest {verdict.manifest_hash[: remedies.MANIFEST_DIGITS]} is {verdict}"
+    if verdict.outcome is Outcome.HELD:
+        now = f"it is {describe_hold(row['pipeline'], row['id'], verdict)}"
+    raise IllegalTransition(f"can't release {epoch_name(row)} {named}: {now}")
+
+
 def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
     """Raise `EpochHeld`, with what a person can do."""
     if verdict.outcome is Outcome.HELD:
@@ -166,7 +178,8 @@ def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
 def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
     """Why an epoch is held, and which commands go on."""
     return (
-        f"{verdict}, and nothing of it is shown: {remedies.release(pipeline, epoch)} lets it go on as it is, "
+        f"{verdict}, and nothing of it is shown: {remedies.release(pipeline, epoch, verdict.manifest_hash)} lets it go "
+        f"on as it is, "
         f"{remedies.replan(pipeline, epoch)} stages it anew, {remedies.void(pipeline, epoch)} gives its range up"
     )
 

@@ -550,12 +550,17 @@ class Ledger(LedgerReader):
 
         return self._connection.run(Role.OPERATOR, work, reason)
 
-    def release_epoch(self, pipeline: str, epoch: int, reason: str) -> Epoch:
-        """Let an epoch go on that its audits hold: a person has looked. Raises `IllegalTransition` for any other."""
+    def release_epoch(self, pipeline: str, epoch: int, reason: str, *, only: str | None = None) -> Epoch:
+        """Let an epoch go on that its audits hold: a person has looked. Raises `IllegalTransition` for any other.
+
+        `only`: raises `IllegalTransition` too unless the sealed WAL is the one whose manifest's hash begins so.
+        """
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             found = guards.find_verdict(tx, row)
+            if found is not None and only is not None:
+                guards.require_judged(row, found, only)
             if found is not None and found.outcome is Outcome.RELEASED:
                 return to_epoch(row)
             if row["state"] != EpochState.STAGED or found is None or found.outcome is not Outcome.HELD:

@@ -260,8 +260,8 @@ def _epochs(status: PipelineStatus) -> Iterator[Finding]:
         says = f"epoch {one.epoch.id} is {one.epoch.state}: {one.stuck}"
         decided = one.epoch.state in DECIDED
         command = remedies.recover(status.name) if decided else remedies.history(status.name, one.epoch.id)
-        if one.held:
-            command = remedies.release(status.name, one.epoch.id)
+        if one.held and one.verdict:
+            command = remedies.release(status.name, one.epoch.id, one.verdict.manifest_hash)
         yield Finding("epochs", status.name, Severity.BROKEN, says, command)
     for hole in status.holes:
         yield Finding("epochs", status.name, Severity.WARNING, f"no epoch for {hole}: a backfill fills it")

@@ -108,6 +108,7 @@ def _require_last(epoch: Epoch, last: Epoch | None) -> None:
         )
 
 
-def release(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Let an epoch go on that its audits hold; its next run does. Raises `IllegalTransition` for any other."""
-    return runtime.ledger.release_epoch(runtime.pipeline, epoch_id, reason)
+def release(runtime: Runtime, epoch_id: int, reason: str, manifest: str | None = None) -> Epoch:
+    """Let an epoch go on that its audits hold; its next run does. Raises `IllegalTransition` for any other, also for
+    one that is held with other rows: `manifest` is how the hash of those begins that were looked at."""
+    return runtime.ledger.release_epoch(runtime.pipeline, epoch_id, reason, only=manifest)

@@ -86,14 +86,15 @@ def _refuse_release(found: EpochStatus) -> str | None:
 def _effects_of_release(found: EpochStatus) -> list[str]:
     offended = found.verdict.offended if found.verdict else ()
     told = [f"Audit {one} holds it no longer." for one in offended]
-    told.append("The rows go to every sink as they are sealed; what is decided says who let them.")
+    manifest = (found.epoch.manifest_hash or "")[: remedies.MANIFEST_DIGITS]
+    told.append(f"The rows of manifest {manifest} go to every sink; what is decided says who let them.")
     if found.last_run:
         told.append(f"To go on: {remedies.clear(found.last_run.dag_id, found.last_run.run_id)}.")
     return told
 
 
 def _release(ledger: Ledger, found: EpochStatus, reason: str) -> Epoch:
-    return ledger.release_epoch(found.epoch.pipeline, found.epoch.id, reason)
+    return ledger.release_epoch(found.epoch.pipeline, found.epoch.id, reason, only=found.epoch.manifest_hash)
 
 
 ROLLED_BACK = "What it left in sinks and staging is rolled back by the recovery DAG."
